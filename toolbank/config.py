@@ -1,0 +1,9 @@
+"""The base of every stage's configuration: frozen, and strict about unknown keys."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Config(BaseModel):
+    """A part of a recipe. Unknown keys are errors; values can't be changed after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,0 +1,18 @@
+"""Configuration of the text encoders."""
+
+from pydantic import Field
+
+from toolbank.config import Config
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+
+
+class EncoderConfig(Config):
+    """A sentence-transformers model and what is put before its inputs."""
+
+    model: str = Field(
+        default=DEFAULT_MODEL, description="hub name or folder of a sentence encoder"
+    )
+    query_prefix: str = Field(default="", description='such as "query: " for E5')
+    document_prefix: str = Field(default="", description='such as "passage: "')
+    batch_size: int = Field(default=64, ge=1)

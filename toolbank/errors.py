@@ -1,0 +1,13 @@
+"""What can go wrong, as a person is told of it."""
+
+
+class ToolbankError(Exception):
+    """A run failed. The message says what, where, and what to do. Exit code 1."""
+
+    exit_code = 1
+
+
+class InputError(ToolbankError):
+    """Something that the user gave (recipe, file, option, site) can't be used. Exit code 2."""
+
+    exit_code = 2

@@ -1,0 +1,1 @@
+"""Pairwise comparison of requests."""

@@ -1,0 +1,148 @@
+"""What is asked of an engine and what it answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from toolbank.bank import Tool
+from toolbank.errors import ToolbankError
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Choose 2 to `at_most` of `tools` that belong together and write a draft, or decline."""
+
+    tools: tuple[Tool, ...]
+    at_most: int
+
+
+@dataclass(frozen=True)
+class PolishTask:
+    """Make `draft` fluent; it needs `tools`, in this order."""
+
+    draft: str
+    tools: tuple[Tool, ...]
+
+
+@dataclass(frozen=True)
+class JudgeTask:
+    """Say which of two requests is better by `criterion`."""
+
+    criterion: str
+    first: str
+    second: str
+
+
+Task = WriteTask | PolishTask | JudgeTask
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One call: the rendered messages and the JSON Schema that the answer must follow.
+
+    `task` is the same request as data, for embedded engines that read no prompts.
+    """
+
+    attempt: int
+    stage: Literal["write", "polish", "judge"]
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any]
+    task: Task
+
+    def key(self, identity: str) -> str:
+        """Name of this request in the journal, for an engine of this identity."""
+        content = [
+            identity,
+            self.attempt,
+            self.stage,
+            [[message.role, message.content] for message in self.messages],
+            self.schema,
+        ]
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """What came back: the text as sent, the model's own name, and the tokens it cost."""
+
+    text: str
+    model: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one attempt puts before the writer: names of tools, and how many it may use."""
+
+    tools: tuple[str, ...]
+    at_most: int
+
+
+class Offers(Protocol):
+    """The offers of a run; offer i is a pure function of the recipe and i."""
+
+    def offer(self, attempt: int) -> Offer | None:
+        """The offer of an attempt, or None past the last one."""
+        ...
+
+
+class Engine(Protocol):
+    """Answers chat requests. `identity` names the model and every setting that shapes a reply.
+
+    `offers` is not None where an engine brings its own attempts.
+    """
+
+    name: str
+    model: str
+    identity: str
+    offers: Offers | None
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Answer one request.
+
+        Raises:
+            EngineError: no answer came.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class EngineError(ToolbankError):
+    """A call that gave no reply.
+
+    `reason` is a short name that becomes a count (such as `http-429`, `timeout`). `retryable`:
+    the same call may do better later, after `retry_after` seconds where the server said so.
+    `fatal`: no call of this run can do better (a refused key, a model that isn't there).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        fatal: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.fatal = fatal
