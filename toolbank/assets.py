@@ -1,5 +1,6 @@
 """The files that users edit: prompts, crawlers, recipes. A user's own goes before ours."""
 
+import difflib
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,9 @@ def find_asset(kind: AssetKind, name: str) -> Asset:
             return Asset(kind, name, path, own)
     suffix = Path(name).suffix
     known = sorted(path.name for path in shipped(kind).glob(f"*{suffix}"))
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
     raise InputError(
         f"{kind}/{name}: no such file here or in the package. "
-        f"There are: {', '.join(known) or 'none'}."
+        f"{hint}There are: {', '.join(known) or 'none'}."
     )

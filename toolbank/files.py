@@ -31,7 +31,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o644)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise ToolbankError(unwritable(path, error)) from error
     finally:

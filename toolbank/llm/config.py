@@ -13,12 +13,14 @@ class EngineConfig(Config):
     engine: Literal["openai", "recorded", "rules"] = "openai"
     base_url: str = Field(
         default="https://api.openai.com/v1",
-        pattern=r"^https?://",
-        description="of an OpenAI-compatible endpoint",
+        pattern=r"^https?://[^@?#]+$",
+        description="of an OpenAI-compatible endpoint; no key or password in it",
     )
     model: str = Field(default="", description="as the endpoint names it")
     api_key_env: str = Field(
-        default="OPENAI_API_KEY", description="environment variable with the key"
+        default="OPENAI_API_KEY",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="environment variable with the key",
     )
     temperature: float = Field(default=0.9, ge=0, le=2)
     max_tokens: int = Field(default=4096, ge=1)

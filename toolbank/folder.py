@@ -1,0 +1,152 @@
+"""The run folder: what lies where, who holds it, and what is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolbank.errors import ToolbankError
+from toolbank.files import sha256_file, unwritable, write_json, write_text
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of one run. Files are the truth: a stage is done where its stamp fits them."""
+
+    path: Path
+
+    @property
+    def recipe(self) -> Path:
+        """The resolved recipe."""
+        return self.path / "recipe.yaml"
+
+    @property
+    def bank(self) -> Path:
+        """tools.parquet, queries.parquet, bank.json, and sources.json on the way there."""
+        return self.path / "bank"
+
+    @property
+    def journal(self) -> Path:
+        """Every reply that was paid for."""
+        return self.path / "journal.sqlite"
+
+    @property
+    def cache(self) -> Path:
+        """Pages that were crawled."""
+        return self.path / "cache"
+
+    @property
+    def models(self) -> Path:
+        """One folder a retriever."""
+        return self.path / "models"
+
+    @property
+    def metrics(self) -> Path:
+        """A list of records."""
+        return self.path / "metrics.json"
+
+    @property
+    def judge(self) -> Path:
+        """Verdicts and their summary."""
+        return self.path / "judge.json"
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.path / "report.html"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder alone; the lock goes with the process, however it ends.
+
+        Raises:
+            ToolbankError: another process holds it, or the folder can't be written to.
+        """
+        from filelock import FileLock, Timeout
+
+        owner = self.path / ".lock.owner"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / ".lock", timeout=0)
+            with lock:
+                write_text(owner, f"{os.getpid()}\n")
+                yield
+        except Timeout as error:
+            holder = owner.read_text().strip() if owner.is_file() else "another"
+            raise ToolbankError(
+                f"{self.path}: in use by process {holder}. Wait for it to end, or use "
+                "another --out folder."
+            ) from error
+        except OSError as error:
+            raise ToolbankError(unwritable(self.path, error)) from error
+
+    def is_done(self, stage: str, key: str) -> bool:
+        """Whether `stage` finished with this key and its files are as it left them."""
+        stamp = self._stamps().get(stage)
+        return (
+            isinstance(stamp, dict)
+            and stamp.get("key") == key
+            and stamp.get("complete") is True
+            and all(
+                (self.path / name).is_file() and sha256_file(self.path / name) == sha
+                for name, sha in stamp["outputs"].items()
+            )
+        )
+
+    def is_damaged(self, stage: str, key: str) -> list[str]:
+        """Files of a finished stage that are missing or not as it left them."""
+        stamp = self._stamps().get(stage)
+        if not isinstance(stamp, dict) or stamp.get("key") != key:
+            return []
+        return [
+            name
+            for name, sha in stamp["outputs"].items()
+            if not (self.path / name).is_file() or sha256_file(self.path / name) != sha
+        ]
+
+    def stamp(
+        self, stage: str, key: str, outputs: Iterable[Path], complete: bool
+    ) -> None:
+        """Note that `stage` has left these files."""
+        stamps = self._stamps()
+        stamps[stage] = {
+            "key": key,
+            "complete": complete,
+            "outputs": {
+                path.relative_to(self.path).as_posix(): sha256_file(path)
+                for path in sorted(outputs)
+            },
+        }
+        write_json(self._stamps_path, stamps)
+
+    @property
+    def _stamps_path(self) -> Path:
+        return self.path / "stages.json"
+
+    def _stamps(self) -> dict[str, Any]:
+        try:
+            stamps = json.loads(self._stamps_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return stamps if isinstance(stamps, dict) else {}
+
+
+def stage_key(stage: str, depends: Mapping[str, Any]) -> str:
+    """Name of all that a stage depends on: equal keys, equal results."""
+    text = json.dumps([stage, depends], sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hash_tree(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file under a folder, by relative path."""
+    return {
+        path.relative_to(folder).as_posix(): sha256_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
