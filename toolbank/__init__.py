@@ -1,3 +1,50 @@
-"""Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever."""
+"""Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever.
+
+    import toolbank
+
+    finder = toolbank.load("runs/quickstart")
+    for hit in finder.search("running total of daily sales", k=5):
+        print(f"{hit.score:.2f}  {hit.tool.name}  {hit.tool.summary}")
+
+`toolbank.load_recipe` and `toolbank.run_recipe` do what `toolbank run` does.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolbank.bank import Bank, Query, Tool
+    from toolbank.recipe import load_recipe
+    from toolbank.run import run_recipe
+    from toolbank.search import Finder, Hit, load
 
 __version__ = "0.1.0"
+__all__ = [
+    "Bank",
+    "Finder",
+    "Hit",
+    "Query",
+    "Tool",
+    "__version__",
+    "load",
+    "load_recipe",
+    "run_recipe",
+]
+
+_HOMES = {
+    "Bank": "bank",
+    "Finder": "search",
+    "Hit": "search",
+    "Query": "bank",
+    "Tool": "bank",
+    "load": "search",
+    "load_recipe": "recipe",
+    "run_recipe": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

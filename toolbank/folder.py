@@ -99,7 +99,7 @@ class RunFolder:
             )
         )
 
-    def is_damaged(self, stage: str, key: str) -> list[str]:
+    def changed_files(self, stage: str, key: str) -> list[str]:
         """Files of a finished stage that are missing or not as it left them."""
         stamp = self._stamps().get(stage)
         if not isinstance(stamp, dict) or stamp.get("key") != key:
@@ -111,7 +111,7 @@ class RunFolder:
         ]
 
     def stamp(
-        self, stage: str, key: str, outputs: Iterable[Path], complete: bool
+        self, stage: str, key: str, outputs: Iterable[Path], *, complete: bool
     ) -> None:
         """Note that `stage` has left these files."""
         stamps = self._stamps()

@@ -1,0 +1,1 @@
+"""The loop: sample, write, check, polish, check, keep."""

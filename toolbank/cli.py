@@ -1,0 +1,314 @@
+"""One command a stage: each parses, calls one function, and prints."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.errors import ToolbankError
+
+app = typer.Typer(
+    name="toolbank",
+    help="Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever.",
+    epilog="Example: toolbank run quickstart",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Stage = Enum(  # type: ignore[misc] - its members are the names of the stages
+    "Stage",
+    {
+        name: name
+        for name in (
+            "sources",
+            "generate",
+            "judge",
+            "retrievers",
+            "evaluate",
+            "report",
+        )
+    },
+    type=str,
+)
+
+
+class ExportFormat(str, Enum):
+    """What `toolbank export` can write."""
+
+    datasets = "datasets"
+    jsonl = "jsonl"
+    toolbank = "toolbank"
+    functions = "functions"
+
+
+RecipeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="A recipe that comes along, a YAML file, or a run folder."
+    ),
+]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a run, such as runs/quickstart.")
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="The run folder; runs/<name> if not given.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe; repeatable."),
+]
+
+
+@app.command(epilog="Example: toolbank init weather --package weather_sdk --out weather.yaml")
+def init(
+    name: Annotated[str, typer.Argument(help="Name of the recipe and of its runs.")],
+    package: Annotated[
+        str | None, typer.Option(help="An installed Python package to read.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(help="A site of crawlers/<site>.yaml to crawl.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Address of your model's OpenAI-compatible endpoint.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name there.")] = None,
+    out: Annotated[Path | None, typer.Option(help="<name>.yaml if not given.")] = None,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Also copy the prompts to ./prompts, to change them.")
+    ] = False,
+) -> None:
+    """Write a recipe for an API of your own."""
+    from toolbank.init import copy_prompts, write_recipe
+
+    path = write_recipe(
+        out or Path(f"{name}.yaml"),
+        name=name,
+        package=package,
+        site=site,
+        base_url=base_url,
+        model=model,
+    )
+    typer.echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
+    if prompts:
+        for copied in copy_prompts(Path("prompts")):
+            typer.echo(f"Wrote {copied}")
+
+
+@app.command(
+    epilog="Example: toolbank crawl numpy --base-url http://127.0.0.1:8001/ --out tools.parquet"
+)
+def crawl(
+    site: Annotated[str, typer.Argument(help="A site of crawlers/<site>.yaml.")],
+    out: Annotated[Path, typer.Option(help="Where the tools go.")] = Path("tools.parquet"),
+    base_url: Annotated[
+        str | None, typer.Option(help="Another address of the same site.")
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Where pages are kept; <out>.cache if not given.")
+    ] = None,
+) -> None:
+    """Read the tools of a Sphinx site into a parquet file."""
+    from toolbank.bank import write_tools
+    from toolbank.sources.config import SphinxSource
+    from toolbank.sources.sphinx import crawl_site
+
+    result = crawl_site(
+        SphinxSource(site=site, base_url=base_url), cache or out.with_suffix(".cache")
+    )
+    write_tools(out, result.tools)
+    typer.echo(result.summary())
+    typer.echo(f"Wrote {len(result.tools):,} tools to {out}")
+
+
+@app.command(
+    epilog="Example: toolbank run quickstart --out runs/rules --set generate.engine=rules "
+    "--set generate.queries=3000"
+)
+def run(
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    start: Annotated[
+        Stage | None, typer.Option("--from", help="Do this stage anew and go on from it.")
+    ] = None,
+    until: Annotated[Stage | None, typer.Option(help="Stop after this stage.")] = None,
+) -> None:
+    """Run all stages of a recipe that are not done yet."""
+    _run(recipe, out, settings, start=start, until=until)
+
+
+@app.command(
+    epilog="Example: toolbank generate quickstart --out runs/new --set generate.engine=openai "
+    "--set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b"
+)
+def generate(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
+    """Collect the tools and make the bank; no further stage."""
+    _run(recipe, out, settings, until=Stage("generate"))
+
+
+@app.command(epilog="Example: toolbank preview quickstart --set generate.engine=rules")
+def preview(
+    recipe: RecipeArgument,
+    settings: SetOption = None,
+    count: Annotated[int, typer.Option(min=1, help="How many attempts.")] = 5,
+) -> None:
+    """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
+    from toolbank.preview import preview_attempts
+    from toolbank.recipe import load_recipe
+
+    for shown in preview_attempts(load_recipe(recipe, settings or ()).recipe, count):
+        typer.echo(shown)
+
+
+@app.command(epilog="Example: toolbank judge runs/quickstart --set judge.pairs=300")
+def judge(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+    """Compare the run's polished queries with their drafts, or with another dataset."""
+    _run(recipe, out, settings, start=Stage("judge"), until=Stage("judge"))
+
+
+@app.command(epilog="Example: toolbank train runs/quickstart")
+def train(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+    """Build the retrievers of a run on its bank."""
+    _run(recipe, out, settings, start=Stage("retrievers"), until=Stage("retrievers"))
+
+
+@app.command(
+    epilog="Example: toolbank evaluate runs/quickstart --on requests.jsonl --out metrics.json"
+)
+def evaluate(
+    run: RunArgument,
+    on: Annotated[
+        list[Path] | None,
+        typer.Option(help="A labelled JSONL file (query, tools a line); repeatable."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the records here as JSON.")] = None,
+) -> None:
+    """Evaluate a finished run's retrievers on labelled requests, or on its test split."""
+    from toolbank.stages import evaluate_run
+
+    typer.echo(evaluate_run(run, on or [], out))
+
+
+@app.command(epilog="Example: toolbank report runs/quickstart")
+def report(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+    """Write the HTML report of a run."""
+    _run(recipe, out, settings, start=Stage("report"), until=Stage("report"))
+
+
+@app.command(epilog="Example: toolbank plan quickstart --set generate.engine=rules")
+def plan(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+    """Say what a run would do, how many calls and tokens; call nothing."""
+    from toolbank.plan import describe_plan
+    from toolbank.recipe import load_recipe
+
+    loaded = load_recipe(recipe, settings or ())
+    typer.echo(describe_plan(loaded.recipe, _folder(recipe, out, loaded.recipe.name)))
+
+
+@app.command(epilog='Example: toolbank search runs/quickstart "running total of daily sales"')
+def search(
+    run: RunArgument,
+    query: Annotated[str | None, typer.Argument(help="A request, in your own words.")] = None,
+    k: Annotated[int, typer.Option(min=1, help="How many tools.")] = 5,
+    retriever: Annotated[
+        str | None, typer.Option(help="tool2vec, or the first there is, if not given.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="A JSONL file of requests (id, query a line).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the hits of --queries go.")] = None,
+) -> None:
+    """Find the tools that a request needs."""
+    from toolbank.search import load, print_hits, write_hits
+
+    if (query is None) == (queries is None):
+        raise typer.BadParameter("Give a request, or --queries FILE.jsonl, and not both.")
+    finder = load(run, retriever)
+    if query is not None:
+        typer.echo(print_hits(finder.search(query, k)))
+    elif queries is not None:
+        if out is None:
+            raise typer.BadParameter("--queries needs --out FILE.jsonl for the hits.")
+        count = write_hits(finder, queries, k, out)
+        typer.echo(f"Wrote the hits of {count:,} requests to {out}")
+
+
+@app.command(epilog="Example: toolbank export runs/quickstart --format datasets --out numpy-bank")
+def export(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    form: Annotated[
+        ExportFormat, typer.Option("--format", help="How the bank is written.")
+    ] = ExportFormat.datasets,
+) -> None:
+    """Write a run's bank in another format."""
+    from toolbank.bank import Bank
+    from toolbank.folder import RunFolder
+    from toolbank.loaders.export import export_bank
+
+    for path in export_bank(Bank.load(RunFolder(run).bank), form.value, out):
+        typer.echo(f"Wrote {path}")
+
+
+@app.command(epilog="Example: toolbank schema > recipe.schema.json")
+def schema() -> None:
+    """Print the JSON Schema of a recipe, for editors that check and complete YAML."""
+    import json
+
+    from toolbank.recipe import recipe_schema
+
+    typer.echo(json.dumps(recipe_schema(), indent=2))
+
+
+def _run(
+    name: str,
+    out: Path | None,
+    settings: list[str] | None,
+    *,
+    start: Stage | None = None,
+    until: Stage | None = None,
+) -> None:
+    from toolbank.recipe import load_recipe
+    from toolbank.run import describe_result, run_recipe
+
+    loaded = load_recipe(name, settings or ())
+    result = run_recipe(
+        loaded,
+        _folder(name, out, loaded.recipe.name),
+        start=start.value if start else None,
+        until=until.value if until else None,
+    )
+    typer.echo(describe_result(result))
+
+
+def _folder(name: str, out: Path | None, recipe_name: str) -> Path:
+    if out is None and Path(name).is_dir():
+        return Path(name)
+    return out or Path("runs") / recipe_name
+
+
+def main() -> None:
+    """Run the command line; errors for people go to stderr, without a traceback."""
+    try:
+        app()
+    except ToolbankError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
+        sys.exit(1)
+
+
+def _complain(message: str) -> None:
+    print(f"toolbank: {message}", file=sys.stderr)

@@ -1,0 +1,89 @@
+"""Finding tools with a finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.bank import Tool, read_tools
+from toolbank.errors import InputError
+from toolbank.folder import RunFolder
+
+if TYPE_CHECKING:
+    from toolbank.retrievers.protocol import Retriever
+
+_PREFERRED = "tool2vec"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A tool that was found, and how well it fits (the scale is the retriever's own)."""
+
+    tool: Tool
+    score: float
+
+
+@dataclass(frozen=True)
+class Finder:
+    """A fitted retriever together with what is known of its tools."""
+
+    retriever: Retriever
+    tools: tuple[Tool, ...]
+
+    def search(self, query: str, k: int = 5) -> list[Hit]:
+        """Find the k tools that serve a request best, best first."""
+        return self.search_many([query], k)[0]
+
+    def search_many(self, queries: Sequence[str], k: int = 5) -> list[list[Hit]]:
+        """Find the k best tools of every request; faster than one by one."""
+        indices, scores = self.retriever.search(queries, k)
+        return [
+            [
+                Hit(self.tools[index], float(score))
+                for index, score in zip(row, row_scores, strict=True)
+            ]
+            for row, row_scores in zip(indices, scores, strict=True)
+        ]
+
+
+def load(run: str | Path, retriever: str | None = None) -> Finder:
+    """Load a retriever of a finished run; unset, `tool2vec` or the first there is.
+
+    Raises:
+        InputError: no finished run there, or no retriever of that name in it.
+    """
+    from toolbank.retrievers import load_retriever
+
+    folder = RunFolder(Path(run))
+    names = retriever_names(folder)
+    if not names:
+        raise InputError(
+            f"{folder.path}: no retrievers here. Finish the run first: toolbank run RECIPE."
+        )
+    name = retriever or (_PREFERRED if _PREFERRED in names else names[0])
+    if name not in names:
+        raise InputError(
+            f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
+        )
+    loaded = load_retriever(folder.models / name)
+    by_name = {tool.name: tool for tool in read_tools(folder.bank / "tools.parquet")}
+    strangers = [name for name in loaded.tools if name not in by_name]
+    if strangers:
+        raise InputError(
+            f"{folder.models / name}: fitted on tools that the bank lacks, such as "
+            f"{strangers[0]}. Fit it again: toolbank train {folder.path}."
+        )
+    return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
+
+
+def retriever_names(folder: RunFolder) -> list[str]:
+    """The retrievers that a run has saved."""
+    if not folder.models.is_dir():
+        return []
+    return sorted(
+        path.name
+        for path in folder.models.iterdir()
+        if path.is_dir() and not path.name.startswith(".")
+    )

@@ -1,0 +1,240 @@
+"""The stages in order: what each depends on, and what it leaves in the run folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+import toolbank
+from toolbank.bank import Bank, read_tools, write_queries, write_tools
+from toolbank.errors import InputError
+from toolbank.files import read_json, sha256_file, write_json
+from toolbank.folder import RunFolder, hash_tree
+from toolbank.recipe import Recipe
+from toolbank.retrievers.config import RetrieverConfig
+
+STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
+
+# How a call is made and retried; none of it shapes what comes back.
+_TRANSPORT = {"base_url", "api_key_env", "timeout", "retries", "concurrency"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a stage says of itself when it ends, and the files that it left.
+
+    One that is not complete is run again by the next run: some of its calls failed.
+    """
+
+    message: str
+    files: tuple[Path, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a run; `depends` gives, as JSON, all that its result follows from."""
+
+    name: str
+    depends: Callable[[], Mapping[str, Any]]
+    work: Callable[[], Outcome]
+
+
+def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
+    """The stages of a recipe in their order, bound to a run folder."""
+
+    def stage(name: str, depends: Any, work: Any, *args: Any) -> Stage:
+        return Stage(
+            name,
+            partial(depends, *args, recipe, folder),
+            partial(work, *args, recipe, folder),
+        )
+
+    return [
+        stage("sources", _sources_depends, _collect),
+        stage("generate", _generate_depends, _generate),
+        stage("judge", _judge_depends, _judge),
+        *(
+            stage(f"retrievers/{config.type}", _fit_depends, _fit, config)
+            for config in recipe.retrievers
+        ),
+        stage("evaluate", _evaluate_depends, _evaluate),
+        stage("report", _report_depends, _report),
+    ]
+
+
+def _sources_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    from toolbank.sources.collect import source_versions
+
+    return {
+        "sources": [_settings(source) for source in recipe.sources],
+        "versions": source_versions(recipe.sources),
+        "toolbank": toolbank.__version__,
+    }
+
+
+def _collect(recipe: Recipe, folder: RunFolder) -> Outcome:
+    from toolbank.sources.collect import collect_tools
+
+    collected = collect_tools(recipe.sources, folder.cache)
+    tools, info = folder.bank / "tools.parquet", folder.bank / "sources.json"
+    write_tools(tools, collected.tools)
+    write_json(info, collected.info)
+    return Outcome(f"{len(collected.tools):,} tools", (tools, info))
+
+
+def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    from toolbank.generate.prompts import prompt_hash
+
+    config = recipe.generate
+    plays = config.replies if config.engine == "recorded" else None
+    return {
+        "tools": _sha256(folder.bank / "tools.parquet"),
+        "sources": _sha256(folder.bank / "sources.json"),
+        "config": _settings(config, "replies"),
+        "replies": _sha256(plays) if plays else None,
+        "prompts": prompt_hash(recipe.domain or recipe.name),
+        "split": _settings(recipe.split),
+        "seed": recipe.seed,
+        "toolbank": toolbank.__version__,
+    }
+
+
+def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
+    from toolbank.generate.loop import generate
+    from toolbank.journal import Journal
+    from toolbank.split import split_queries
+
+    domain = recipe.domain or recipe.name
+    tools = read_tools(folder.bank / "tools.parquet")
+    with Journal(folder.journal) as journal:
+        made = generate(
+            tools, recipe.generate, domain=domain, seed=recipe.seed, journal=journal
+        )
+    queries = split_queries(made.queries, recipe.split, recipe.seed)
+    files = {
+        name: folder.bank / f"{name}.parquet" for name in ("tools", "queries")
+    }
+    write_queries(files["queries"], queries)
+    info = folder.bank / "bank.json"
+    write_json(
+        info,
+        {
+            "layout": 1,
+            "toolbank": toolbank.__version__,
+            "name": recipe.name,
+            "domain": domain,
+            "seed": recipe.seed,
+            "sources": read_json(folder.bank / "sources.json"),
+            "generate": made.info,
+            "counts": made.counts,
+            "splits": {
+                name: sum(query.split == name for query in queries)
+                for name in ("train", "validation", "test")
+            },
+            "sha256": {path.name: sha256_file(path) for path in files.values()},
+        },
+    )
+    return Outcome(made.message, (files["queries"], info), made.complete)
+
+
+def _judge_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    against = recipe.judge.against
+    return {
+        "bank": _bank_hashes(folder),
+        "config": _settings(recipe.judge, "against"),
+        "against": _sha256(against) if isinstance(against, Path) else against,
+        "seed": recipe.seed,
+        "toolbank": toolbank.__version__,
+    }
+
+
+def _judge(recipe: Recipe, folder: RunFolder) -> Outcome:
+    from toolbank.journal import Journal
+    from toolbank.judge.judge import judge_bank
+
+    with Journal(folder.journal) as journal:
+        judged = judge_bank(
+            Bank.load(folder.bank), recipe.judge, seed=recipe.seed, journal=journal
+        )
+    write_json(folder.judge, judged)
+    return Outcome(f"{judged['n']} pairs by {judged['judge']}", (folder.judge,))
+
+
+def _fit_depends(
+    config: RetrieverConfig, recipe: Recipe, folder: RunFolder
+) -> dict[str, Any]:
+    return {
+        "bank": _bank_hashes(folder),
+        "config": _settings(config),
+        "toolbank": toolbank.__version__,
+    }
+
+
+def _fit(config: RetrieverConfig, recipe: Recipe, folder: RunFolder) -> Outcome:
+    from toolbank.retrievers import create_retriever
+
+    retriever = create_retriever(config)
+    retriever.fit(Bank.load(folder.bank))
+    target = folder.models / config.type
+    folder.models.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.models, prefix=".") as name:
+        made = Path(name) / config.type
+        retriever.save(made)
+        shutil.rmtree(target, ignore_errors=True)
+        made.rename(target)
+    return Outcome("fitted", tuple(path for path in target.rglob("*") if path.is_file()))
+
+
+def _evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    return {
+        "bank": _bank_hashes(folder),
+        "models": _model_hashes(recipe, folder),
+        "config": _settings(recipe.evaluate, "on"),
+        "on": [[path.stem, _sha256(path)] for path in recipe.evaluate.on],
+        "seed": recipe.seed,
+        "toolbank": toolbank.__version__,
+    }
+
+
+def _report_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    return {
+        "bank": _bank_hashes(folder),
+        "info": _sha256(folder.bank / "bank.json"),
+        "judge": _sha256(folder.judge),
+        "metrics": _sha256(folder.metrics),
+        "models": _model_hashes(recipe, folder),
+        "recipe": _settings(recipe),
+        "toolbank": toolbank.__version__,
+    }
+
+
+def _sha256(path: Path) -> str:
+    if not path.is_file():
+        raise InputError(f"{path}: not there. Run the stages before this one first.")
+    return sha256_file(path)
+
+
+def _bank_hashes(folder: RunFolder) -> dict[str, str]:
+    return {
+        name: _sha256(folder.bank / name) for name in ("tools.parquet", "queries.parquet")
+    }
+
+
+def _model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:
+    return {
+        config.type: hash_tree(folder.models / config.type)
+        for config in recipe.retrievers
+    }
+
+
+def _settings(config: BaseModel, *files: str) -> dict[str, Any]:
+    """Settings that shape a result; `files` are keys whose files count by content."""
+    return config.model_dump(mode="json", exclude=_TRANSPORT | set(files))
