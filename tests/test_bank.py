@@ -1,0 +1,85 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbank.bank import (
+    Bank,
+    Provenance,
+    Query,
+    Returned,
+    SeeAlso,
+    Tool,
+    read_queries,
+    read_tools,
+    write_tools,
+)
+from toolbank.errors import InputError
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+tools = st.builds(
+    Tool,
+    name=texts,
+    kind=st.sampled_from(["function", "class", "object"]),
+    summary=texts,
+    parameters=st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.dictionaries(texts, st.just({}))}
+    ),
+    returns=st.lists(st.builds(Returned, name=texts), max_size=2).map(tuple),
+    see_also=st.lists(st.builds(SeeAlso, name=texts), max_size=2).map(tuple),
+    aliases=st.lists(texts, max_size=2).map(tuple),
+)
+queries = st.builds(
+    Query,
+    id=texts,
+    query=texts,
+    tools=st.lists(texts, max_size=3).map(tuple),
+    split=st.sampled_from(["train", "test", None]),
+    provenance=st.none()
+    | st.builds(
+        Provenance,
+        attempt=st.integers(0, 10**9),
+        engine=texts,
+        model=texts,
+        prompt_hash=texts,
+        seed=st.integers(-(2**40), 2**40),
+    ),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(tools, max_size=4), st.lists(queries, max_size=4))
+def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
+    tmp_path_factory, some_tools, some_queries
+):
+    bank = Bank(tuple(some_tools), tuple(some_queries), {"layout": 1})
+    first, second = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
+    bank.save(first)
+    loaded = Bank.load(first)
+    assert loaded == bank
+    loaded.save(second)
+    for path in first.iterdir():
+        assert path.read_bytes() == (second / path.name).read_bytes()
+
+
+def test_a_name_finds_its_tool_before_anothers_alias_does():
+    bank = Bank(
+        (
+            Tool(name="a", kind="function", aliases=("b", "c")),
+            Tool(name="b", kind="function"),
+        )
+    )
+    assert bank.index == {"a": 0, "b": 1, "c": 0}
+
+
+def test_a_damaged_or_foreign_file_is_named(tmp_path):
+    path = tmp_path / "tools.parquet"
+    with pytest.raises(InputError, match="no such file"):
+        read_tools(path)
+    write_tools(path, [Tool(name="a", kind="function")])
+    with pytest.raises(InputError, match="not a file of this version"):
+        read_queries(path)
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"", b"PAR1" * 10):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"tools\.parquet: damaged"):
+            read_tools(path)

@@ -1,0 +1,112 @@
+import pytest
+
+from toolbank.errors import InputError
+from toolbank.recipe import dump_recipe, load_recipe
+
+GOOD = """\
+name: mine
+sources:
+  - type: python
+    package: json
+generate:
+  engine: rules
+"""
+
+
+def write(tmp_path, text):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_recipe_that_comes_along_is_found_by_name():
+    assert load_recipe("quickstart").recipe.generate.engine == "recorded"
+
+
+def test_a_resolved_recipe_reads_back_to_the_same(tmp_path):
+    recipe = load_recipe("quickstart").recipe
+    assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+
+
+def test_settings_change_values_and_items_of_lists(tmp_path):
+    recipe = load_recipe(
+        write(tmp_path, GOOD), ["generate.queries=7", "sources.0.package=csv"]
+    ).recipe
+    assert recipe.generate.queries == 7
+    assert recipe.sources[0].package == "csv"
+
+
+def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "asked.jsonl").touch()
+    here = tmp_path / "elsewhere"
+    here.mkdir()
+    (here / "other.jsonl").touch()
+    monkeypatch.chdir(here)
+    path = write(tmp_path, GOOD + "evaluate:\n  on: [asked.jsonl]\n")
+    assert load_recipe(path).recipe.evaluate.on == (tmp_path / "asked.jsonl",)
+    changed = load_recipe(path, ["evaluate.on=[other.jsonl]"])
+    assert changed.recipe.evaluate.on == (here / "other.jsonl",)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (GOOD + "genrate: {}\n", ["line 7", "'genrate'", "'generate'"]),
+        (GOOD + "  max_tols: 3\n", ["line 7", "generate.max_tols", "max_tools"]),
+        (GOOD + "  queries: many\n", ["line 7", "generate.queries", "many"]),
+        (GOOD + "  max_tools: 30\n", ["line 5", "max_tools (30)", "offered (10)"]),
+        (GOOD + "  engine: rules\n", ["line 7", "given twice"]),
+        (GOOD.replace("python", "pyton"), ["line 3", "pyton", "python"]),
+        (GOOD + "  replies: none.jsonl\n", ["none.jsonl", "no such file"]),
+        (GOOD + "  base_url: http://me:secret@x/v1\n", ["generate.base_url"]),
+        ("[1, 2]", ["mapping"]),
+        ("a: [", ["line 1", "YAML"]),
+        ("", ["mapping"]),
+    ],
+)
+def test_a_faulty_recipe_is_refused_with_file_line_and_key(tmp_path, text, told):
+    path = write(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        load_recipe(path)
+    message = str(caught.value)
+    assert "mine.yaml" in message
+    for part in told:
+        assert part in message
+
+
+def test_a_key_put_where_its_name_belongs_is_not_repeated(tmp_path):
+    path = write(tmp_path, GOOD + "  api_key_env: sk-verysecret\n")
+    with pytest.raises(InputError) as caught:
+        load_recipe(path)
+    assert "api_key_env" in str(caught.value)
+    assert "verysecret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("generate.querys=3", "queries"),
+        ("generate.queries", "key=value"),
+        ("sources.5.package=json", "'5'"),
+        ("generate.queries=x", "--set generate.queries"),
+    ],
+)
+def test_a_faulty_setting_is_refused(tmp_path, setting, told):
+    with pytest.raises(InputError, match=told):
+        load_recipe(write(tmp_path, GOOD), [setting])
+
+
+def test_a_recipe_that_is_not_there_names_those_that_are():
+    with pytest.raises(InputError, match=r"Did you mean quickstart\.yaml"):
+        load_recipe("quikstart")
+
+
+def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path, monkeypatch):
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "quickstart.yaml").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    loaded = load_recipe("quickstart")
+    assert loaded.recipe.name == "mine"
+    assert "yours" in loaded.notes[0]
