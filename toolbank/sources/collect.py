@@ -1,0 +1,86 @@
+"""All sources of a recipe, read into one list of tools."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolbank.assets import find_asset
+from toolbank.bank import Tool
+from toolbank.errors import InputError
+from toolbank.sources.config import PythonSource, SourceConfig, SphinxSource
+from toolbank.sources.names import with_prompt_names
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Tools sorted by name, and `info`: what each source gave, for bank.json."""
+
+    tools: tuple[Tool, ...]
+    info: dict[str, Any]
+
+
+def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
+    """Read every source; of two tools of one name the first source's counts.
+
+    `cache` is a folder that a crawl may keep its pages in. Every tool gets its prompt name.
+
+    Raises:
+        InputError: a source can't be read, or all of them together give no tool.
+    """
+    tools: dict[str, Tool] = {}
+    infos: list[dict[str, Any]] = []
+    for source in sources:
+        found, info = _read(source, cache)
+        repeated = 0
+        for tool in found:
+            if tool.name in tools:
+                repeated += 1
+            else:
+                tools[tool.name] = tool
+        infos.append({**info, "tools": len(found) - repeated, "repeated": repeated})
+    if not tools:
+        raise InputError(
+            "sources: no tool was found. Give a source that has some, such as "
+            "{type: python, package: numpy}."
+        )
+    named = with_prompt_names([tools[name] for name in sorted(tools)])
+    return Collected(tuple(named), {"tools": len(named), "sources": infos})
+
+
+def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
+    """What stands for the content of each source without reading it.
+
+    "python:numpy==2.3.5" for a package; site, address and hash of the crawler's file for a site.
+    A change of any says that the tools must be collected again.
+    """
+    return [_version(source) for source in sources]
+
+
+def _read(source: SourceConfig, cache: Path) -> tuple[Sequence[Tool], dict[str, Any]]:
+    if isinstance(source, PythonSource):
+        from toolbank.sources.python import inspect_package
+
+        read = inspect_package(source)
+        info = {
+            "source": read.source,
+            "left_out": read.skipped,
+            "left_out_examples": read.examples,
+        }
+        return read.tools, info
+    from toolbank.sources.sphinx import crawl_site
+
+    result = crawl_site(source, cache)
+    return result.tools, {"source": f"sphinx:{source.site}", **result.info}
+
+
+def _version(source: SourceConfig) -> str:
+    if isinstance(source, SphinxSource):
+        asset = find_asset("crawlers", f"{source.site}.yaml")
+        digest = hashlib.sha256(asset.path.read_bytes()).hexdigest()[:16]
+        address = f"@{source.base_url}" if source.base_url else ""
+        return f"sphinx:{source.site}{address}#{digest}"
+    from toolbank.sources.python import package_version
+
+    return f"python:{package_version(source.package)}"

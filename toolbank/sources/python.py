@@ -1,0 +1,223 @@
+"""Tools of an installed Python package, by introspection."""
+
+import importlib
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+from toolbank.bank import Tool, ToolKind
+from toolbank.errors import InputError
+from toolbank.sources.config import PythonSource
+from toolbank.sources.docstring import read_docstring
+from toolbank.sources.documented import Documented
+from toolbank.sources.public import PublicObject, members, own_docstring, walk_package
+from toolbank.sources.schema import Parameter, parameters_schema
+from toolbank.sources.signatures import Signature, signature_of
+
+
+@dataclass(frozen=True)
+class PackageRead:
+    """The tools of a package and what was left out: counts by reason, some names of each."""
+
+    tools: tuple[Tool, ...]
+    source: str
+    skipped: dict[str, int]
+    examples: dict[str, list[str]]
+
+
+def read_package(config: PythonSource) -> list[Tool]:
+    """The public functions, classes, indexing objects and documented modules of a package.
+
+    Sorted by name. Importing the package runs its import code; nothing in it is called.
+
+    Raises:
+        InputError: the package is not installed, can't be imported, or has no public tools.
+    """
+    return list(inspect_package(config).tools)
+
+
+def inspect_package(config: PythonSource) -> PackageRead:
+    """The same, with what was left out and why.
+
+    Raises:
+        InputError: as `read_package`.
+    """
+    root = _import(config.package)
+    source = f"python:{package_version(config.package)}"
+    walk = walk_package(root, lambda name: _is_excluded(name, config.exclude))
+    taken: dict[str, Tool] = {}
+    objects = sorted(walk.objects, key=lambda item: _canonical(item))
+    classes = {id(item.value) for item in objects if item.kind == "class"}
+    for item in objects:
+        tool = _tool(item, source)
+        taken.setdefault(tool.name, tool)
+        if config.methods and item.kind == "class":
+            for method in _methods(tool, item.value, classes, source):
+                if not _is_excluded(method.name, config.exclude):
+                    taken.setdefault(method.name, method)
+    if not taken:
+        raise InputError(
+            f"sources: the package {config.package} has no public functions or classes with "
+            "a docstring. Give the module that has them (package: name.module), or list them "
+            "in its __all__ and describe them."
+        )
+    return PackageRead(
+        tools=tuple(taken[name] for name in sorted(taken)),
+        source=source,
+        skipped=dict(sorted(walk.skipped.items())),
+        examples=dict(sorted(walk.examples.items())),
+    )
+
+
+def package_version(package: str) -> str:
+    """Name and version, "numpy==2.3.5", of the distribution that brings a package.
+
+    The standard library has Python's version; what pip did not install has none.
+    """
+    top = package.partition(".")[0]
+    names = metadata.packages_distributions().get(top) or [top]
+    try:
+        return f"{package}=={metadata.version(names[0])}"
+    except metadata.PackageNotFoundError:
+        if top in sys.stdlib_module_names:
+            return f"{package}=={'.'.join(map(str, sys.version_info[:3]))}"
+        return package
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        top = name.partition(".")[0]
+        if isinstance(error, ModuleNotFoundError) and error.name == top:
+            raise InputError(
+                f"sources: the package {name} is not installed beside toolbank. Install it "
+                f"there (pip install {top}, or the name that it has on the index), or check "
+                "the spelling: it is the name that one imports."
+            ) from error
+        raise InputError(
+            f"sources: the package {name} can't be imported "
+            f"({type(error).__name__}: {error}). Make `python -c 'import {name}'` work first."
+        ) from error
+
+
+def _is_excluded(name: str, exclude: Iterable[str]) -> bool:
+    return any(
+        name == entry or name.startswith(f"{entry}.") or fnmatchcase(name, entry)
+        for entry in exclude
+    )
+
+
+def _canonical(item: PublicObject) -> str:
+    """The name that an object goes by: its own where that is public, else the shortest path."""
+    names = sorted(
+        item.names,
+        key=lambda name: (bool(item.names[name]), name.count("."), len(name), name),
+    )
+    own = _text(item.value, "__qualname__") or _text(item.value, "__name__")
+    home = _text(item.value, "__module__")
+    full = own if item.kind == "module" else f"{home}.{own}"
+    if full in names and full.count(".") == names[0].count("."):
+        return full
+    named = [name for name in names if name.rpartition(".")[2] == own]
+    return named[0] if named else names[0]
+
+
+def _text(value: Any, attribute: str) -> str:
+    text = getattr(value, attribute, "")
+    return text if isinstance(text, str) else ""
+
+
+def _tool(item: PublicObject, source: str) -> Tool:
+    name = _canonical(item)
+    aliases = tuple(sorted(set(item.names) - {name}))
+    tool = _describe(name, item.kind, item.value, source)
+    return tool.model_copy(
+        update={
+            "aliases": aliases,
+            "deprecated": tool.deprecated or min(item.names.values(), key=bool),
+        }
+    )
+
+
+def _methods(owner: Tool, cls: type, classes: set[int], source: str) -> Iterable[Tool]:
+    for name, value, kind in members(cls, lambda base: id(base) in classes):
+        yield _describe(f"{owner.name}.{name}", kind, value, source)
+
+
+def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
+    documented = read_docstring(own_docstring(value, kind))
+    signature = Signature()
+    if kind in ("function", "method", "class"):
+        documented = _with_init(documented, value) if kind == "class" else documented
+        signature = signature_of(value, documented.signature)
+    if kind == "method":
+        signature = _without_self(signature)
+    return Tool(
+        name=name,
+        kind=kind,
+        summary=documented.summary,
+        description=documented.description,
+        signature=f"{name}{signature.text}" if signature.text else "",
+        parameters=parameters_schema(_combined(signature, documented))
+        if kind not in ("module", "property", "object")
+        else parameters_schema(()),
+        returns=documented.returns,
+        examples=documented.examples,
+        notes=documented.notes,
+        see_also=documented.see_also,
+        deprecated=documented.deprecated or _marked_deprecated(value),
+        source=source,
+    )
+
+
+def _with_init(documented: Documented, cls: Any) -> Documented:
+    """A class whose docstring lists no parameters takes those of its `__init__`."""
+    init = cls.__dict__.get("__init__")
+    text = getattr(init, "__doc__", None)
+    if documented.parameters or not isinstance(text, str):
+        return documented
+    return replace(documented, parameters=read_docstring(text).parameters)
+
+
+def _marked_deprecated(value: Any) -> str:
+    """The message of `warnings.deprecated` (PEP 702)."""
+    return _text(value, "__deprecated__")
+
+
+def _without_self(signature: Signature) -> Signature:
+    first = signature.parameters[:1]
+    if not first or first[0].name not in ("self", "cls"):
+        return signature
+    text = signature.text.replace(f"({first[0].name}, /, ", "(")
+    text = text.replace(f"({first[0].name}, /", "(").replace(f"({first[0].name}, ", "(")
+    return Signature(text.replace(f"({first[0].name}", "("), signature.parameters[1:])
+
+
+def _combined(signature: Signature, documented: Documented) -> list[Parameter]:
+    """The signature's parameters in their order with the documented words.
+
+    A parameter that is only documented comes last if the signature takes any keyword, or there
+    is no signature; otherwise it is another's name and is left out.
+    """
+    described = {item.name.lstrip("*"): item for item in documented.parameters}
+    combined: list[Parameter] = []
+    for item in signature.parameters:
+        words = described.pop(item.name.lstrip("*"), None)
+        if words is not None:
+            item = replace(
+                item,
+                classifier=words.classifier or item.classifier,
+                description=words.description,
+            )
+        combined.append(item)
+    if not signature.parameters or signature.parameters[-1].name.startswith("**"):
+        combined.extend(described.values())
+    return combined

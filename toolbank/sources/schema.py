@@ -1,0 +1,325 @@
+"""The type text of a documented parameter, read into JSON Schema."""
+
+import ast
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+_TYPES = {
+    "bool": "boolean",
+    "bools": "boolean",
+    "boolean": "boolean",
+    "booleans": "boolean",
+    "true": "boolean",
+    "false": "boolean",
+    "int": "integer",
+    "ints": "integer",
+    "integer": "integer",
+    "integers": "integer",
+    "index": "integer",
+    "float": "number",
+    "floats": "number",
+    "number": "number",
+    "numbers": "number",
+    "scalar": "number",
+    "scalars": "number",
+    "numeric": "number",
+    "str": "string",
+    "strs": "string",
+    "string": "string",
+    "strings": "string",
+    "none": "null",
+    "nonetype": "null",
+    "list": "array",
+    "lists": "array",
+    "tuple": "array",
+    "tuples": "array",
+    "sequence": "array",
+    "sequences": "array",
+    "iterable": "array",
+    "set": "array",
+    "dict": "object",
+    "dicts": "object",
+    "dictionary": "object",
+    "mapping": "object",
+}
+_PRECISE = frozenset(
+    {"boolean", "bool", "int", "integer", "float", "str", "string", "none", "dict"}
+    | {"number", "list", "true", "false"}
+)
+_CONTAINER = re.compile(
+    r"(?:\w+[ -])?(?:lists?|tuples?|sets?|sequences?|iterables?|ndarrays?|arrays?|array[-_ ]?likes?)"
+    r"\s+of\s+(?P<items>.+)",
+    re.I | re.S,
+)
+_GENERIC = re.compile(r"(?:typing\.)?(?P<outer>\w+)\[(?P<inner>.*)\]", re.I | re.S)
+_ARRAY = re.compile(r"\b(?:array[-_ ]?likes?|ndarrays?|arrays?)\b", re.I)
+_DEFAULT = re.compile(
+    r"[,;(\s]*\bdefaults?\b(?:\s+value)?(?:\s*[:=]\s*|\s+is\s+|\s+to\s+|\s+)(?P<value>.+)",
+    re.I | re.S,
+)
+_OPTIONAL = re.compile(r"[,;(\s]*\boptional\b\)?", re.I)
+_MAX_LITERAL = 60
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_MAX_CLASSIFIER = 400
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a tool as its documentation and signature tell it.
+
+    `default` is the signature's, as JSON; None where there is none or it is not JSON.
+    `required` is None where only the classifier can tell.
+    """
+
+    name: str
+    classifier: str = ""
+    description: str = ""
+    default: Any = None
+    required: bool | None = None
+
+
+def schema_of(classifier: str) -> dict[str, Any]:
+    """The JSON Schema that a type text such as "int or None, optional" describes.
+
+    What JSON Schema can't say (array_like, DataFrame, callable) stands in `format`, which
+    validators ignore. A stated default that is JSON stands in `default`. Any text gives a
+    schema; one that is not understood gives only its `format`.
+    """
+    text = " ".join(classifier.split())[:_MAX_CLASSIFIER]
+    default = _DEFAULT.search(text)
+    if default:
+        text = text[: default.start()]
+    text = _OPTIONAL.sub("", text).strip(" ,;")
+    schema = _union(text)
+    if default:
+        value = literal(default["value"].strip(" .,;)`"))
+        if value is not _UNREADABLE:
+            schema["default"] = value
+    return schema
+
+
+def is_optional(classifier: str) -> bool:
+    """Whether the type text says that the parameter may be left out."""
+    return bool(_OPTIONAL.search(classifier) or _DEFAULT.search(classifier))
+
+
+def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
+    """The object schema of a parameter list: properties in the order given, `required`."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for parameter in parameters:
+        name = parameter.name.lstrip("*")
+        if not name or name in properties:
+            continue
+        if parameter.classifier:
+            schema = schema_of(parameter.classifier)
+        elif parameter.name.startswith("*"):
+            kind = "object" if parameter.name.startswith("**") else "array"
+            schema = {"type": kind}
+        else:
+            schema = {}
+        if parameter.default is not None:
+            schema["default"] = parameter.default
+        if parameter.description:
+            schema["description"] = parameter.description
+        properties[name] = schema
+        needed = parameter.required
+        if needed is None:
+            needed = not (
+                is_optional(parameter.classifier) or parameter.name.startswith("*")
+            )
+        if needed:
+            required.append(name)
+    schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    return schema
+
+
+class _Unreadable:
+    """The type of the mark for a text that is no JSON value (None is one)."""
+
+
+_UNREADABLE = _Unreadable()
+
+
+def literal(text: str) -> Any:
+    """The JSON value that a Python literal writes, or a mark that is no JSON value."""
+    text = text.strip().translate(_QUOTES)
+    if not text or len(text) > _MAX_LITERAL:
+        return _UNREADABLE
+    try:
+        value = ast.literal_eval(text)
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _UNREADABLE
+
+
+def is_literal(value: Any) -> bool:
+    """Whether `literal` could read its text."""
+    return value is not _UNREADABLE
+
+
+def _union(text: str) -> dict[str, Any]:
+    members: list[str] = []
+    for part in _alternatives(text):
+        members.extend(_braced(part) or [part])
+    values = [literal(member) for member in members]
+    known = [value for value in values if is_literal(value) and value is not None]
+    schemas: list[dict[str, Any]] = []
+    if known:
+        schemas.append(_enumeration(known))
+    for member, value in zip(members, values, strict=True):
+        if value is None:
+            schemas.append({"type": "null"})
+        elif not is_literal(value):
+            schema = _single(member)
+            if schema not in schemas:
+                schemas.append(schema)
+    return _merged(schemas)
+
+
+def _enumeration(values: list[Any]) -> dict[str, Any]:
+    if all(isinstance(value, bool) for value in values) and len(set(values)) == 2:
+        return {"type": "boolean"}
+    schema: dict[str, Any] = {}
+    if all(isinstance(value, str) for value in values):
+        schema["type"] = "string"
+    unique: list[Any] = []
+    for value in values:
+        if not any(value == seen and type(value) is type(seen) for seen in unique):
+            unique.append(value)
+    schema["enum"] = unique
+    return schema
+
+
+def _single(text: str) -> dict[str, Any]:
+    """The schema of one alternative."""
+    word = text.strip(" `").lower()
+    if word in _TYPES:
+        schema: dict[str, Any] = {"type": _TYPES[word]}
+        if word not in _PRECISE:
+            schema["format"] = text
+        return schema
+    container = _CONTAINER.fullmatch(text)
+    if container:
+        items = _union(container["items"])
+        is_plain = not _ARRAY.match(text) and not re.match(
+            r"\w+[ -]", text.split(" of ")[0]
+        )
+        schema = {"type": "array"}
+        if items and items.keys() != {"format"}:
+            schema["items"] = items
+        if not is_plain or "items" not in schema or not text.startswith("list"):
+            schema["format"] = text
+        return schema
+    generic = _GENERIC.fullmatch(text)
+    if generic:
+        return _generic(generic["outer"].lower(), generic["inner"], text)
+    if _ARRAY.search(text):
+        return {"type": "array", "format": text}
+    first = re.match(r"(?:non-?negative|positive|python)\s+(\w+)$", word)
+    if first and first[1] in _TYPES:
+        return {"type": _TYPES[first[1]], "format": text}
+    if re.match(r"(?:dict|mapping)\b", word):
+        return {"type": "object", "format": text}
+    if re.match(r"(?:list|tuple|sequence|iterable)\b", word):
+        return {"type": "array", "format": text}
+    return {"format": text} if text else {}
+
+
+def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
+    if outer == "optional":
+        return _merged([_union(inner), {"type": "null"}])
+    if outer in ("union", "annotated"):
+        return _merged([_union(part) for part in _split(inner, r",")])
+    if outer == "literal":
+        return _union("{" + inner + "}")
+    if _TYPES.get(outer) == "array" or outer in ("collection", "frozenset"):
+        parts = [part for part in _split(inner, r",") if part != "..."]
+        schema: dict[str, Any] = {"type": "array"}
+        if len(parts) == 1:
+            schema["items"] = _union(parts[0])
+        if outer != "list" or "items" not in schema:
+            schema["format"] = text
+        return schema
+    if _TYPES.get(outer) == "object":
+        return {"type": "object", "format": text}
+    return {"format": text}
+
+
+def _merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    """One schema that allows what any of these allows."""
+    unique: list[dict[str, Any]] = []
+    for schema in schemas:
+        if schema and schema not in unique:
+            unique.append(schema)
+    if not unique:
+        return {}
+    if len(unique) == 1:
+        return dict(unique[0])
+    if all(
+        schema.keys() == {"type"} and isinstance(schema["type"], str)
+        for schema in unique
+    ):
+        return {"type": [schema["type"] for schema in unique]}
+    if all(schema.keys() == {"format"} for schema in unique):
+        return {"format": " or ".join(schema["format"] for schema in unique)}
+    return {"anyOf": unique}
+
+
+def _braced(text: str) -> list[str]:
+    """The members of "{'a', 'b'}"; empty where the text is no such set."""
+    match = re.fullmatch(r"(?:one of\s+)?\{(?P<inner>.*)\}", text, re.S)
+    return _split(match["inner"], r",|;|\bor\b|\|") if match else []
+
+
+def _alternatives(text: str) -> list[str]:
+    """The parts of "int, str or None"; "tuple of ints" and shapes stay whole."""
+    parts = _split(text, r"\bor\b|\||,")
+    kept: list[str] = []
+    for part in parts:
+        if re.match(r"(?:shape|of shape|length|dtype|ndim)\b|[(\d]", part, re.I) and (
+            kept or not _ARRAY.search(part)
+        ):
+            if not kept and not part.startswith("("):
+                kept.append(part)
+            continue
+        kept.append(re.sub(r"\s+(?:of\s+)?shape\b.*$", "", part, flags=re.I))
+    return kept
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split where no bracket or quote is open."""
+    pattern = re.compile(separator, re.I)
+    parts: list[str] = []
+    start = position = depth = 0
+    quote = ""
+    while position < len(text):
+        character = text[position]
+        match = None if depth or quote else pattern.match(text, position)
+        if match and match.end() > position and _stands_alone(text, match):
+            parts.append(text[start:position])
+            start = position = match.end()
+            continue
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"" and not text[position - 1 : position].isalnum():
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth = max(0, depth - 1)
+        position += 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _stands_alone(text: str, match: re.Match[str]) -> bool:
+    return not match[0].isalpha() or (
+        not text[match.start() - 1 : match.start()].isalnum()
+        and not text[match.end() : match.end() + 1].isalnum()
+    )

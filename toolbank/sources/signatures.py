@@ -1,0 +1,132 @@
+"""Signatures of callables, and of docstrings that begin with one."""
+
+import inspect
+import json
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from toolbank.sources.schema import Parameter, is_literal, literal
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
+_MAX_SIGNATURE = 10_000
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A signature's text, "(a, /, axis=None)", and its parameters in order."""
+
+    text: str = ""
+    parameters: tuple[Parameter, ...] = ()
+
+
+def signature_of(value: Any, documented: str) -> Signature:
+    """The signature of a callable by `inspect`, or else the one that its docstring begins with."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            signature = inspect.signature(value)
+            text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(signature)))
+    except Exception:  # objects of any package may raise anything here
+        return read_signature(documented)
+    parameters = [
+        _parameter(parameter)
+        for name, parameter in signature.parameters.items()
+        if not name.startswith("_")
+    ]
+    if documented and all(item.name.startswith("*") for item in parameters):
+        return read_signature(documented)
+    return Signature(text, tuple(parameters))
+
+
+def read_signature(line: str) -> Signature:
+    """Read "f(x, /, out=None[, dtype])", "f([start,] stop)"; text that is none gives an empty one."""
+    match = re.search(r"\(.*\)", line[:_MAX_SIGNATURE], re.S)
+    if not match:
+        return Signature()
+    parameters: list[Parameter] = []
+    names: set[str] = set()
+    for text, is_bracketed in _arguments(match[0][1:-1]):
+        name, has_default, default = (part.strip() for part in text.partition("="))
+        name = name.partition(":")[0].strip()
+        if not re.fullmatch(r"\*{0,2}[^\W\d]\w*", name) or name in names:
+            continue
+        names.add(name)
+        value = literal(default)
+        parameters.append(
+            Parameter(
+                name=name,
+                default=value if is_literal(value) else None,
+                required=not (has_default or is_bracketed or name.startswith("*")),
+            )
+        )
+    return Signature(" ".join(match[0].split()), tuple(parameters))
+
+
+def _arguments(text: str) -> list[tuple[str, bool]]:
+    """The arguments between commas, and whether each stands in square brackets."""
+    arguments: list[tuple[str, bool]] = []
+    current = ""
+    round_depth = square_depth = 0
+    is_bracketed = False
+    quote = ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "({":
+            round_depth += 1
+        elif character in ")}":
+            round_depth -= 1
+        elif not round_depth and "=" not in current and character == "[":
+            square_depth += 1
+            is_bracketed = is_bracketed or not current.strip()
+            continue
+        elif not round_depth and character in "[]":
+            if character == "[":
+                if re.search(r"=\s*$", current):
+                    round_depth += 1
+                else:
+                    square_depth += 1
+            elif square_depth:
+                square_depth -= 1
+            continue
+        elif not round_depth and character == ",":
+            arguments.append((current, is_bracketed))
+            current = ""
+            is_bracketed = square_depth > 0
+            continue
+        current += character
+    arguments.append((current, is_bracketed))
+    return arguments
+
+
+def _parameter(parameter: inspect.Parameter) -> Parameter:
+    stars: dict[Any, str] = {
+        parameter.VAR_POSITIONAL: "*",
+        parameter.VAR_KEYWORD: "**",
+    }
+    has_default = parameter.default is not parameter.empty
+    annotation = ""
+    if parameter.annotation is not parameter.empty:
+        annotation = inspect.formatannotation(parameter.annotation)
+    star = stars.get(parameter.kind, "")
+    return Parameter(
+        name=star + parameter.name,
+        classifier=_ADDRESS.sub("", annotation).strip("'\""),
+        default=_json(parameter.default) if has_default else None,
+        required=not has_default and not star,
+    )
+
+
+def _json(value: Any) -> Any:
+    """The value where it is plain JSON; None otherwise. Calls nothing of a foreign type."""
+    if type(value) not in (bool, int, float, str, list, tuple, dict):
+        return None
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return None
