@@ -1,0 +1,127 @@
+import asyncio
+import sqlite3
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer, closed_url
+from toolbank.bank import Tool
+from toolbank.generate.config import GenerateConfig
+from toolbank.journal import Journal
+from toolbank.llm.ask import AskCounts, ask
+from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
+from toolbank.llm.openai import OpenAIEngine
+
+GOOD = Answer.json({"query": "fine"})
+
+
+def request(attempt=0):
+    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    return ChatRequest(
+        attempt, "polish", (Message("user", "json"),), {"type": "object"}, task
+    )
+
+
+def ask_all(url, folder, attempts, retries=2):
+    """Replies or errors by attempt, and the counts, of one run of the command."""
+
+    async def talk():
+        config = GenerateConfig(engine="openai", base_url=url, model="m")
+        engine = OpenAIEngine(config)
+        counts = AskCounts()
+        with Journal(folder / "journal.sqlite") as journal:
+            got = await asyncio.gather(
+                *(
+                    ask(engine, request(i), journal, retries=retries, counts=counts)
+                    for i in attempts
+                ),
+                return_exceptions=True,
+            )
+        await engine.close()
+        return got, counts
+
+    return asyncio.run(talk())
+
+
+def test_a_journaled_reply_is_never_asked_for_again(tmp_path):
+    with ChatServer(lambda call: Answer.json({"n": call.number})) as server:
+        first, counts = ask_all(server.url, tmp_path, range(5))
+        assert (counts.asked, counts.from_journal) == (5, 0)
+        assert (counts.prompt_tokens, counts.completion_tokens) == (35, 15)
+        again, counts = ask_all(server.url, tmp_path, range(6))
+        assert (counts.asked, counts.from_journal) == (1, 5)
+        assert again[:5] == first
+        assert len(server.calls) == 6
+
+
+def test_the_same_model_on_another_port_is_not_asked_again(tmp_path):
+    with ChatServer(lambda call: GOOD) as server:
+        ask_all(server.url, tmp_path, [0])
+    got, counts = ask_all(closed_url(), tmp_path, [0])
+    assert counts.from_journal == 1
+    assert got[0].text == '{"query": "fine"}'
+
+
+def test_a_failed_call_is_tried_again_and_each_retry_is_counted(tmp_path):
+    def script(call):
+        return [Answer.error(429, Retry_After="0"), Answer.error(500), GOOD][
+            min(call.number, 2)
+        ]
+
+    with ChatServer(script) as server:
+        (reply,), counts = ask_all(server.url, tmp_path, [0])
+    assert reply.text == '{"query": "fine"}'
+    assert counts.retries == {"http-429": 1, "http-500": 1}
+    assert counts.asked == 1
+
+
+def test_a_call_that_fails_for_good_is_in_the_journal_and_asked_again_by_a_new_run(
+    tmp_path,
+):
+    with ChatServer(lambda call: Answer.error(500, "broken")) as server:
+        (error,), counts = ask_all(server.url, tmp_path, [3], retries=1)
+        assert isinstance(error, EngineError)
+        assert error.reason == "http-500"
+        assert counts.failures == {"http-500": 1}
+        assert len(server.calls) == 2
+        server.script = lambda call: GOOD
+        (reply,), _ = ask_all(server.url, tmp_path, [3])
+        assert reply.text == '{"query": "fine"}'
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        rows = connection.execute("SELECT attempt, stage, reason FROM failures")
+        assert rows.fetchall() == [(3, "polish", "http-500")]
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer.error(401), Answer.error(400), Answer.error(404)]
+)
+def test_what_can_not_get_better_is_not_tried_again(tmp_path, answer):
+    with ChatServer(lambda call: answer) as server:
+        (error,), _ = ask_all(server.url, tmp_path, [0], retries=5)
+        assert isinstance(error, EngineError)
+        assert len(server.calls) == 1
+
+
+def test_a_server_that_asks_for_an_hour_is_given_up(tmp_path):
+    with ChatServer(lambda call: Answer.error(429, Retry_After="3600")) as server:
+        (error,), _ = ask_all(server.url, tmp_path, [0], retries=5)
+        assert (error.reason, error.retry_after) == ("http-429", 3600)
+        assert len(server.calls) == 1
+
+
+def test_an_endpoint_that_is_down_is_fatal_after_the_retries(tmp_path):
+    (error,), _ = ask_all(closed_url(), tmp_path, [0], retries=2)
+    assert (error.reason, error.fatal) == ("connection", True)
+
+
+def test_a_reply_is_on_disk_before_it_is_returned(tmp_path):
+    async def talk(url):
+        engine = OpenAIEngine(GenerateConfig(engine="openai", base_url=url, model="m"))
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            await ask(engine, request(), journal, retries=0)
+            with sqlite3.connect(tmp_path / "journal.sqlite") as other:
+                (count,) = other.execute("SELECT count(*) FROM replies").fetchone()
+        await engine.close()
+        return count
+
+    with ChatServer(lambda call: GOOD) as server:
+        assert asyncio.run(talk(server.url)) == 1

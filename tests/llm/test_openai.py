@@ -1,0 +1,273 @@
+import asyncio
+import time
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer, closed_url
+from toolbank.bank import Tool
+from toolbank.errors import InputError
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm import create_engine
+from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
+from toolbank.llm.openai import MAX_REPLY_BYTES, OpenAIEngine, is_private
+
+KEY = "sk-test-5f1c9a"
+SCHEMA = {
+    "type": "object",
+    "properties": {"query": {"type": "string"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+GOOD = Answer.json({"query": "fine"})
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def request(attempt=0):
+    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    message = Message("user", f"Polish number {attempt}. Answer in JSON.")
+    return ChatRequest(attempt, "polish", (message,), SCHEMA, task)
+
+
+def config(url, **settings):
+    return GenerateConfig(
+        engine="openai", base_url=url, model="asked-model", **settings
+    )
+
+
+def answers(script, times=1, **settings):
+    """The replies or errors of calls made one after the other, and the server's calls."""
+
+    async def talk(url):
+        engine = create_engine(config(url, **settings), tools=(), seed=0)
+        got = []
+        for attempt in range(times):
+            try:
+                got.append(await engine.answer(request(attempt)))
+            except EngineError as error:
+                got.append(error)
+        await engine.close()
+        return got
+
+    with ChatServer(script) as server:
+        return asyncio.run(talk(server.url)), server.calls
+
+
+def failure(script, **settings):
+    (error,), _ = answers(script, **settings)
+    assert isinstance(error, EngineError), error
+    assert KEY not in str(error)
+    return error
+
+
+def test_a_reply_comes_back_with_the_servers_model_and_the_tokens_it_cost():
+    (reply,), (call,) = answers(lambda call: GOOD)
+    assert reply.text == '{"query": "fine"}'
+    assert (reply.model, reply.prompt_tokens, reply.completion_tokens) == (
+        "served-model",
+        7,
+        3,
+    )
+    assert call.path == "/v1/chat/completions"
+    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert call.body["model"] == "asked-model"
+    assert call.body["temperature"] == 0.9
+    assert call.body["max_tokens"] == 4096
+    schema = call.body["response_format"]["json_schema"]
+    assert schema == {"name": "polish", "strict": True, "schema": SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "retryable", "fatal"),
+    [
+        (Answer.error(429), "http-429", True, False),
+        (Answer.error(500), "http-500", True, False),
+        (Answer.error(503), "http-503", True, False),
+        (Answer.html("<h1>Bad gateway</h1>", 502), "http-502", True, False),
+        (Answer.error(400, "context too long"), "bad-request", False, False),
+        (Answer.error(401, f"Incorrect key: {KEY}"), "refused-key", False, True),
+        (Answer.error(403), "refused-key", False, True),
+        (Answer.error(404), "no-such-model", False, True),
+        (Answer.error(402), "no-credit", False, True),
+        (Answer.error(418, f"teapot {KEY}"), "http-418", False, False),
+        (Answer.html(), "not-json-response", True, False),
+        (Answer(body=b"\xff\xfe rubbish"), "not-json-response", True, False),
+        (Answer(body=b'{"choices": []}'), "not-json-response", True, False),
+        (Answer(body=b'{"choices": [{"message": null}]}'), "not-json-response", 1, 0),
+        (Answer(body=b"[" * 100_000), "not-json-response", True, False),
+        (Answer.text(""), "empty", True, False),
+        (Answer.text(None), "empty", True, False),
+        (Answer.text('{"q', finish_reason="length"), "length", False, False),
+        (Answer.text("", finish_reason="content_filter"), "content-filter", 0, 0),
+        (Answer.text(None, refusal="I won't"), "content-filter", False, False),
+        (Answer.connection_reset(), "connection", True, False),
+    ],
+)
+def test_every_failure_has_a_name_that_can_be_counted(answer, reason, retryable, fatal):
+    error = failure(lambda call: answer)
+    assert error.reason == reason
+    assert error.retryable == retryable
+    assert error.fatal == fatal
+
+
+def test_a_wrong_model_is_told_with_the_url_and_the_model():
+    error = failure(lambda call: Answer.error(404, "model not found"))
+    assert "http://127.0.0.1" in str(error)
+    assert "asked-model" in str(error)
+    assert "model not found" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("header", "low", "high"),
+    [("7", 7, 7), ("Fri, 31 Dec 2100 23:59:59 GMT", 10**8, 10**10), ("soon", None, 0)],
+)
+def test_the_wait_that_a_server_asks_for_is_read(header, low, high):
+    error = failure(lambda call: Answer.error(429, Retry_After=header))
+    if low is None:
+        assert error.retry_after is None
+    else:
+        assert low <= error.retry_after <= high
+
+
+def test_a_server_that_takes_too_long_is_a_timeout():
+    error = failure(lambda call: Answer.text("late", delay=3), timeout=0.2)
+    assert (error.reason, error.retryable) == ("timeout", True)
+
+
+def test_an_endless_reply_is_not_read_to_its_end():
+    error = failure(lambda call: Answer.text("x" * (MAX_REPLY_BYTES * 5 // 2)))
+    assert error.reason == "reply-too-large"
+
+
+def test_nobody_listening_is_a_connection_failure_and_fatal_when_it_stays_so():
+    async def knock():
+        engine = OpenAIEngine(config(closed_url()))
+        errors = []
+        for _ in range(3):
+            with pytest.raises(EngineError) as caught:
+                await engine.answer(request())
+            errors.append(caught.value)
+        await engine.close()
+        return errors
+
+    errors = asyncio.run(knock())
+    assert [error.reason for error in errors] == ["connection"] * 3
+    assert [error.fatal for error in errors] == [False, False, True]
+    assert "Is the server running" in str(errors[0])
+
+
+def test_a_few_failures_after_a_good_reply_are_not_fatal():
+    def script(call):
+        return GOOD if call.number == 0 else Answer.error(500)
+
+    got, _ = answers(script, times=6)
+    assert [error.fatal for error in got[1:]] == [False] * 5
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize("refused", [("json_schema",), ("json_schema", "json_object")])
+def test_a_server_without_response_format_is_asked_in_another_way(status, refused):
+    def script(call):
+        if call.format in refused:
+            return Answer.error(status, f"response_format {call.format} unsupported")
+        return GOOD
+
+    got, calls = answers(script, times=3)
+    assert [reply.text for reply in got] == ['{"query": "fine"}'] * 3
+    # What was refused once is not asked for again.
+    assert len(calls) == 3 + len(refused)
+
+
+def test_a_server_that_refuses_everything_is_not_asked_for_ever():
+    got, calls = answers(lambda call: Answer.error(400, "response_format is bad"))
+    assert got[0].reason == "bad-request"
+    assert len(calls) == 3
+
+
+def test_models_that_want_max_completion_tokens_get_it():
+    def script(call):
+        if "max_tokens" in call.body:
+            return Answer.error(400, "use 'max_completion_tokens' instead")
+        return GOOD
+
+    got, calls = answers(script, times=2, max_tokens=99)
+    assert [reply.text for reply in got] == ['{"query": "fine"}'] * 2
+    assert calls[-1].body["max_completion_tokens"] == 99
+    assert len(calls) == 3
+
+
+def test_characters_that_no_file_can_hold_are_replaced():
+    (reply,), _ = answers(lambda call: Answer.text("a\ud800b"))
+    assert reply.text.encode() == b"a?b"
+
+
+def test_calls_run_side_by_side():
+    async def talk(url):
+        engine = OpenAIEngine(config(url, concurrency=16))
+        replies = await asyncio.gather(*(engine.answer(request(i)) for i in range(16)))
+        await engine.close()
+        return replies
+
+    running = []
+
+    def script(call):
+        running.append(+1)
+        deadline = time.monotonic() + 10
+        while len(running) < 16 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return Answer.text(str(len(running)))
+
+    with ChatServer(script) as server:
+        replies = asyncio.run(talk(server.url))
+    assert {reply.text for reply in replies} == {"16"}
+
+
+def test_a_public_endpoint_needs_a_key_and_the_message_says_which_variable(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(InputError, match="export MY_KEY="):
+        OpenAIEngine(config("https://api.openai.com/v1", api_key_env="MY_KEY"))
+
+
+def test_a_local_endpoint_needs_none(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (reply,), _ = answers(lambda call: GOOD)
+    assert reply.text
+
+
+@pytest.mark.parametrize(
+    ("url", "private"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://192.168.1.20/v1", True),
+        ("http://localhost:8000/v1", True),
+        ("http://vllm:8000/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("http://8.8.8.8/v1", False),
+    ],
+)
+def test_private_endpoints_are_told_from_public_ones(url, private):
+    assert is_private(url) is private
+
+
+def test_a_key_that_no_key_can_be_is_refused_without_showing_it(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-\u00e9\nabc")
+    with pytest.raises(InputError) as caught:
+        OpenAIEngine(config("http://127.0.0.1:1/v1"))
+    assert "sk-" not in str(caught.value)
+
+
+def test_no_model_is_bad_input():
+    with pytest.raises(InputError, match="model"):
+        OpenAIEngine(GenerateConfig(engine="openai"))
+
+
+def test_identity_names_what_shapes_a_reply_and_nothing_else():
+    first = OpenAIEngine(config("http://127.0.0.1:1/v1"))
+    moved = OpenAIEngine(config("http://127.0.0.1:2/v1", concurrency=2, timeout=5))
+    colder = OpenAIEngine(config("http://127.0.0.1:1/v1", temperature=0.1))
+    assert first.identity == moved.identity != colder.identity
+    assert KEY not in first.identity
