@@ -1,0 +1,178 @@
+"""Reading what a model answered: one JSON object, whatever stands around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+MAX_REPLY_CHARACTERS = 100_000
+
+_TEXT = {"type": "string"}
+_YES_OR_NO = {"type": "boolean"}
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+# In the order in which they are best thought of: first what to use and why, then the words.
+DRAFT_SCHEMA = _object(
+    {
+        "declined": _YES_OR_NO,
+        "reason": _TEXT,
+        "tools": {"type": "array", "items": _TEXT},
+        "explanation": _TEXT,
+        "draft": _TEXT,
+    }
+)
+POLISHED_SCHEMA = _object({"already_good": _YES_OR_NO, "reason": _TEXT, "query": _TEXT})
+
+_DRAFT_DEFAULTS = {"declined": False, "reason": ""}
+_DECLINED_DEFAULTS: dict[str, Any] = {"tools": [], "explanation": "", "draft": ""}
+_POLISHED_DEFAULTS = {"already_good": False, "reason": ""}
+
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why something is not accepted: a short name that becomes a count, and the particulars."""
+
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A writer's answer. Where `declined`, `reason` says why and the rest is empty."""
+
+    draft: str
+    tools: tuple[str, ...]
+    explanation: str
+    declined: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A polisher's answer. Where `already_good`, `query` is the draft and `reason` says why."""
+
+    query: str
+    already_good: bool = False
+    reason: str = ""
+
+
+def read_draft(text: str) -> Draft | Rejection:
+    """Read a writer's reply.
+
+    Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-draft` or
+    `reply-too-long`. Nothing that a reply can hold raises.
+    """
+    found = _find_object(text, DRAFT_SCHEMA)
+    if isinstance(found, Rejection):
+        return found
+    answer = {**_DRAFT_DEFAULTS, **found}
+    if answer["declined"] is True:
+        answer = {**_DECLINED_DEFAULTS, **answer}
+    problem = _problem(answer, "draft")
+    if problem:
+        return problem
+    if answer["declined"]:
+        return Draft("", (), "", declined=True, reason=_tidy(answer["reason"]))
+    draft = _tidy(answer["draft"])
+    if not draft:
+        return Rejection("empty-draft")
+    tools = tuple(_tidy(tool) for tool in answer["tools"])
+    return Draft(draft, tools, _tidy(answer["explanation"]))
+
+
+def read_polished(text: str, draft: str) -> Polished | Rejection:
+    """Read a polisher's reply to `draft`.
+
+    Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-query` or
+    `reply-too-long`. Nothing that a reply can hold raises.
+    """
+    found = _find_object(text, POLISHED_SCHEMA)
+    if isinstance(found, Rejection):
+        return found
+    answer = {**_POLISHED_DEFAULTS, **found}
+    if answer["already_good"] is True:
+        answer["query"] = draft
+    problem = _problem(answer, "polished")
+    if problem:
+        return problem
+    query = _tidy(answer["query"])
+    if not query:
+        return Rejection("empty-query")
+    return Polished(query, answer["already_good"], _tidy(answer["reason"]))
+
+
+def _find_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | Rejection:
+    """The one object in a text that has to do with the schema."""
+    if len(text) > MAX_REPLY_CHARACTERS:
+        return Rejection("reply-too-long", f"{len(text)} characters")
+    found = list(_objects(_THOUGHTS.sub(" ", text)))
+    # A stray {} or {"x": 1} in the prose is no answer.
+    answers = [item for item in found if item.keys() & schema["properties"].keys()]
+    if not answers:
+        return Rejection("wrong-schema" if found else "not-json")
+    if any(answer != answers[0] for answer in answers):
+        return Rejection("several-objects", f"{len(answers)} objects")
+    if any(isinstance(answer, _RepeatedKeys) for answer in answers):
+        return Rejection("repeated-key")
+    return answers[0]
+
+
+class _RepeatedKeys(dict[str, Any]):
+    """An object that gives one key twice, so that nobody can say what it means."""
+
+
+def _pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else _RepeatedKeys(value)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """All outermost JSON objects of a text. Raw line breaks in their strings are allowed."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_pairs_to_object)
+    start = text.find("{")
+    while start >= 0:
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield value
+        start = text.find("{", end)
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    schema = {"draft": DRAFT_SCHEMA, "polished": POLISHED_SCHEMA}[kind]
+    return Draft202012Validator(schema)
+
+
+def _problem(answer: dict[str, Any], kind: str) -> Rejection | None:
+    for error in _validator(kind).iter_errors(answer):
+        where = "".join(f"[{part!r}]" for part in error.path)
+        return Rejection("wrong-schema", f"{where} {error.message}"[:200].strip())
+    return None
+
+
+def _tidy(text: str) -> str:
+    """One line of text that any file can hold."""
+    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
