@@ -18,6 +18,7 @@ from toolbank.sources.schema import Parameter
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*?[\w.]+\(.*\)(?:\s*->.*)?", re.S)
 _SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
+_SAYS_DEPRECATED = re.compile(r"(?:[\w.]+ (?:is|was|has been) )?deprecated\b", re.I)
 _MAX_SUMMARY = 120
 
 
@@ -43,9 +44,10 @@ def read_docstring(text: str | None) -> Documented:
     if documented.prose is not None:
         opening = documented.prose
     signature, summary, description = _opening(opening)
-    return documented.with_opening(
-        signature, summary, description, directive_text(opening, "deprecated")
-    )
+    deprecated = directive_text(opening, "deprecated")
+    if not deprecated and _SAYS_DEPRECATED.match(summary):
+        deprecated = " ".join([summary, *description.split("\n\n")[:1]]).strip()
+    return documented.with_opening(signature, summary, description, deprecated)
 
 
 def _untitled(text: str) -> str:

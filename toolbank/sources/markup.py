@@ -34,7 +34,7 @@ def inline(text: str) -> str:
     text = _ROLE.sub(lambda match: _role_text(match[1]), text)
     text = re.sub(r"``(.+?)``", r"\1", text, flags=re.S)
     text = re.sub(r"`([^`<>]+?)\s*<[^<>`]*>`_{0,2}", r"\1", text)
-    text = re.sub(r"`([^`]+)`_{0,2}", r"\1", text)
+    text = re.sub(r"`([^`]+)`_{0,2}", lambda match: _role_text(match[1]), text)
     text = re.sub(r"(?<![\w*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?!\w)", r"\1", text)
     text = re.sub(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]+?)(?<=\S)\*(?![\w*])", r"\1", text)
     text = re.sub(r"\s?\[[#\w.-]+\]_(?!\w)", "", text)
@@ -105,12 +105,13 @@ def _role_text(content: str) -> str:
 
 def _paragraph(text: str) -> str:
     lines = [line.rstrip() for line in text.strip("\n").splitlines()]
-    is_table = any(re.fullmatch(r"\s*[=+|-]{3}[=+| -]*", line) for line in lines)
-    if not lines or all(re.fullmatch(r"\W*", line) for line in lines):
+    lines = [line for line in lines if not re.fullmatch(r"\s*[=+|-]{3}[=+| -]*", line)]
+    lines = [re.sub(r"^(\s*)\|(?=\s)|\|$", r"\1", line) for line in lines]
+    if all(re.fullmatch(r"\W*", line) for line in lines):
         return ""
-    listed = any(re.match(r"\s*(?:[*+-]|\d+[.)])\s", line) for line in lines)
-    body = inline("\n".join(lines))
-    body = re.sub(r"::$", ":", body)
-    if listed or is_table:
+    if _indent(lines[0]) or lines[0].startswith(">>>"):
+        return textwrap.dedent("\n".join(lines)).strip()
+    body = re.sub(r"::$", ":", inline("\n".join(lines)))
+    if any(re.match(r"\s*(?:[*+-]|\d+[.)])\s", line) for line in lines):
         return textwrap.dedent(body).strip()
     return " ".join(body.split())

@@ -42,8 +42,9 @@ def walk_package(root: ModuleType, leaves_out: Callable[[str], bool]) -> Walk:
     """Find every public object of a package and of its public sub-modules.
 
     A name is public if the module's `__all__` has it; in a module without `__all__`, if it has
-    no leading underscore and its object is defined in the package. What the package takes from
-    the standard library is not its own. Sub-modules are those that `__all__` names; if it names
+    no leading underscore and its object is defined there (in a package: anywhere in it). What
+    is of the standard library is not the package's own, and what is of another package only
+    where the top `__all__` says so. Sub-modules are those that `__all__` names; if it names
     none, those in the folder. Documented functions, classes, modules, callable objects and
     indexable objects of the package's own types count. Numbers and text, and their types, are
     data and don't. Objects are told apart by identity.
@@ -82,19 +83,19 @@ def walk_package(root: ModuleType, leaves_out: Callable[[str], bool]) -> Walk:
                 skip(full, f"can't be read ({type(error).__name__})")
                 continue
             if inspect.ismodule(value):
-                if not value.__name__.startswith(f"{package}."):
-                    skip(full, "module of another package")
-                    continue
                 if declared is None and value.__name__ != full:
                     continue
+                if not value.__name__.startswith(f"{package}."):
+                    skip(full, "of another package")
+                    continue
                 waiting.append((full, value, warning))
-            elif declared is None and not _defined_in(value, package):
+            elif declared is None and not _belongs_to(value, module, package):
                 continue
             kind = _kind(value, package)
             if kind is None:
                 skip(full, "not a tool (constant, scalar type or container)")
-            elif declared is not None and _is_foreign(value, package):
-                skip(full, "from the standard library")
+            elif declared is not None and _is_foreign(value, package, module is root):
+                skip(full, "of another package")
             elif not _is_documented(value, kind):
                 skip(full, "without documentation")
             else:
@@ -226,12 +227,18 @@ def _kind(value: Any, package: str) -> ToolKind | None:
         return None
     home = type(value).__module__.partition(".")[0]
     own_type = home == package.partition(".")[0]
-    if callable(value) and home not in _TYPE_MODULES:
+    if callable(value) and home not in _TYPE_MODULES and _is_own(value):
         return "function"
     is_data = hasattr(type(value), "__float__") or hasattr(type(value), "__int__")
     if own_type and hasattr(type(value), "__getitem__") and not is_data:
         return "object"
     return None
+
+
+def _is_own(instance: Any) -> bool:
+    """Whether a callable instance has a name or words of its own, and not its type's."""
+    named = isinstance(getattr(instance, "__name__", None), str)
+    return named or getattr(instance, "__doc__", None) is not type(instance).__doc__
 
 
 def _is_documented(value: Any, kind: ToolKind) -> bool:
@@ -253,14 +260,22 @@ def _home(value: Any) -> str:
     return home
 
 
-def _defined_in(value: Any, package: str) -> bool:
+def _belongs_to(value: Any, module: ModuleType, package: str) -> bool:
+    """Whether a module without `__all__` defines an object, itself or by a private module."""
+    home = _home(value)
     top = package.partition(".")[0]
-    return _home(value).partition(".")[0] in (top, f"_{top}")
-
-
-def _is_foreign(value: Any, package: str) -> bool:
-    """Whether a name in `__all__` only passes on a part of the standard library."""
-    if package.partition(".")[0] in sys.stdlib_module_names:
+    if home.partition(".")[0] not in (top, f"_{top}"):
         return False
-    home = value.__name__ if inspect.ismodule(value) else _home(value)
-    return home != "builtins" and home.partition(".")[0] in sys.stdlib_module_names
+    is_private = any(part.startswith("_") for part in home.split("."))
+    return hasattr(module, "__path__") or is_private or home == module.__name__
+
+
+def _is_foreign(value: Any, package: str, is_root: bool) -> bool:
+    """Whether a name in `__all__` only passes on what another package defines."""
+    top = package.partition(".")[0]
+    home = _home(value).partition(".")[0]
+    if home in (top, f"_{top}", "builtins"):
+        return False
+    if home in sys.stdlib_module_names:
+        return top not in sys.stdlib_module_names
+    return not is_root

@@ -116,18 +116,20 @@ def _is_excluded(name: str, exclude: Iterable[str]) -> bool:
 
 
 def _canonical(item: PublicObject) -> str:
-    """The name that an object goes by: its own where that is public, else the shortest path."""
-    names = sorted(
-        item.names,
-        key=lambda name: (bool(item.names[name]), name.count("."), len(name), name),
-    )
-    own = _text(item.value, "__qualname__") or _text(item.value, "__name__")
+    """The name that an object goes by: its own where that is public, else the shortest path.
+
+    Of paths that are as short, the one nearest to where the object is defined.
+    """
     home = _text(item.value, "__module__")
-    full = own if item.kind == "module" else f"{home}.{own}"
-    if full in names and full.count(".") == names[0].count("."):
-        return full
-    named = [name for name in names if name.rpartition(".")[2] == own]
-    return named[0] if named else names[0]
+    own = _text(item.value, "__qualname__") or _text(item.value, "__name__")
+
+    def rank(name: str) -> tuple[bool, int, bool, bool, int, str]:
+        parent, _, last = name.rpartition(".")
+        is_far = not f"{home}.".startswith(f"{parent}.")
+        is_deprecated = bool(item.names[name])
+        return (is_deprecated, name.count("."), last != own, is_far, len(name), name)
+
+    return min(item.names, key=rank)
 
 
 def _text(value: Any, attribute: str) -> str:

@@ -26,6 +26,8 @@ _TYPES = {
     "scalar": "number",
     "scalars": "number",
     "numeric": "number",
+    "real": "number",
+    "reals": "number",
     "str": "string",
     "strs": "string",
     "string": "string",
@@ -45,10 +47,25 @@ _TYPES = {
     "dictionary": "object",
     "mapping": "object",
 }
-_PRECISE = frozenset(
-    {"boolean", "bool", "int", "integer", "float", "str", "string", "none", "dict"}
-    | {"number", "list", "true", "false"}
+_LOOSE = frozenset(
+    {
+        "scalar",
+        "scalars",
+        "index",
+        "tuple",
+        "tuples",
+        "sequence",
+        "sequences",
+        "iterable",
+    }
+    | {"set", "mapping"}
 )
+_QUALIFIER = re.compile(
+    r"(?:with|of|at|same|length|ndim|must|if|which|that|the|and|any|e\.g|i\.e)\b"
+    r"|(?:of )?shape\b(?! \w)|[(\d]|.*-valued",
+    re.I,
+)
+_SHAPE = re.compile(r"(?:\([^()]*\)|\{[^{}]*\}|\d+-?[dD])\s+(?P<rest>\S.*)", re.S)
 _CONTAINER = re.compile(
     r"(?:\w+[ -])?(?:lists?|tuples?|sets?|sequences?|iterables?|ndarrays?|arrays?|array[-_ ]?likes?)"
     r"\s+of\s+(?P<items>.+)",
@@ -92,8 +109,12 @@ def schema_of(classifier: str) -> dict[str, Any]:
     default = _DEFAULT.search(text)
     if default:
         text = text[: default.start()]
-    text = _OPTIONAL.sub("", text).strip(" ,;")
+    marked = re.search(r"(?P<value>[^\s{,]+)\s*\(default\)", text)
+    if marked:
+        text = text.replace("(default)", "")
+    text = _OPTIONAL.sub("", text).strip(" ,;.")
     schema = _union(text)
+    default = default or marked
     if default:
         value = literal(default["value"].strip(" .,;)`"))
         if value is not _UNREADABLE:
@@ -122,6 +143,7 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
         else:
             schema = {}
         if parameter.default is not None:
+            schema = schema or _type_of(parameter.default)
             schema["default"] = parameter.default
         if parameter.description:
             schema["description"] = parameter.description
@@ -137,6 +159,12 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
     if required:
         schema["required"] = required
     return schema
+
+
+def _type_of(value: Any) -> dict[str, Any]:
+    """What a default says of a parameter that nothing else is said of."""
+    types = {bool: "boolean", int: "number", float: "number", str: "string"}
+    return {"type": types[type(value)]} if type(value) in types else {}
 
 
 class _Unreadable:
@@ -164,9 +192,7 @@ def is_literal(value: Any) -> bool:
 
 
 def _union(text: str) -> dict[str, Any]:
-    members: list[str] = []
-    for part in _alternatives(text):
-        members.extend(_braced(part) or [part])
+    members = _members(text)
     values = [literal(member) for member in members]
     known = [value for value in values if is_literal(value) and value is not None]
     schemas: list[dict[str, Any]] = []
@@ -176,10 +202,34 @@ def _union(text: str) -> dict[str, Any]:
         if value is None:
             schemas.append({"type": "null"})
         elif not is_literal(value):
-            schema = _single(member)
-            if schema not in schemas:
-                schemas.append(schema)
+            schemas.append(_single(member))
     return _merged(schemas)
+
+
+def _members(text: str) -> list[str]:
+    """The alternatives of "int, str or None" and "{'a', 'b'}".
+
+    A part that is no type of its own ("array_like, at least 2-D") makes the text one alternative.
+    """
+    parts = _split(text, r"\bor\b|\||,")
+    braced = [_braced(part) for part in parts]
+    if len(parts) > 1 and any(
+        not inner and _is_qualifier(part)
+        for part, inner in zip(parts, braced, strict=True)
+    ):
+        parts = [text]
+        braced = [[]]
+    members: list[str] = []
+    for part, inner in zip(parts, braced, strict=True):
+        members.extend(inner or [part])
+    stripped = (re.sub(r"^(?:one of|either)\s+", "", member) for member in members)
+    return [member for member in stripped if member != "..."]
+
+
+def _is_qualifier(part: str) -> bool:
+    """Whether a part says more of the type before it, and is none itself."""
+    is_shaped_array = _SHAPE.fullmatch(part) and _ARRAY.search(part)
+    return bool(_QUALIFIER.match(part)) and not is_shaped_array
 
 
 def _enumeration(values: list[Any]) -> dict[str, Any]:
@@ -198,37 +248,41 @@ def _enumeration(values: list[Any]) -> dict[str, Any]:
 
 def _single(text: str) -> dict[str, Any]:
     """The schema of one alternative."""
+    text = re.sub(r"^(?:an?|the)\s+", "", text, flags=re.I)
     word = text.strip(" `").lower()
     if word in _TYPES:
         schema: dict[str, Any] = {"type": _TYPES[word]}
-        if word not in _PRECISE:
+        if word in _LOOSE:
             schema["format"] = text
         return schema
-    container = _CONTAINER.fullmatch(text)
-    if container:
-        items = _union(container["items"])
-        is_plain = not _ARRAY.match(text) and not re.match(
-            r"\w+[ -]", text.split(" of ")[0]
-        )
-        schema = {"type": "array"}
-        if items and items.keys() != {"format"}:
-            schema["items"] = items
-        if not is_plain or "items" not in schema or not text.startswith("list"):
-            schema["format"] = text
-        return schema
+    if re.fullmatch(r"[-+]?(?:\w+\.)?(?:inf|nan)", word):
+        return {"type": "number", "format": text}
     generic = _GENERIC.fullmatch(text)
     if generic:
         return _generic(generic["outer"].lower(), generic["inner"], text)
-    if _ARRAY.search(text):
+    container = _CONTAINER.fullmatch(text)
+    if container:
+        return _array_of(re.sub(r"\band\b", "or", container["items"]), text)
+    shaped = _SHAPE.fullmatch(text)
+    if shaped:
+        return {**_single(shaped["rest"]), "format": text}
+    if _ARRAY.search(text) or re.fullmatch(r"\(.*,.*\)", text):
         return {"type": "array", "format": text}
-    first = re.match(r"(?:non-?negative|positive|python)\s+(\w+)$", word)
-    if first and first[1] in _TYPES:
+    first = re.match(r"(?:(?:non-?negative|positive|python)\s+)?(\w+)", word)
+    is_one = not re.search(r"\bor\b", word)
+    if first and is_one and _TYPES.get(first[1], "null") != "null":
         return {"type": _TYPES[first[1]], "format": text}
-    if re.match(r"(?:dict|mapping)\b", word):
-        return {"type": "object", "format": text}
-    if re.match(r"(?:list|tuple|sequence|iterable)\b", word):
-        return {"type": "array", "format": text}
     return {"format": text} if text else {}
+
+
+def _array_of(items: str, text: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "array"}
+    item = _union(items)
+    if "type" in item or "anyOf" in item or "enum" in item:
+        schema["items"] = item
+    if "items" not in schema or not text.lower().startswith("list"):
+        schema["format"] = text
+    return schema
 
 
 def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
@@ -240,12 +294,7 @@ def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
         return _union("{" + inner + "}")
     if _TYPES.get(outer) == "array" or outer in ("collection", "frozenset"):
         parts = [part for part in _split(inner, r",") if part != "..."]
-        schema: dict[str, Any] = {"type": "array"}
-        if len(parts) == 1:
-            schema["items"] = _union(parts[0])
-        if outer != "list" or "items" not in schema:
-            schema["format"] = text
-        return schema
+        return _array_of(parts[0] if len(parts) == 1 else "", text)
     if _TYPES.get(outer) == "object":
         return {"type": "object", "format": text}
     return {"format": text}
@@ -275,21 +324,6 @@ def _braced(text: str) -> list[str]:
     """The members of "{'a', 'b'}"; empty where the text is no such set."""
     match = re.fullmatch(r"(?:one of\s+)?\{(?P<inner>.*)\}", text, re.S)
     return _split(match["inner"], r",|;|\bor\b|\|") if match else []
-
-
-def _alternatives(text: str) -> list[str]:
-    """The parts of "int, str or None"; "tuple of ints" and shapes stay whole."""
-    parts = _split(text, r"\bor\b|\||,")
-    kept: list[str] = []
-    for part in parts:
-        if re.match(r"(?:shape|of shape|length|dtype|ndim)\b|[(\d]", part, re.I) and (
-            kept or not _ARRAY.search(part)
-        ):
-            if not kept and not part.startswith("("):
-                kept.append(part)
-            continue
-        kept.append(re.sub(r"\s+(?:of\s+)?shape\b.*$", "", part, flags=re.I))
-    return kept
 
 
 def _split(text: str, separator: str) -> list[str]:
