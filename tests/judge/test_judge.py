@@ -1,0 +1,201 @@
+import json
+import re
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer
+from toolbank.bank import Bank, Query, Tool
+from toolbank.errors import InputError
+from toolbank.journal import Journal
+from toolbank.judge.config import JudgeConfig
+from toolbank.judge.judge import judge_bank
+
+TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
+CRITERIA = ("naturalness", "fluency", "coherence")
+
+
+@pytest.fixture
+def bank():
+    tools = tuple(Tool(name=f"lib.t{i}", kind="function") for i in range(3))
+    queries = tuple(
+        Query(
+            id=f"q{i}",
+            query=f"good {i}: what came of it all?",
+            draft=f"bad {i}: Sort the table, then sum it, then save it, and print it.",
+            tools=("lib.t0", "lib.t1"),
+        )
+        for i in range(8)
+    )
+    return Bank(tools, queries)
+
+
+@pytest.fixture
+def judge(bank, tmp_path, monkeypatch):
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/judge.j2").write_text(TEMPLATE)
+    monkeypatch.chdir(tmp_path)
+
+    def run(bank=bank, seed=0, **settings):
+        config = JudgeConfig(**settings)
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            return judge_bank(bank, config, seed=seed, journal=journal)
+
+    return run
+
+
+def sides(call):
+    return re.search(r"A: (.*)\nB: (.*)", call.prompt).groups()
+
+
+def prefer(start):
+    def script(call):
+        first, _ = sides(call)
+        return Answer.json(
+            {"reason": "", "winner": "A" if first.startswith(start) else "B"}
+        )
+
+    return script
+
+
+def counts(judged, criterion="fluency"):
+    summary = judged["criteria"][criterion]
+    return tuple(summary[verdict]["count"] for verdict in ("win", "tie", "lose"))
+
+
+def test_the_heuristic_is_labelled_and_says_how_often_a_reader_disagrees(judge):
+    judged = judge()
+    assert judged["heuristic"] is True
+    assert "heuristic" in judged["judge"]
+    assert judged["read_by_eye"]["pairs"] == 30
+    assert counts(judged, "naturalness") == (8, 0, 0)
+
+
+def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
+    with ChatServer(prefer("good")) as server:
+        judged = judge(engine="openai", base_url=server.url, model="m")
+    assert [counts(judged, name) for name in CRITERIA] == [(8, 0, 0)] * 3
+    assert judged["criteria"]["fluency"]["consistency"] == 1
+    assert (judged["judge"], judged["heuristic"]) == ("m", False)
+    assert len(server.calls) == 8 * 2 * 3
+    firsts = [sides(call)[0][:4] for call in server.calls]
+    assert firsts.count("good") == firsts.count("bad ") == 24
+
+
+def test_a_model_that_likes_the_first_text_gives_ties_without_consistency(judge):
+    with ChatServer(lambda call: Answer.json({"winner": "A"})) as server:
+        judged = judge(engine="openai", base_url=server.url, model="m")
+    assert counts(judged) == (0, 8, 0)
+    assert judged["criteria"]["fluency"]["consistency"] == 0
+    orders = judged["pairs"][0]["verdicts"]["fluency"]
+    assert orders == {"query_first": "win", "query_second": "lose", "verdict": "tie"}
+
+
+def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
+    def script(call):
+        first, _ = sides(call)
+        if "fluency" in call.prompt and first.startswith("good 1"):
+            return Answer.text("I like both!")
+        if "fluency" in call.prompt and first.startswith("good 2"):
+            return Answer.json({"winner": "C"})
+        if "fluency" in call.prompt and first.startswith("good 3"):
+            return Answer.error(500)
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        judged = judge(engine="openai", base_url=server.url, model="m", retries=0)
+    assert counts(judged) == (5, 0, 0)
+    failed = judged["criteria"]["fluency"]["failed"]
+    assert failed.pop("unreadable-reply") == 2
+    assert sum(failed.values()) == 1
+    assert judged["calls_failed"] == 1
+    assert judged["criteria"]["coherence"]["failed"] == {}
+
+
+def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there(judge):
+    with ChatServer(prefer("good")) as server:
+        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
+        few = judge(pairs=3, **settings)
+        assert len(server.calls) == 18
+        assert judge(pairs=3, **settings) == few
+        assert len(server.calls) == 18
+        more = judge(pairs=5, **settings)
+        assert len(server.calls) == 30
+    assert more["pairs"][:3] == few["pairs"]
+
+
+def test_verdicts_do_not_depend_on_concurrency(judge):
+    with ChatServer(prefer("good")) as server:
+        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
+        one = judge(concurrency=1, **settings)
+    assert judge(concurrency=8, **settings) == one
+
+
+def test_equal_texts_are_a_tie_that_nobody_is_asked_about(judge, bank):
+    same = tuple(
+        query.model_copy(update={"draft": query.query}) for query in bank.queries
+    )
+    with ChatServer(prefer("good")) as server:
+        judged = judge(
+            Bank(bank.tools, same), engine="openai", base_url=server.url, model="m"
+        )
+    assert server.calls == []
+    assert counts(judged) == (0, 8, 0)
+
+
+def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
+    lines = [json.dumps({"id": f"o{i}", "query": f"bad other {i}"}) for i in range(6)]
+    path = tmp_path / "other.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    judged = judge(against=path)
+    assert judged["n"] == 6
+    assert judged["against"] == "other.jsonl"
+    pairs = [(pair["query_id"], pair["other_id"]) for pair in judged["pairs"]]
+    assert len({other for _, other in pairs}) == 6
+    assert pairs != [
+        (pair["query_id"], pair["other_id"])
+        for pair in judge(against=path, seed=1)["pairs"]
+    ]
+    assert judge(against=path) == judged
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[1]", '{"text": "x"}', '{"query": ""}', '{"query": 3}', '"query"']
+)
+def test_a_broken_line_of_the_other_dataset_is_named(judge, tmp_path, line):
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"query": "fine"}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"other\.jsonl, line 2"):
+        judge(against=path)
+
+
+def test_a_missing_dataset_is_named(judge, tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.jsonl"):
+        judge(against=tmp_path / "nowhere.jsonl")
+
+
+def test_a_template_that_asks_for_the_unknown_is_named(judge, tmp_path):
+    (tmp_path / "prompts/judge.j2").write_text("{{ nothing }}")
+    with (
+        ChatServer(prefer("good")) as server,
+        pytest.raises(InputError, match=r"judge\.j2"),
+    ):
+        judge(engine="openai", base_url=server.url, model="m")
+
+
+def test_texts_are_never_run_as_templates(judge, bank):
+    hostile = bank.queries[0].model_copy(update={"query": "{{ 7 * 7 }} {% raw %}"})
+    with ChatServer(lambda call: Answer.json({"winner": "tie"})) as server:
+        judge(
+            Bank(bank.tools, (hostile,)),
+            engine="openai",
+            base_url=server.url,
+            model="m",
+        )
+    assert all("{{ 7 * 7 }} {% raw %}" in call.prompt for call in server.calls)
+
+
+def test_a_bank_without_drafts_has_nothing_to_judge(judge, bank):
+    bare = tuple(query.model_copy(update={"draft": ""}) for query in bank.queries)
+    judged = judge(Bank(bank.tools, bare))
+    assert judged["n"] == 0
+    assert judged["criteria"]["fluency"]["win"]["share"] is None

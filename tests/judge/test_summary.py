@@ -1,0 +1,48 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from toolbank.judge.summary import Judgement, summarise, wilson_interval
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_interval_is_scipys_wilson(case):
+    count, n = case
+    expected = binomtest(count, n).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(count, n) == pytest.approx(expected, abs=1e-12)
+
+
+def test_orders_that_differ_are_a_tie_and_lower_the_consistency():
+    summary = summarise(
+        [
+            Judgement("fluency", "win", "win"),
+            Judgement("fluency", "win", "lose"),
+            Judgement("fluency", "lose", "lose"),
+            Judgement("fluency", "tie", "tie"),
+        ]
+    )
+    counts = [summary[verdict]["count"] for verdict in ("win", "tie", "lose")]
+    assert counts == [1, 2, 1]
+    assert summary["consistency"] == 0.75
+    assert summary["n"] == 4
+
+
+def test_a_pair_with_one_verdict_missing_is_counted_by_reason_and_not_judged():
+    summary = summarise(
+        [
+            Judgement("fluency", "win", None, ("unreadable-reply",)),
+            Judgement("fluency", None, None, ("timeout", "timeout")),
+            Judgement("fluency", "win", "win"),
+        ]
+    )
+    assert summary["n"] == 1
+    assert summary["failed"] == {"timeout": 2, "unreadable-reply": 1}
+    assert summary["win"]["share"] == 1
+
+
+def test_nothing_judged_has_no_shares():
+    summary = summarise([])
+    assert summary["n"] == 0
+    assert summary["win"] == {"count": 0, "share": None, "low": None, "high": None}
+    assert summary["consistency"] is None

@@ -1,0 +1,182 @@
+"""Compare a bank's queries pairwise with their drafts or with another dataset's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from tqdm import tqdm
+
+from toolbank.bank import Bank
+from toolbank.errors import ToolbankError
+from toolbank.journal import Journal
+from toolbank.judge import heuristic
+from toolbank.judge.config import Criterion, JudgeConfig
+from toolbank.judge.model import load_template, make_request, read_winner
+from toolbank.judge.pairs import Pair, Side, draw_pairs
+from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
+from toolbank.llm.chat import Engine, EngineError
+
+# The winner, "A" (the first text), "B" or "tie"; or None and the reason why there is none.
+_Answer = tuple[str | None, str]
+_Ask = Callable[[int, Criterion, Side, Side], Awaitable[_Answer]]
+
+
+def judge_bank(
+    bank: Bank, config: JudgeConfig, *, seed: int, journal: Journal
+) -> dict[str, Any]:
+    """Judge pairs in both orders by every criterion; gives the content of judge.json.
+
+    Two verdicts that differ by order make a tie. Keys: `judge`, `heuristic`, `against`, `n`,
+    `method`, `criteria` (a summary each), `calls_failed` (any that a new run may mend) and
+    `pairs` (ids, texts and the verdict of each order).
+
+    Raises:
+        InputError: the other dataset, the prompt or the engine's settings can't be used.
+        ToolbankError: the endpoint is down or refuses.
+    """
+    pairs = draw_pairs(bank, config, seed)
+    return asyncio.run(_judge(pairs, config, seed, journal))
+
+
+async def _judge(
+    pairs: Sequence[Pair], config: JudgeConfig, seed: int, journal: Journal
+) -> dict[str, Any]:
+    calls_failed = 0
+    if config.engine == "rules":
+        name, ask = heuristic.NAME, _ask_heuristic
+        rows = await _judge_pairs(pairs, config, ask)
+    else:
+        from toolbank.llm import create_engine
+
+        engine = create_engine(config, tools=(), seed=seed)
+        try:
+            asker = _ModelAsker(engine, journal, config.retries)
+            rows = await _judge_pairs(pairs, config, asker.ask)
+        finally:
+            await engine.close()
+        name, calls_failed = engine.model, asker.calls_failed
+    described: dict[str, Any] = {
+        "judge": name,
+        "heuristic": config.engine == "rules",
+        "against": config.against if config.against == "draft" else config.against.name,
+        "n": len(pairs),
+        "method": METHOD,
+    }
+    if described["heuristic"]:
+        described["read_by_eye"] = heuristic.READ_BY_EYE
+    return {
+        **described,
+        "criteria": {
+            criterion: summarise(row[position] for row in rows)
+            for position, criterion in enumerate(config.criteria)
+        },
+        "calls_failed": calls_failed,
+        "pairs": [_describe(pair, row) for pair, row in zip(pairs, rows, strict=True)],
+    }
+
+
+async def _judge_pairs(
+    pairs: Sequence[Pair], config: JudgeConfig, ask: _Ask
+) -> list[list[Judgement]]:
+    """Judgements of every pair, one a criterion, in the order of the pairs."""
+    rows: list[list[Judgement]] = [[] for _ in pairs]
+    open_pairs = iter(enumerate(pairs))
+    with tqdm(total=len(pairs), desc="judge", unit="pair", disable=None) as bar:
+
+        async def work() -> None:
+            for number, pair in open_pairs:
+                for criterion in config.criteria:
+                    judgement = await _judge_pair(number, pair, criterion, ask)
+                    rows[number].append(judgement)
+                bar.update()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(config.concurrency, len(pairs))):
+                    group.create_task(work())
+        except* ToolbankError as errors:
+            raise errors.exceptions[0] from None
+    return rows
+
+
+async def _judge_pair(
+    number: int, pair: Pair, criterion: Criterion, ask: _Ask
+) -> Judgement:
+    if pair.query.text == pair.other.text:
+        return Judgement(criterion, "tie", "tie")
+    forward, forward_reason = await ask(number, criterion, pair.query, pair.other)
+    backward, backward_reason = await ask(number, criterion, pair.other, pair.query)
+    return Judgement(
+        criterion,
+        _verdict(forward, query_is="A"),
+        _verdict(backward, query_is="B"),
+        tuple(reason for reason in (forward_reason, backward_reason) if reason),
+    )
+
+
+def _verdict(winner: str | None, query_is: str) -> Verdict | None:
+    if winner is None:
+        return None
+    if winner == "tie":
+        return "tie"
+    return "win" if winner == query_is else "lose"
+
+
+async def _ask_heuristic(
+    _: int, criterion: Criterion, first: Side, second: Side
+) -> _Answer:
+    features = (
+        heuristic.read_features(first.text, first.tools),
+        heuristic.read_features(second.text, second.tools),
+    )
+    return heuristic.compare(criterion, *features), ""
+
+
+class _ModelAsker:
+    """Asks a model through the journal and counts the calls that failed."""
+
+    def __init__(self, engine: Engine, journal: Journal, retries: int) -> None:
+        self.calls_failed = 0
+        self._engine = engine
+        self._journal = journal
+        self._retries = retries
+        self._template = load_template()
+
+    async def ask(
+        self, number: int, criterion: Criterion, first: Side, second: Side
+    ) -> _Answer:
+        from toolbank.llm.ask import ask
+
+        request = make_request(
+            self._template, number, criterion, first.text, second.text
+        )
+        try:
+            reply = await ask(
+                self._engine, request, self._journal, retries=self._retries
+            )
+        except EngineError as error:
+            if error.fatal:
+                raise
+            self.calls_failed += 1
+            return None, error.reason
+        winner = read_winner(reply.text)
+        return winner, "" if winner else "unreadable-reply"
+
+
+def _describe(pair: Pair, judgements: Sequence[Judgement]) -> dict[str, Any]:
+    return {
+        "query_id": pair.query.id,
+        "other_id": pair.other.id,
+        "query": pair.query.text,
+        "other": pair.other.text,
+        "verdicts": {
+            row.criterion: {
+                "query_first": row.forward,
+                "query_second": row.backward,
+                "verdict": row.verdict,
+            }
+            for row in judgements
+        },
+    }
