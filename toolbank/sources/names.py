@@ -10,10 +10,10 @@ _STOP = frozenset(
     re.findall(
         r"\w+",
         """
-        a an and any are as at be been by can each else for from given has have if in into is
-        it its like may not of on one only or other over own per s same so such than that the
-        their them then there these they this those to two up used using via was way when where
-        whether which while will with within without would you your
+        a an all and any are as at be been but by can do does each else for from given has have if in into is
+        it its like may much not of on one only or other over own per same self so some such than
+        that the their them then there these they this those to two up used using via was way we
+        none should when where whether which while will with within without would you your
         also calculate calculates class compute computed computes element elementwise function
         get gets method module note object provide provided provides return returned returns
         see specified wise
@@ -71,7 +71,7 @@ def _first_words(tool: Tool) -> str:
 
 def _own_words(tool: Tool) -> set[str]:
     """The words that would give the identifier away, whole and in its parts."""
-    own: set[str] = set()
+    own = {tool.name.partition(".")[0].lower()}
     for name in (tool.name, *tool.aliases):
         last = name.rpartition(".")[2]
         own.add(re.sub(r"[^a-z0-9]", "", last.lower()))
@@ -104,6 +104,10 @@ def _content(text: str, own: set[str]) -> list[str]:
 
 def _without_names(text: str) -> str:
     """The text without identifiers and code: dotted, underscored, called, or in capitals."""
+    text = re.sub(r"(?i)\b(?:1|one)-d(?:imensional)?\b", "onedimensional", text)
+    text = re.sub(r"(?i)\b(?:2|two)-d(?:imensional)?\b", "twodimensional", text)
+    text = re.sub(r"(?i)\bn-d(?:imensional)?\b", "multidimensional", text)
+    text = re.sub(r"(?i)\b(non|sub|multi|pre|re)-(?=\w)", r"\1", text)
     text = re.sub(r"\w*[(\[][^()\[\]]*[)\]]", " ", text)
     text = re.sub(r"\b\w+(?:\.\w+)+|\b\w*_\w*|\b[a-z]+[A-Z]\w*|\w*\d\w*", " ", text)
     return re.sub(r"'s\b", "", text)

@@ -2,9 +2,7 @@
 
 import importlib
 import inspect
-import numbers
 import pkgutil
-import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -13,11 +11,16 @@ from types import ModuleType
 from typing import Any
 
 from toolbank.bank import ToolKind
+from toolbank.sources.ownership import (
+    belongs_to,
+    is_foreign,
+    kind_of,
+    own_docstring,
+)
 
 _NO_API = frozenset({"tests", "test", "conftest", "setup"})
-_SCALARS = (int, float, complex, str, bytes)
-_TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})
-_CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
+_NAMED_EXAMPLES = 5
+_WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
 
 
 @dataclass
@@ -31,11 +34,28 @@ class PublicObject:
 
 @dataclass
 class Walk:
-    """The public objects of a package, and counts of what was left out, by reason."""
+    """The public objects of a package by identity, and what was left out, by reason."""
 
-    objects: list[PublicObject]
-    skipped: Counter[str]
-    examples: dict[str, list[str]]
+    root: ModuleType
+    leaves_out: Callable[[str], bool]
+    objects: dict[int, PublicObject] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def skip(self, name: str, reason: str) -> None:
+        """Count a name that is left out; the first few of a reason are kept."""
+        self.skipped[reason] += 1
+        if len(self.examples[reason]) < _NAMED_EXAMPLES:
+            self.examples[reason].append(name)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A module, the public path to it, and the deprecation of that path."""
+
+    path: str
+    module: ModuleType
+    deprecated: str = ""
 
 
 def walk_package(root: ModuleType, leaves_out: Callable[[str], bool]) -> Walk:
@@ -49,79 +69,34 @@ def walk_package(root: ModuleType, leaves_out: Callable[[str], bool]) -> Walk:
     indexable objects of the package's own types count. Numbers and text, and their types, are
     data and don't. Objects are told apart by identity.
     """
-    found: dict[int, PublicObject] = {}
-    skipped: Counter[str] = Counter()
-    examples: dict[str, list[str]] = defaultdict(list)
-
-    def skip(name: str, reason: str) -> None:
-        skipped[reason] += 1
-        if len(examples[reason]) < 5:
-            examples[reason].append(name)
-
-    package = root.__name__
-    waiting = [(package, root, "")]
+    walk = Walk(root, leaves_out)
+    waiting = [_Place(root.__name__, root)]
     visited: set[int] = set()
     while waiting:
-        path, module, warned = waiting.pop(0)
-        if id(module) in visited:
-            continue
-        visited.add(id(module))
-        declared = _declared(module)
-        names = dir(module) if declared is None else declared
-        for name in sorted(set(names)):
-            if declared is None and name.startswith("_"):
-                continue
-            if name.startswith("__"):
-                continue
-            full = f"{path}.{name}"
-            if leaves_out(full):
-                skip(full, "excluded by the recipe")
-                continue
-            try:
-                value, warning = _get(module, name)
-            except Exception as error:
-                skip(full, f"can't be read ({type(error).__name__})")
-                continue
-            if inspect.ismodule(value):
-                if declared is None and value.__name__ != full:
-                    continue
-                if not value.__name__.startswith(f"{package}."):
-                    skip(full, "of another package")
-                    continue
-                waiting.append((full, value, warning))
-            elif declared is None and not _belongs_to(value, module, package):
-                continue
-            kind = _kind(value, package)
-            if kind is None:
-                skip(full, "not a tool (constant, scalar type or container)")
-            elif declared is not None and _is_foreign(value, package, module is root):
-                skip(full, "of another package")
-            elif not _is_documented(value, kind):
-                skip(full, "without documentation")
-            else:
-                item = found.setdefault(id(value), PublicObject(value, kind))
-                item.names[full] = warning or warned
-        for full, child in _children(module, path, declared, leaves_out, skip):
-            waiting.append((full, child, ""))
-    return Walk(list(found.values()), skipped, dict(examples))
+        place = waiting.pop(0)
+        if id(place.module) not in visited:
+            visited.add(id(place.module))
+            declared = _declared(place.module)
+            waiting.extend(_named(walk, place, declared))
+            waiting.extend(_in_folder(walk, place, declared))
+    return walk
 
 
 def members(
-    cls: type, is_public_base: Callable[[type], bool]
+    cls: type, is_tool: Callable[[type], bool]
 ) -> Iterator[tuple[str, Any, ToolKind]]:
     """The public methods and properties of a class, sorted by name.
 
     What a class takes over from a base that is a tool itself belongs to the base.
     """
     package = (cls.__module__ or "").partition(".")[0]
-    for attribute in sorted(inspect.classify_class_attrs(cls), key=lambda a: a.name):
+    for attribute in sorted(
+        inspect.classify_class_attrs(cls), key=lambda item: item.name
+    ):
         home = attribute.defining_class
-        if attribute.name.startswith("_") or home is object:
-            continue
-        if home is not cls and (
-            is_public_base(home)
-            or (home.__module__ or "").partition(".")[0].lstrip("_") != package
-        ):
+        top = (home.__module__ or "").partition(".")[0].lstrip("_")
+        is_taken_over = home is not cls and (is_tool(home) or top != package)
+        if attribute.name.startswith("_") or home is object or is_taken_over:
             continue
         if attribute.kind in ("method", "class method", "static method"):
             value = inspect.getattr_static(cls, attribute.name)
@@ -130,19 +105,87 @@ def members(
             yield attribute.name, attribute.object, "property"
 
 
-def own_docstring(value: Any, kind: ToolKind) -> str:
-    """An object's docstring. A method may inherit it; a class may not, but its __init__ counts."""
-    try:
-        if kind == "class":
-            text = value.__doc__ if "__doc__" in value.__dict__ else None
-            text = text or getattr(value.__dict__.get("__init__"), "__doc__", None)
-        elif kind in ("function", "method", "property"):
-            text = inspect.getdoc(value)
+def _named(walk: Walk, place: _Place, declared: list[str] | None) -> Iterator[_Place]:
+    """Take what a module names into the walk; give the modules among it."""
+    package = walk.root.__name__
+    names = dir(place.module) if declared is None else declared
+    for name in sorted(set(names)):
+        full = f"{place.path}.{name}"
+        if name.startswith("__" if declared is not None else "_"):
+            continue
+        if walk.leaves_out(full):
+            walk.skip(full, "excluded by the recipe")
+            continue
+        try:
+            value, warning = _get(place.module, name)
+        except Exception as error:  # the package's own code may raise anything
+            walk.skip(full, f"can't be read ({type(error).__name__})")
+            continue
+        if declared is None and not belongs_to(value, full, place.module, package):
+            continue
+        if declared is not None and is_foreign(
+            value, package, place.module is walk.root
+        ):
+            walk.skip(full, "of another package")
+            continue
+        warning = warning or place.deprecated
+        if inspect.ismodule(value):
+            yield _Place(full, value, warning)
+        _take(walk, full, value, warning)
+
+
+def _take(walk: Walk, full: str, value: Any, warning: str) -> None:
+    kind = kind_of(value, walk.root.__name__)
+    if kind is None:
+        walk.skip(full, "not a tool (constant, scalar type or container)")
+    elif not own_docstring(value, kind).strip():
+        walk.skip(full, "without documentation")
+    else:
+        item = walk.objects.setdefault(id(value), PublicObject(value, kind))
+        item.names[full] = warning
+
+
+def _in_folder(
+    walk: Walk, place: _Place, declared: list[str] | None
+) -> Iterator[_Place]:
+    """The sub-modules in the folder of a package whose `__all__` names none of them.
+
+    Where there is an `__all__`, they must be documented to count. Deprecated ones don't count.
+    """
+    folder = getattr(place.module, "__path__", None)
+    if folder is None or place.module.__name__ != place.path:
+        return
+    names = sorted(info.name for info in pkgutil.iter_modules(folder))
+    names = [name for name in names if not name.startswith("_") and name not in _NO_API]
+    names_some = declared is not None and any(name in declared for name in names)
+    for name in names:
+        full = f"{place.path}.{name}"
+        if names_some:
+            if name not in (declared or ()):
+                walk.skip(full, "sub-module that __all__ does not name")
+            continue
+        if walk.leaves_out(full):
+            walk.skip(full, "excluded by the recipe")
+            continue
+        try:
+            child, warning = import_module(full)
+        except (Exception, SystemExit) as error:
+            walk.skip(full, f"can't be imported ({type(error).__name__})")
+            continue
+        if warning:
+            walk.skip(full, "deprecated module")
+        elif declared is not None and not own_docstring(child, "module").strip():
+            walk.skip(full, "without documentation")
         else:
-            text = getattr(value, "__doc__", None)
-    except Exception:  # a foreign descriptor may raise anything
-        return ""
-    return text if isinstance(text, str) else ""
+            yield _Place(full, child)
+
+
+def import_module(name: str) -> tuple[ModuleType, str]:
+    """A module, and the text of the deprecation warning that its import gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module = importlib.import_module(name)
+    return module, _deprecation(caught)
 
 
 def _declared(module: ModuleType) -> list[str] | None:
@@ -167,115 +210,6 @@ def _get(module: ModuleType, name: str) -> tuple[Any, str]:
 
 def _deprecation(caught: list[warnings.WarningMessage]) -> str:
     for warning in caught:
-        if issubclass(
-            warning.category,
-            DeprecationWarning | PendingDeprecationWarning | FutureWarning,
-        ):
+        if issubclass(warning.category, _WARNINGS):
             return " ".join(str(warning.message).split())
     return ""
-
-
-def _children(
-    module: ModuleType,
-    path: str,
-    declared: list[str] | None,
-    leaves_out: Callable[[str], bool],
-    skip: Callable[[str, str], None],
-) -> Iterator[tuple[str, ModuleType]]:
-    """The sub-modules in the folder of a package whose `__all__` names none of them.
-
-    Where there is an `__all__`, they must be documented to count. Deprecated ones don't count.
-    """
-    folder = getattr(module, "__path__", None)
-    if folder is None or module.__name__ != path:
-        return
-    names = sorted(info.name for info in pkgutil.iter_modules(folder))
-    names = [name for name in names if not name.startswith("_") and name not in _NO_API]
-    if declared is not None and any(name in declared for name in names):
-        for name in names:
-            if name not in declared:
-                skip(f"{path}.{name}", "sub-module that __all__ does not name")
-        return
-    for name in names:
-        full = f"{path}.{name}"
-        if leaves_out(full):
-            skip(full, "excluded by the recipe")
-            continue
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                child = importlib.import_module(full)
-        except (Exception, SystemExit) as error:
-            skip(full, f"can't be imported ({type(error).__name__})")
-            continue
-        if _deprecation(caught):
-            skip(full, "deprecated module")
-        elif declared is not None and not _is_documented(child, "module"):
-            skip(full, "without documentation")
-        else:
-            yield full, child
-
-
-def _kind(value: Any, package: str) -> ToolKind | None:
-    if inspect.ismodule(value):
-        return "module"
-    if inspect.isclass(value):
-        return None if _is_scalar(value) else "class"
-    if inspect.isroutine(value):
-        return "function"
-    if isinstance(value, _CONTAINERS) or value is None:
-        return None
-    home = type(value).__module__.partition(".")[0]
-    own_type = home == package.partition(".")[0]
-    if callable(value) and home not in _TYPE_MODULES and _is_own(value):
-        return "function"
-    is_data = hasattr(type(value), "__float__") or hasattr(type(value), "__int__")
-    if own_type and hasattr(type(value), "__getitem__") and not is_data:
-        return "object"
-    return None
-
-
-def _is_own(instance: Any) -> bool:
-    """Whether a callable instance has a name or words of its own, and not its type's."""
-    named = isinstance(getattr(instance, "__name__", None), str)
-    return named or getattr(instance, "__doc__", None) is not type(instance).__doc__
-
-
-def _is_documented(value: Any, kind: ToolKind) -> bool:
-    return bool(own_docstring(value, kind).strip())
-
-
-def _is_scalar(cls: type) -> bool:
-    """Whether instances are single numbers or texts."""
-    try:
-        return issubclass(cls, (numbers.Number, *_SCALARS))
-    except TypeError:
-        return False
-
-
-def _home(value: Any) -> str:
-    home = getattr(value, "__module__", None)
-    if not isinstance(home, str):
-        home = type(value).__module__
-    return home
-
-
-def _belongs_to(value: Any, module: ModuleType, package: str) -> bool:
-    """Whether a module without `__all__` defines an object, itself or by a private module."""
-    home = _home(value)
-    top = package.partition(".")[0]
-    if home.partition(".")[0] not in (top, f"_{top}"):
-        return False
-    is_private = any(part.startswith("_") for part in home.split("."))
-    return hasattr(module, "__path__") or is_private or home == module.__name__
-
-
-def _is_foreign(value: Any, package: str, is_root: bool) -> bool:
-    """Whether a name in `__all__` only passes on what another package defines."""
-    top = package.partition(".")[0]
-    home = _home(value).partition(".")[0]
-    if home in (top, f"_{top}", "builtins"):
-        return False
-    if home in sys.stdlib_module_names:
-        return top not in sys.stdlib_module_names
-    return not is_root

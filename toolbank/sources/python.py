@@ -1,8 +1,6 @@
 """Tools of an installed Python package, by introspection."""
 
-import importlib
 import sys
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,7 +13,14 @@ from toolbank.errors import InputError
 from toolbank.sources.config import PythonSource
 from toolbank.sources.docstring import read_docstring
 from toolbank.sources.documented import Documented
-from toolbank.sources.public import PublicObject, members, own_docstring, walk_package
+from toolbank.sources.ownership import own_docstring
+from toolbank.sources.public import (
+    PublicObject,
+    Walk,
+    import_module,
+    members,
+    walk_package,
+)
 from toolbank.sources.schema import Parameter, parameters_schema
 from toolbank.sources.signatures import Signature, signature_of
 
@@ -51,15 +56,14 @@ def inspect_package(config: PythonSource) -> PackageRead:
     source = f"python:{package_version(config.package)}"
     walk = walk_package(root, lambda name: _is_excluded(name, config.exclude))
     taken: dict[str, Tool] = {}
-    objects = sorted(walk.objects, key=lambda item: _canonical(item))
+    objects = sorted(walk.objects.values(), key=lambda item: _canonical(item))
     classes = {id(item.value) for item in objects if item.kind == "class"}
     for item in objects:
         tool = _tool(item, source)
         taken.setdefault(tool.name, tool)
         if config.methods and item.kind == "class":
-            for method in _methods(tool, item.value, classes, source):
-                if not _is_excluded(method.name, config.exclude):
-                    taken.setdefault(method.name, method)
+            for method in _methods(tool, item.value, classes, walk):
+                taken.setdefault(method.name, method)
     if not taken:
         raise InputError(
             f"sources: the package {config.package} has no public functions or classes with "
@@ -91,9 +95,7 @@ def package_version(package: str) -> str:
 
 def _import(name: str) -> ModuleType:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return importlib.import_module(name)
+        return import_module(name)[0]
     except (Exception, SystemExit) as error:
         top = name.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name == top:
@@ -149,9 +151,15 @@ def _tool(item: PublicObject, source: str) -> Tool:
     )
 
 
-def _methods(owner: Tool, cls: type, classes: set[int], source: str) -> Iterable[Tool]:
+def _methods(owner: Tool, cls: type, classes: set[int], walk: Walk) -> Iterable[Tool]:
     for name, value, kind in members(cls, lambda base: id(base) in classes):
-        yield _describe(f"{owner.name}.{name}", kind, value, source)
+        full = f"{owner.name}.{name}"
+        if walk.leaves_out(full):
+            walk.skip(full, "excluded by the recipe")
+        elif not own_docstring(value, kind).strip():
+            walk.skip(full, "method without documentation")
+        else:
+            yield _describe(full, kind, value, owner.source)
 
 
 def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
@@ -162,6 +170,8 @@ def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
         signature = signature_of(value, documented.signature)
     if kind == "method":
         signature = _without_self(signature)
+    if kind == "class":
+        signature = replace(signature, text=signature.text.removesuffix(" -> None"))
     return Tool(
         name=name,
         kind=kind,

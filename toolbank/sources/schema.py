@@ -71,7 +71,7 @@ _CONTAINER = re.compile(
     r"\s+of\s+(?P<items>.+)",
     re.I | re.S,
 )
-_GENERIC = re.compile(r"(?:typing\.)?(?P<outer>\w+)\[(?P<inner>.*)\]", re.I | re.S)
+_GENERIC = re.compile(r"(?:\w+\.)*(?P<outer>\w+)\[(?P<inner>.*)\]", re.I | re.S)
 _ARRAY = re.compile(r"\b(?:array[-_ ]?likes?|ndarrays?|arrays?)\b", re.I)
 _DEFAULT = re.compile(
     r"[,;(\s]*\bdefaults?\b(?:\s+value)?(?:\s*[:=]\s*|\s+is\s+|\s+to\s+|\s+)(?P<value>.+)",
@@ -268,7 +268,7 @@ def _single(text: str) -> dict[str, Any]:
         return {**_single(shaped["rest"]), "format": text}
     if _ARRAY.search(text) or re.fullmatch(r"\(.*,.*\)", text):
         return {"type": "array", "format": text}
-    first = re.match(r"(?:(?:non-?negative|positive|python)\s+)?(\w+)", word)
+    first = re.match(r"(?:(?:non-?negative|positive|python)\s+)?(\w+)(?![-\w])", word)
     is_one = not re.search(r"\bor\b", word)
     if first and is_one and _TYPES.get(first[1], "null") != "null":
         return {"type": _TYPES[first[1]], "format": text}

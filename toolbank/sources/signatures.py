@@ -27,7 +27,7 @@ def signature_of(value: Any, documented: str) -> Signature:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            signature = inspect.signature(value)
+            signature = _unquoted(inspect.signature(value))
             text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(signature)))
     except Exception:  # objects of any package may raise anything here
         return read_signature(documented)
@@ -39,6 +39,29 @@ def signature_of(value: Any, documented: str) -> Signature:
     if documented and all(item.name.startswith("*") for item in parameters):
         return read_signature(documented)
     return Signature(text, tuple(parameters))
+
+
+class _Unquoted(str):
+    """A string annotation that is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _unquoted(signature: inspect.Signature) -> inspect.Signature:
+    """The signature whose string annotations are shown as they were written."""
+    parameters = [
+        parameter.replace(annotation=_Unquoted(parameter.annotation))
+        if isinstance(parameter.annotation, str)
+        else parameter
+        for parameter in signature.parameters.values()
+    ]
+    returned = signature.return_annotation
+    if isinstance(returned, str):
+        returned = _Unquoted(returned)
+    return signature.replace(parameters=parameters, return_annotation=returned)
 
 
 def read_signature(line: str) -> Signature:
@@ -116,7 +139,7 @@ def _parameter(parameter: inspect.Parameter) -> Parameter:
     star = stars.get(parameter.kind, "")
     return Parameter(
         name=star + parameter.name,
-        classifier=_ADDRESS.sub("", annotation).strip("'\""),
+        classifier=_ADDRESS.sub("", annotation),
         default=_json(parameter.default) if has_default else None,
         required=not has_default and not star,
     )
