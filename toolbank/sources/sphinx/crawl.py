@@ -1,0 +1,244 @@
+"""Tools from a Sphinx site: crawl it, make its objects tools, merge what is one object."""
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+from toolbank.bank import Tool
+from toolbank.errors import InputError
+from toolbank.sources.config import SphinxSource
+from toolbank.sources.schema import parameters_schema
+from toolbank.sources.sphinx.inventory import Entry
+from toolbank.sources.sphinx.page import PageObject
+from toolbank.sources.sphinx.site import Site, checked_address, load_site
+
+if TYPE_CHECKING:
+    from toolbank.sources.sphinx.spider import Harvest
+
+_NAMED_FAILURES = 20
+
+
+@dataclass(frozen=True)
+class CrawlResult:
+    """Tools sorted by name, and `info`: counts for bank.json, the same for the same pages.
+
+    `info["objects"]` = `info["tools"]` + `info["aliases"]` + the sum of `info["skipped"]`.
+    `pages` were read in `seconds`, `from_cache` of them without asking the site.
+    """
+
+    tools: list[Tool]
+    info: dict[str, Any]
+    pages: int
+    from_cache: int
+    seconds: float
+
+    def summary(self) -> str:
+        """What a person wants to know of the crawl, in a few lines."""
+        rate = self.pages / self.seconds if self.seconds else 0.0
+        left_out = ", ".join(
+            f"{reason} {count:,}" for reason, count in self.info["skipped"].items()
+        )
+        lines = [
+            f"{self.info['project']} {self.info['version']}: {self.pages:,} pages "
+            f"({self.from_cache:,} from the cache) in {self.seconds:.1f} s, "
+            f"{rate:.0f} pages/s",
+            f"{self.info['objects']:,} objects in the inventory: "
+            f"{self.info['tools']:,} tools, {self.info['aliases']:,} other names of them; "
+            f"left out: {left_out or 'none'}",
+        ]
+        failed = self.info["failed_pages"]
+        if failed:
+            examples = "; ".join(f"{path}: {reason}" for path, reason in failed.items())
+            lines.append(f"Pages that could not be read: {examples}")
+        return "\n".join(lines)
+
+
+def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
+    """Read the tools of a site through crawlers/<site>.yaml.
+
+    Pages are asked for at `config.base_url` where it is given, and a tool's `url` is always that
+    of the site's own address, so that the tools are the same wherever the pages lie. Answers are
+    kept in the folder `cache`; a page that is there is not asked for again. Objects whose pages
+    say the same in every word are one tool with several names. A page that can't be read is
+    named in `info`, and its objects are counted as skipped.
+
+    Raises:
+        InputError: no such site, a wrong address, no inventory there, or no tool in it.
+        ToolbankError: the site is down, or the cache can't be written to.
+    """
+    site = load_site(config)
+    base_url = _address(config.base_url) if config.base_url else site.base_url
+    start = time.monotonic()
+    harvest = _crawl(site, base_url, cache)
+    seconds = time.monotonic() - start
+    tools, info = _collect(site, harvest)
+    if not tools:
+        raise InputError(
+            f"{base_url}: no object of its inventory became a tool "
+            f"({_counted(info['skipped'])}). Check roles, parents and tables in the YAML."
+        )
+    return CrawlResult(
+        tools=tools,
+        info=info,
+        pages=len(harvest.pages),
+        from_cache=len(harvest.from_cache),
+        seconds=seconds,
+    )
+
+
+def _address(base_url: str) -> str:
+    try:
+        return checked_address(base_url)
+    except ValueError as error:
+        raise InputError(f"base_url: {error}") from error
+
+
+def _crawl(site: Site, base_url: str, cache: Path) -> "Harvest":
+    from scrapy.crawler import AsyncCrawlerRunner
+
+    from toolbank.sources.sphinx.manners import crawl_settings
+    from toolbank.sources.sphinx.spider import Harvest, SphinxSpider
+
+    harvest = Harvest()
+
+    async def crawl() -> None:
+        runner = AsyncCrawlerRunner(crawl_settings(base_url, str(cache.resolve())))
+        await runner.crawl(SphinxSpider, site=site, base_url=base_url, harvest=harvest)
+
+    with _quiet("scrapy"):
+        asyncio.run(crawl())
+    if harvest.error is not None:
+        raise harvest.error
+    return harvest
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a library's log to itself: what matters is counted, or raised."""
+    logger = logging.getLogger(name)
+    propagated, handler = logger.propagate, logging.NullHandler()
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.propagate = propagated
+        logger.removeHandler(handler)
+
+
+def _collect(site: Site, harvest: "Harvest") -> tuple[list[Tool], dict[str, Any]]:
+    """Tools and counts. What pages say the same of is one tool."""
+    inventory = harvest.inventory
+    if inventory is None:
+        raise AssertionError("a crawl that ends without error has an inventory")
+    source = f"sphinx:{inventory.project} {inventory.version}"
+    skipped = Counter(inventory.skipped)
+    groups: dict[str, list[tuple[Entry, PageObject]]] = {}
+    for place, entry in inventory.entries.items():
+        found = harvest.objects.get(place)
+        if found is None or found.kind is None:
+            skipped[_absence(site, harvest, place)] += 1 + len(entry.aliases)
+        else:
+            groups.setdefault(_identity(entry, found), []).append((entry, found))
+    tools = [_tool(site, source, group) for group in groups.values()]
+    tools.sort(key=lambda tool: tool.name)
+    failed = sorted(harvest.failed.items())
+    info = {
+        "project": inventory.project,
+        "version": inventory.version,
+        "pages": len(harvest.pages),
+        "bytes": sum(harvest.pages.values()),
+        "objects": inventory.total,
+        "tools": len(tools),
+        "aliases": sum(len(tool.aliases) for tool in tools),
+        "skipped": dict(sorted(skipped.items())),
+        "failed": len(failed),
+        "failed_pages": dict(failed[:_NAMED_FAILURES]),
+    }
+    return tools, info
+
+
+def _absence(site: Site, harvest: "Harvest", place: tuple[str, str]) -> str:
+    """Why an object that fits the rules became no tool."""
+    if place in harvest.objects:
+        return "a constant"
+    if site.tables and place not in harvest.listed:
+        return "in no table"
+    if place[0] in harvest.failed:
+        return f"page failed: {harvest.failed[place[0]]}"
+    return "not on its page"
+
+
+def _identity(entry: Entry, found: PageObject) -> str:
+    """Alike for objects that the pages say the same of; an object without words is its own."""
+    documented = found.documented
+    if not documented.summary or entry.role == "module":
+        return entry.name
+    words = [
+        found.kind,
+        found.signature,
+        found.value,
+        documented.summary,
+        documented.description,
+        [
+            (item.name, item.classifier, item.description)
+            for item in documented.parameters
+        ],
+        [item.model_dump() for item in documented.returns],
+        documented.notes,
+        documented.examples,
+    ]
+    return json.dumps(words)
+
+
+def _tool(site: Site, source: str, group: list[tuple[Entry, PageObject]]) -> Tool:
+    """One tool of the objects in a group; the name in the outermost module leads."""
+    group = sorted(group, key=lambda member: _rank(*member))
+    entry, found = group[0]
+    if found.kind is None:
+        raise AssertionError("constants are no tools")
+    names = {name for other, _ in group for name in (other.name, *other.aliases)}
+    documented = found.documented
+    return Tool(
+        name=entry.name,
+        kind=found.kind,
+        summary=documented.summary,
+        description=documented.description,
+        signature=f"{entry.name}{found.signature}" if found.signature else "",
+        parameters=parameters_schema(documented.parameters),
+        returns=documented.returns,
+        examples=documented.examples,
+        notes=documented.notes,
+        see_also=documented.see_also,
+        deprecated=documented.deprecated,
+        url=urljoin(site.base_url, f"{entry.page}#{entry.anchor}"),
+        source=source,
+        aliases=tuple(sorted(names - {entry.name})),
+    )
+
+
+def _rank(entry: Entry, found: PageObject) -> tuple[Any, ...]:
+    """Outermost first, then the name that the value itself bears (<ufunc 'absolute'>)."""
+    last = entry.name.rpartition(".")[2]
+    return (
+        entry.name.count("."),
+        f"'{last}'" not in found.value,
+        len(last),
+        entry.name,
+    )
+
+
+def _counted(skipped: dict[str, int]) -> str:
+    return (
+        ", ".join(f"{reason}: {count:,}" for reason, count in skipped.items())
+        or "empty"
+    )
