@@ -1,0 +1,1 @@
+"""Text to vectors: a service that stages use."""

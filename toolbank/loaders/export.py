@@ -1,0 +1,141 @@
+"""A bank in the formats of others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank import Bank, Query, Split
+from toolbank.errors import InputError, ToolbankError
+from toolbank.files import unwritable, write_json, write_text
+from toolbank.loaders.card import dataset_card
+
+_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
+    """Write a bank to a folder in one of `FORMATS`; returns what was written.
+
+    - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, and the
+      tools as tools.jsonl
+    - jsonl: tools.jsonl and queries.jsonl, all fields
+    - toolbank: train.json, validation.json and test.json, each a list of objects with the
+      published columns refined_instruction, functions and explanation
+    - functions: functions.json, the tools in the function-calling format
+
+    Raises:
+        InputError: there is no such format.
+        ToolbankError: the folder can't be written to.
+    """
+    if form not in FORMATS:
+        raise InputError(f"No export format {form!r}; there are: {', '.join(FORMATS)}.")
+    return FORMATS[form](bank, folder)
+
+
+def _export_datasets(bank: Bank, folder: Path) -> list[Path]:
+    import datasets
+    from datasets.utils import logging as progress
+
+    text = datasets.Value("string")
+    features = datasets.Features(
+        dict.fromkeys(_row(_EXAMPLE), text) | {"functions": datasets.List(text)}
+    )
+    splits = datasets.DatasetDict(
+        {
+            split: datasets.Dataset.from_list(
+                [_row(query) for query in _of_split(bank, split)], features=features
+            )
+            for split in _SPLITS
+        }
+    )
+    shown = progress.is_progress_bar_enabled()
+    if not sys.stderr.isatty():
+        progress.disable_progress_bar()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as made:
+            splits.save_to_disk(made)
+            names = sorted(path.name for path in Path(made).iterdir())
+            for name in names:
+                shutil.rmtree(folder / name, ignore_errors=True)
+                Path(made, name).replace(folder / name)
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+    finally:
+        if shown:
+            progress.enable_progress_bar()
+    write_text(folder / "README.md", dataset_card(bank))
+    tools = _write_lines(folder / "tools.jsonl", bank.tools)
+    return [*(folder / name for name in names), folder / "README.md", tools]
+
+
+def _export_jsonl(bank: Bank, folder: Path) -> list[Path]:
+    return [
+        _write_lines(folder / "tools.jsonl", bank.tools),
+        _write_lines(folder / "queries.jsonl", bank.queries),
+    ]
+
+
+def _export_toolbank(bank: Bank, folder: Path) -> list[Path]:
+    written = []
+    for split in _SPLITS:
+        path = folder / f"{split}.json"
+        write_json(path, [_published(query) for query in _of_split(bank, split)])
+        written.append(path)
+    return written
+
+
+def _export_functions(bank: Bank, folder: Path) -> list[Path]:
+    path = folder / "functions.json"
+    write_json(path, [tool.as_function() for tool in bank.tools])
+    return [path]
+
+
+FORMATS: dict[str, Callable[[Bank, Path], list[Path]]] = {
+    "datasets": _export_datasets,
+    "jsonl": _export_jsonl,
+    "toolbank": _export_toolbank,
+    "functions": _export_functions,
+}
+
+
+def _of_split(bank: Bank, split: Split) -> list[Query]:
+    """The queries of a split; one that has none is for training."""
+    return [query for query in bank.queries if (query.split or "train") == split]
+
+
+def _published(query: Query) -> dict[str, Any]:
+    return {
+        "refined_instruction": query.query,
+        "functions": list(query.tools),
+        "explanation": query.explanation,
+    }
+
+
+def _row(query: Query) -> dict[str, Any]:
+    """The published columns and ours; provenance as JSON, so that every column is plain."""
+    provenance = query.provenance.model_dump_json() if query.provenance else ""
+    return {
+        **_published(query),
+        "id": query.id,
+        "draft": query.draft,
+        "domain": query.domain,
+        "provenance": provenance,
+    }
+
+
+_EXAMPLE = Query(id="", query="", tools=())
+
+
+def _write_lines(path: Path, records: Any) -> Path:
+    lines = [
+        json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
+        for record in records
+    ]
+    write_text(path, "".join(line + "\n" for line in lines))
+    return path

@@ -1,0 +1,99 @@
+"""The files of a saved retriever: config.json, tools.json, vectors.safetensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from toolbank.config import Config
+from toolbank.errors import InputError
+from toolbank.files import atomic_path, read_json, write_json
+
+_CONFIG, _TOOLS, _VECTORS = "config.json", "tools.json", "vectors.safetensors"
+_AGAIN = "Fit it again: toolbank train RECIPE."
+
+C = TypeVar("C", bound=Config)
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def save_head(folder: Path, config: Config, tools: Sequence[str]) -> None:
+    """Write config.json and tools.json."""
+    write_json(folder / _CONFIG, config.model_dump(mode="json"))
+    write_json(folder / _TOOLS, list(tools))
+
+
+def load_head(folder: Path, kind: type[C]) -> tuple[C, tuple[str, ...]]:
+    """Read config.json and tools.json.
+
+    Raises:
+        InputError: a file is missing, damaged, or another method's.
+    """
+    content = read_json(folder / _CONFIG)
+    try:
+        config = kind.model_validate(content)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()
+        )
+        raise InputError(
+            f"{folder / _CONFIG}: not a {kind.__name__} ({wrong})."
+        ) from error
+    tools = read_json(folder / _TOOLS)
+    if not isinstance(tools, list) or not all(isinstance(name, str) for name in tools):
+        raise InputError(f"{folder / _TOOLS}: not a list of names. {_AGAIN}")
+    return config, tuple(tools)
+
+
+def read_type(folder: Path) -> str:
+    """The method whose retriever lies in a folder.
+
+    Raises:
+        InputError: config.json is missing, damaged, or says none.
+    """
+    content = read_json(folder / _CONFIG)
+    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+        raise InputError(f'{folder / _CONFIG}: no "type" in it. {_AGAIN}')
+    return str(content["type"])
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write named arrays to vectors.safetensors; same arrays, same bytes."""
+    from safetensors.numpy import save_file
+
+    with atomic_path(folder / _VECTORS) as temporary:
+        save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, temporary)
+
+
+def load_arrays(folder: Path, shapes: Mapping[str, tuple[int | None, ...]]) -> Arrays:
+    """Read the named arrays of vectors.safetensors; None in a shape is any length.
+
+    Raises:
+        InputError: the file is missing or damaged, or an array is missing or misshapen.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = folder / _VECTORS
+    try:
+        arrays: Arrays = load_file(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file. {_AGAIN}") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged ({error}). {_AGAIN}") from error
+    for name, shape in shapes.items():
+        found = arrays[name].shape if name in arrays else None
+        if found is None or not _fits(found, shape):
+            wanted = tuple("any" if length is None else length for length in shape)
+            raise InputError(f"{path}: {name} is {found}, expected {wanted}. {_AGAIN}")
+    return arrays
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(found) == len(shape) and all(
+        wanted in (None, length) for length, wanted in zip(found, shape, strict=True)
+    )

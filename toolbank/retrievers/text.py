@@ -1,0 +1,20 @@
+"""What a retriever reads of a tool."""
+
+import re
+
+from toolbank.bank import Tool
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATOR = re.compile(r"[\W_]+")
+
+
+def title_and_summary(tool: Tool) -> str:
+    """The text whose embedding stands for a tool: its name and its summary."""
+    gist = tool.summary or tool.description
+    return f"{tool.name}: {gist}" if gist else tool.name
+
+
+def all_words(tool: Tool) -> str:
+    """The text that BM25 indexes: name, the words in the name, summary, description."""
+    words = _SEPARATOR.sub(" ", _HUMP.sub(" ", tool.name))
+    return "\n".join((tool.name, words, tool.summary, tool.description))
