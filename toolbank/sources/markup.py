@@ -64,7 +64,7 @@ def without_directives(text: str) -> str:
             while body and re.match(r"\s+:[\w-]+:", body[0]):
                 body.pop(0)
             kept.append("")
-            if rest.strip():
+            if rest.strip() and not name.startswith(("code", "source")):
                 kept.append(match[1] + rest.strip())
             kept.extend(
                 textwrap.indent(textwrap.dedent("\n".join(body)), match[1]).splitlines()

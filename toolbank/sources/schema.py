@@ -77,7 +77,7 @@ _DEFAULT = re.compile(
     r"[,;(\s]*\bdefaults?\b(?:\s+value)?(?:\s*[:=]\s*|\s+is\s+|\s+to\s+|\s+)(?P<value>.+)",
     re.I | re.S,
 )
-_OPTIONAL = re.compile(r"[,;(\s]*\boptional\b\)?", re.I)
+_OPTIONAL = re.compile(r"[,;(\s]*\boptional\b(?!\[)\)?", re.I)
 _MAX_LITERAL = 60
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _MAX_CLASSIFIER = 400

@@ -89,39 +89,36 @@ def read_signature(line: str) -> Signature:
 
 
 def _arguments(text: str) -> list[tuple[str, bool]]:
-    """The arguments between commas, and whether each stands in square brackets."""
+    """The arguments between commas, and whether each stands in brackets for "optional".
+
+    Such a bracket opens an argument or stands before a comma; any other is part of a value.
+    """
     arguments: list[tuple[str, bool]] = []
     current = ""
-    round_depth = square_depth = 0
     is_bracketed = False
+    open_brackets: list[str] = []
     quote = ""
-    for character in text:
+    for position, character in enumerate(text):
         if quote:
             quote = "" if character == quote else quote
         elif character in "'\"":
             quote = character
-        elif character in "({":
-            round_depth += 1
-        elif character in ")}":
-            round_depth -= 1
-        elif not round_depth and "=" not in current and character == "[":
-            square_depth += 1
-            is_bracketed = is_bracketed or not current.strip()
-            continue
-        elif not round_depth and character in "[]":
-            if character == "[":
-                if re.search(r"=\s*$", current):
-                    round_depth += 1
-                else:
-                    square_depth += 1
-            elif square_depth:
-                square_depth -= 1
-            continue
-        elif not round_depth and character == ",":
+        elif character == "[" and "(" not in open_brackets:
+            is_optional = not current.strip() or re.match(r"\[\s*,", text[position:])
+            open_brackets.append("optional" if is_optional else "(")
+            if is_optional:
+                continue
+        elif character in "([{":
+            open_brackets.append("(")
+        elif character in ")]}" and open_brackets:
+            if open_brackets.pop() == "optional":
+                continue
+        elif character == "," and "(" not in open_brackets:
             arguments.append((current, is_bracketed))
             current = ""
-            is_bracketed = square_depth > 0
             continue
+        if not current.strip():
+            is_bracketed = "optional" in open_brackets
         current += character
     arguments.append((current, is_bracketed))
     return arguments

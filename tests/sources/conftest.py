@@ -1,0 +1,3 @@
+from tests.sources.packages import make_package
+
+__all__ = ["make_package"]

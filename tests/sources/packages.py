@@ -1,0 +1,36 @@
+"""Small packages written to disk, importable for the length of a test."""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+_numbers = itertools.count()
+
+MakePackage = Callable[[dict[str, str]], str]
+
+
+@pytest.fixture
+def make_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MakePackage]:
+    """Writes files (PKG in them stands for the package's name) and gives the name."""
+    made: list[str] = []
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(files: dict[str, str]) -> str:
+        name = f"written_package_{next(_numbers)}"
+        made.append(name)
+        for path, text in files.items():
+            file = tmp_path / name / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(dedent(text).replace("PKG", name))
+        return name
+
+    yield make
+    for module in list(sys.modules):
+        if module.partition(".")[0] in made:
+            del sys.modules[module]

@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from tests.sources.packages import MakePackage
+from toolbank.bank import read_tools, write_tools
+from toolbank.errors import InputError
+from toolbank.sources.collect import collect_tools, source_versions
+from toolbank.sources.config import PythonSource, SphinxSource
+
+
+def test_sources_are_read_into_one_sorted_list(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    first = make_package({"__init__.py": 'def b(): "Count the rows."'})
+    second = make_package({"__init__.py": 'def a(): "Draw a line."\nX = 1'})
+    collected = collect_tools(
+        [PythonSource(package=second), PythonSource(package=first)], tmp_path
+    )
+    assert [tool.name for tool in collected.tools] == [f"{first}.b", f"{second}.a"]
+    assert [tool.prompt_name for tool in collected.tools] == [
+        "count_rows",
+        "draw_line",
+    ]
+    assert collected.info["tools"] == 2
+    assert [source["source"] for source in collected.info["sources"]] == [
+        f"python:{second}",
+        f"python:{first}",
+    ]
+    write_tools(tmp_path / "tools.parquet", collected.tools)
+    assert read_tools(tmp_path / "tools.parquet") == collected.tools
+
+
+def test_of_two_tools_of_one_name_the_first_counts(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    package = make_package(
+        {"__init__.py": '__all__ = ["deep"]', "deep.py": 'def f(): "Do."'}
+    )
+    collected = collect_tools(
+        [PythonSource(package=package), PythonSource(package=f"{package}.deep")],
+        tmp_path,
+    )
+    assert [tool.name for tool in collected.tools] == [f"{package}.deep.f"]
+    assert [
+        (source["tools"], source["repeated"]) for source in collected.info["sources"]
+    ] == [(1, 0), (0, 1)]
+
+
+def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> None:
+    package = make_package({"__init__.py": 'def f(): "Do."\ndef g(): pass'})
+    collected = collect_tools([PythonSource(package=package)], tmp_path)
+    source = collected.info["sources"][0]
+    assert source["left_out"] == {"without documentation": 1}
+    assert source["left_out_examples"] == {"without documentation": [f"{package}.g"]}
+
+
+def test_no_source_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no tool was found"):
+        collect_tools([], tmp_path)
+
+
+def test_versions_stand_for_the_content_of_sources() -> None:
+    import numpy
+
+    assert source_versions([PythonSource(package="numpy")]) == [
+        f"python:numpy=={numpy.__version__}"
+    ]
+
+
+def test_the_version_of_a_site_follows_its_crawler_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    crawler = tmp_path / "crawlers" / "mine.yaml"
+    crawler.parent.mkdir()
+    crawler.write_text("a: 1")
+    before = source_versions([SphinxSource(site="mine")])
+    crawler.write_text("a: 2")
+    after = source_versions([SphinxSource(site="mine")])
+    moved = source_versions([SphinxSource(site="mine", base_url="http://127.0.0.1/")])
+    assert len({*before, *after, *moved}) == 3

@@ -1,0 +1,338 @@
+import subprocess
+import sys
+
+import pytest
+
+from tests.sources.packages import MakePackage
+from toolbank.bank import Tool
+from toolbank.errors import InputError
+from toolbank.sources.config import PythonSource
+from toolbank.sources.python import inspect_package, read_package
+
+
+def read(package: str, **options: object) -> dict[str, Tool]:
+    tools = read_package(PythonSource.model_validate({"package": package, **options}))
+    assert [tool.name for tool in tools] == sorted(tool.name for tool in tools)
+    return {tool.name: tool for tool in tools}
+
+
+def test_all_says_what_is_public(make_package: MakePackage) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            __all__ = ["shown", "LIMIT"]
+            LIMIT = 3
+            def shown(): "Shown."
+            def hidden(): "Not in __all__."
+            """
+        }
+    )
+    assert list(read(package)) == [f"{package}.shown"]
+
+
+def test_without_all_what_is_defined_here_and_not_private_is_public(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            from json import dumps
+            from pathlib import Path
+            from PKG._inner import offered
+            def here(): "Here."
+            def _private(): "Private."
+            """,
+            "_inner.py": 'def offered(): "Offered at the top."',
+            "deep/__init__.py": "",
+            "deep/part.py": """
+            from PKG import here
+            def below(): "Below."
+            """,
+            "tests/__init__.py": 'def test_it(): "A test."',
+        }
+    )
+    assert list(read(package)) == [
+        f"{package}.deep.part.below",
+        f"{package}.here",
+        f"{package}.offered",
+    ]
+
+
+def test_two_names_of_one_object_are_one_tool_with_an_alias(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            from PKG.deep import total as deep_total
+            __all__ = ["a_total", "total", "deep", "deep_total"]
+            def total(): "Sum."
+            a_total = total
+            """,
+            "deep.py": 'def total(): "Deep sum."',
+        }
+    )
+    tools = read(package)
+    assert tools[f"{package}.total"].aliases == (f"{package}.a_total",)
+    assert tools[f"{package}.deep_total"].aliases == (f"{package}.deep.total",)
+
+
+def test_classes_callables_and_indexing_objects_are_tools_and_data_is_not(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '''
+            """A package."""
+            class Slicer:
+                """Makes slices."""
+                def __getitem__(self, key): return key
+            class Grade(int):
+                """A number."""
+            class Runner:
+                """Runs."""
+                def __call__(self, x): raise SystemExit("a tool was called")
+            class Plain: pass
+            slicer = Slicer()
+            named = Runner()
+            named.__name__ = "named"
+            runner = Runner()
+            RATES = {"a": 1}
+            ''',
+            "words.py": '"""Words about words."""',
+        }
+    )
+    kinds = {name.rpartition(".")[2]: tool.kind for name, tool in read(package).items()}
+    assert kinds == {
+        "Runner": "class",
+        "Slicer": "class",
+        "named": "function",
+        "slicer": "object",
+    }
+
+
+def test_modules_that_all_names_are_tools_if_documented(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '__all__ = ["said", "unsaid"]',
+            "said.py": '"""Words about words."""',
+            "unsaid.py": 'def inside(): "Inside."',
+            "left.py": 'def left(): "Not named by __all__."',
+        }
+    )
+    read_back = inspect_package(PythonSource(package=package))
+    assert {tool.name: tool.kind for tool in read_back.tools} == {
+        f"{package}.said": "module",
+        f"{package}.unsaid.inside": "function",
+    }
+    assert read_back.skipped == {
+        "sub-module that __all__ does not name": 1,
+        "without documentation": 1,
+    }
+    assert read_back.examples["without documentation"] == [f"{package}.unsaid"]
+
+
+def test_excluded_modules_go_with_all_that_is_in_them(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '"""Top."""\ndef kept(): "Kept."',
+            "out.py": '"""Out."""\ndef gone(): "Gone."',
+            "shell/__init__.py": '"""Shell."""',
+            "shell/core.py": 'def gone_too(): "Gone too."',
+        }
+    )
+    exclude = [f"{package}.out", f"{package}.shell.*"]
+    assert list(read(package, exclude=exclude)) == [f"{package}.kept"]
+
+
+def test_parameters_join_signature_and_docstring(make_package: MakePackage) -> None:
+    package = make_package(
+        {
+            "__init__.py": '''
+            def fill(values, /, how="mean", *, limit: int | None = None, **rest):
+                """Fill gaps.
+
+                Parameters
+                ----------
+                values : array_like
+                    With gaps.
+                how : {'mean', 'zero'}, optional
+                    What to fill in.
+                """
+            '''
+        }
+    )
+    tool = read(package)[f"{package}.fill"]
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "values": {
+                "type": "array",
+                "format": "array_like",
+                "description": "With gaps.",
+            },
+            "how": {
+                "type": "string",
+                "enum": ["mean", "zero"],
+                "default": "mean",
+                "description": "What to fill in.",
+            },
+            "limit": {"type": ["integer", "null"]},
+            "rest": {"type": "object"},
+        },
+        "required": ["values"],
+    }
+    assert tool.signature == (
+        f"{package}.fill(values, /, how='mean', *, limit: int | None = None, **rest)"
+    )
+
+
+def test_methods_are_opt_in_and_inherited_ones_belong_to_the_base(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '''
+            from __future__ import annotations
+            class _Hidden:
+                def mixed_in(self): "From a base that is no tool."
+            class Base(_Hidden):
+                """Base."""
+                def shared(self, x: int) -> str: "Shared."
+            class Child(Base):
+                """Child."""
+                @property
+                def size(self): "How large."
+                @classmethod
+                def build(cls, path): "Make one."
+                def silent(self): pass
+                def _private(self): "Private."
+            '''
+        }
+    )
+    assert list(read(package)) == [f"{package}.Base", f"{package}.Child"]
+    tools = read(package, methods=True)
+    assert {name.removeprefix(f"{package}."): tools[name].kind for name in tools} == {
+        "Base": "class",
+        "Base.mixed_in": "method",
+        "Base.shared": "method",
+        "Child": "class",
+        "Child.build": "method",
+        "Child.mixed_in": "method",
+        "Child.size": "property",
+    }
+    shared = tools[f"{package}.Base.shared"]
+    assert shared.signature == f"{package}.Base.shared(x: int) -> str"
+    assert list(shared.parameters["properties"]) == ["x"]
+
+
+def test_deprecation_is_told_from_docstring_access_and_decorator(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '''
+            import warnings
+            __all__ = ["by_words", "by_access", "by_mark", "current"]
+            def by_words():
+                """Old.
+
+                .. deprecated:: 2.0
+                   Use :func:`current`.
+                """
+            def by_mark(): "Old."
+            by_mark.__deprecated__ = "Use current."
+            def current():
+                """New.
+
+                Parameters
+                ----------
+                x : int
+                    A number.
+
+                    .. deprecated:: 1.0
+                """
+            def __getattr__(name):
+                if name != "by_access":
+                    raise AttributeError(name)
+                warnings.warn("by_access goes away", DeprecationWarning, stacklevel=2)
+                def by_access(): "Old."
+                return by_access
+            '''
+        }
+    )
+    deprecated = {
+        name.rpartition(".")[2]: tool.deprecated for name, tool in read(package).items()
+    }
+    assert deprecated == {
+        "by_words": "2.0 Use current.",
+        "by_access": "by_access goes away",
+        "by_mark": "Use current.",
+        "current": "",
+    }
+
+
+def test_one_broken_part_is_counted_and_the_rest_is_read(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": 'def good(): "Good."',
+            "broken.py": "import a_package_that_is_not_there",
+            "script.py": "raise SystemExit(3)",
+        }
+    )
+    read_back = inspect_package(PythonSource(package=package))
+    assert [tool.name for tool in read_back.tools] == [f"{package}.good"]
+    assert read_back.skipped == {
+        "can't be imported (ModuleNotFoundError)": 1,
+        "can't be imported (SystemExit)": 1,
+    }
+
+
+def test_a_missing_package_is_bad_input() -> None:
+    with pytest.raises(InputError, match=r"not_there_at_all is not installed.*pip"):
+        read_package(PythonSource(package="not_there_at_all"))
+
+
+def test_a_package_that_fails_at_import_is_bad_input(
+    make_package: MakePackage,
+) -> None:
+    package = make_package({"__init__.py": "1 / 0"})
+    with pytest.raises(InputError, match=r"can't be imported.*ZeroDivisionError"):
+        read_package(PythonSource(package=package))
+
+
+def test_a_package_without_tools_is_bad_input(make_package: MakePackage) -> None:
+    package = make_package({"__init__.py": "X = 1\ndef undocumented(): pass"})
+    with pytest.raises(InputError, match="no public functions or classes"):
+        read_package(PythonSource(package=package))
+
+
+def test_the_standard_library_can_be_read() -> None:
+    tools = read("json")
+    assert {"json.dumps", "json.loads", "json.JSONDecoder"} <= tools.keys()
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert tools["json.dumps"].source == f"python:json=={version}"
+
+
+def test_every_process_reads_the_same(make_package: MakePackage) -> None:
+    script = (
+        "from toolbank.sources.config import PythonSource\n"
+        "from toolbank.sources.python import read_package\n"
+        "print([t.model_dump() for t in read_package(PythonSource(package='argparse'))])"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            check=True,
+            capture_output=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1

@@ -1,0 +1,104 @@
+"""NumPy's own reference as a source: the scope of the published tool list."""
+
+import json
+
+import jsonschema
+import numpy
+import pytest
+
+from tests.shared import shared
+from toolbank.bank import Tool
+from toolbank.sources.config import PythonSource
+from toolbank.sources.python import read_package
+
+EXCLUDE = (
+    "numpy.char",
+    "numpy.core",
+    "numpy.ctypeslib",
+    "numpy.dtypes",
+    "numpy.emath",
+    "numpy.exceptions",
+    "numpy.f2py",
+    "numpy.lib.*.*",
+    "numpy.ma",
+    "numpy.polynomial",
+    "numpy.random",
+    "numpy.rec",
+    "numpy.testing.overrides",
+    "numpy.typing",
+)
+
+
+@pytest.fixture(scope="module")
+def tools() -> dict[str, Tool]:
+    source = PythonSource(package="numpy", exclude=EXCLUDE)
+    return {tool.name: tool for tool in read_package(source)}
+
+
+def test_every_published_name_is_a_tool_or_an_alias(tools: dict[str, Tool]) -> None:
+    published = shared("data/toolbank-names/numpy.txt").read_text().split()
+    known = {name for tool in tools.values() for name in (tool.name, *tool.aliases)}
+    exists = [name for name in published if _exists(name)]
+    assert len(exists) >= 500
+    assert [name for name in exists if name not in known] == []
+
+
+def test_little_else_is_taken(tools: dict[str, Tool]) -> None:
+    assert 520 <= len(tools) <= 545
+
+
+def test_aliases_merge_under_the_objects_own_name(tools: dict[str, Tool]) -> None:
+    assert tools["numpy.arccos"].aliases == ("numpy.acos",)
+    assert tools["numpy.add"].aliases == ("numpy.strings.add",)
+
+
+def test_kinds(tools: dict[str, Tool]) -> None:
+    assert tools["numpy.add"].kind == "function"
+    assert tools["numpy.nditer"].kind == "class"
+    assert tools["numpy.s_"].kind == "object"
+    assert tools["numpy.lib.stride_tricks"].kind == "module"
+    assert "numpy.float64" not in tools
+    assert "numpy.pi" not in tools
+
+
+def test_a_ufunc_takes_its_signature_from_its_docstring(tools: dict[str, Tool]) -> None:
+    add = tools["numpy.add"]
+    assert add.signature.startswith("numpy.add(x1, x2, /, out=None, *, where=True")
+    assert list(add.parameters["properties"])[:3] == ["x1", "x2", "out"]
+    assert add.parameters["required"] == ["x1", "x2"]
+
+
+def test_a_page_is_read_whole(tools: dict[str, Tool]) -> None:
+    tool = tools["numpy.percentile"]
+    assert tool.summary == (
+        "Compute the q-th percentile of the data along the specified axis."
+    )
+    assert tool.parameters["required"] == ["a", "q"]
+    assert tool.parameters["properties"]["overwrite_input"]["type"] == "boolean"
+    assert tool.returns[0].type == "scalar or ndarray"
+    assert ("median", "equivalent to percentile(..., 50)") in [
+        (item.name, item.description) for item in tool.see_also
+    ]
+    assert ">>> np.percentile(a, 50)" in tool.examples
+    assert tool.deprecated == ""
+    assert tools["numpy.in1d"].deprecated
+
+
+def test_all_schemas_are_valid_and_summaries_are_clean(tools: dict[str, Tool]) -> None:
+    for tool in tools.values():
+        jsonschema.Draft202012Validator.check_schema(tool.parameters)
+        json.dumps(tool.parameters, allow_nan=False)
+        assert tool.summary, tool.name
+        assert "``" not in tool.summary + tool.description, tool.name
+        assert ":func:" not in tool.summary + tool.description, tool.name
+        assert "\n" not in tool.summary, tool.name
+        assert " at 0x" not in tool.signature, tool.name
+
+
+def _exists(name: str) -> bool:
+    value: object = numpy
+    for part in name.split(".")[1:]:
+        if not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+    return True
