@@ -76,7 +76,7 @@ class Checker:
         """
         tools: list[Tool] = []
         by_name = {
-            **{tool.prompt_name: tool for tool in offered},
+            **{tool.prompt_name: tool for tool in offered if tool.prompt_name},
             **dict(zip(shown_names(offered), offered, strict=True)),
         }
         by_own_name = {tool.name: tool for tool in offered}

@@ -128,8 +128,12 @@ def load_examples(domain: str) -> tuple[Example, ...]:
         InputError: a line of the file is not an example.
     """
     path = find_examples(domain).path
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't read ({error}).") from error
     examples = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:

@@ -1,0 +1,213 @@
+import json
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.shared import shared
+from toolbank.assets import shipped
+from toolbank.bank import Returned, Tool
+from toolbank.errors import InputError
+from toolbank.generate.checks import Checker, is_english
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.prompts import (
+    Prompts,
+    find_examples,
+    load_examples,
+    prompt_hash,
+)
+from toolbank.generate.replies import Draft, read_draft, read_polished
+from toolbank.llm.templates import render_template
+
+TOOLS = (
+    Tool(
+        name="shop.nan_total",
+        kind="function",
+        prompt_name="sum_with_gaps",
+        summary="Add up values and leave gaps out.",
+        parameters={
+            "type": "object",
+            "properties": {"values": {"description": "What to add up. More of it."}},
+        },
+        returns=(Returned(name="total", description="The total."),),
+    ),
+    Tool(name="shop.sort", kind="function", prompt_name="ascending", summary="Order."),
+    Tool(name="shop.sort2", kind="function", prompt_name="ascending", summary="Again."),
+)
+DRAFT = Draft("Order the sales. Then add them up.", ("a", "b"), "Ordered, then added.")
+DOMAINS = ["numpy", "pandas", "aws", "generic"]
+
+
+def prompts(domain="numpy", seed=0, **settings):
+    return Prompts(domain, GenerateConfig(**settings), seed)
+
+
+def write(at_most=2, tools=TOOLS, attempt=0, **settings):
+    return prompts(**settings).write(attempt, tools, at_most)
+
+
+def text(request):
+    (message,) = request.messages
+    return message.content
+
+
+def user_file(folder, monkeypatch, name, content):
+    path = folder / "prompts" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    monkeypatch.chdir(folder)
+    return path
+
+
+def test_the_writer_sees_neutral_names_and_what_the_tools_do():
+    prompt = text(write())
+    assert "- sum_with_gaps: Add up values and leave gaps out." in prompt
+    assert "Takes: values (What to add up)" in prompt
+    assert "Gives: The total" in prompt
+    assert "- ascending: Order." in prompt
+    assert "- ascending_2: Again." in prompt
+    assert "shop." not in prompt
+    assert "nan_total" not in prompt
+
+
+def test_the_writer_is_told_how_many_tools_and_the_domains_instructions():
+    prompt = text(write(at_most=2, instructions="Prices are in pence."))
+    assert "exactly 2" in prompt
+    assert "Prices are in pence." in prompt
+    assert "at least 2 and at most 4" in text(write(at_most=4))
+    assert "Instructions for" not in text(write())
+
+
+def test_the_schema_allows_the_shown_names_only():
+    validator = Draft202012Validator(write().schema)
+    answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
+    assert validator.is_valid({**answer, "tools": ["ascending_2", "sum_with_gaps"]})
+    assert not validator.is_valid({**answer, "tools": ["shop.sort"]})
+
+
+def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
+    request = write(at_most=2)
+    assert (request.task.tools, request.task.at_most) == (TOOLS, 2)
+    polish = prompts().polish(3, DRAFT, TOOLS[:2])
+    assert (polish.attempt, polish.stage) == (3, "polish")
+    assert (polish.task.draft, polish.task.tools) == (DRAFT.draft, TOOLS[:2])
+
+
+def test_the_polisher_sees_the_draft_and_what_the_tools_do():
+    prompt = text(prompts().polish(0, DRAFT, TOOLS[:2]))
+    assert DRAFT.draft in prompt
+    assert DRAFT.explanation in prompt
+    assert "- Order." in prompt
+    assert "sum_with_gaps" not in prompt
+
+
+def test_examples_are_a_function_of_seed_and_attempt():
+    drawn = [prompts(seed=1).draw_examples(7) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert len(drawn[0]) == len({example.query for example in drawn[0]}) == 5
+    assert prompts(seed=2).draw_examples(7) != drawn[0]
+    assert prompts(seed=1).draw_examples(8) != drawn[0]
+    for example in drawn[0]:
+        assert example.query in text(write(attempt=7, seed=1))
+    assert "# Examples" not in text(write(examples=0))
+
+
+def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
+    lines = text(write()).splitlines()
+    shown = [line.removeprefix("Answer: ") for line in lines if '{"declined"' in line]
+    assert len(shown) == 5 + 2
+    for line in shown:
+        line = line.removeprefix("To decline: ")
+        assert isinstance(read_draft(line), Draft), line
+    polish = text(prompts().polish(0, DRAFT, TOOLS[:2]))
+    for line in re.findall(r"^Answer: (.*)$", polish, re.MULTILINE):
+        assert read_polished(line, json.loads(line)["query"]).reason
+
+
+def test_tools_and_drafts_are_never_read_as_templates():
+    evil = "{{ 7 * 6 }}{% for x in ().__class__.__base__.__subclasses__() %}"
+    tool = Tool(name="a.b", kind="function", prompt_name=evil, summary=evil)
+    assert text(write(tools=(tool, TOOLS[0]), instructions=evil)).count(evil) == 3
+    polish = prompts().polish(0, Draft(evil, (), evil), (tool,))
+    assert text(polish).count(evil) == 3
+
+
+@pytest.mark.parametrize("first", ["A <b> & {{ x }}", 'It says "tie".'])
+def test_the_judge_sees_both_requests_as_they_are(first):
+    prompt = render_template(
+        "judge.j2", criterion="fluency", first=first, second="What is it?"
+    )
+    assert f"<request-a>\n{first}\n</request-a>" in prompt
+    assert "<request-b>\nWhat is it?\n</request-b>" in prompt
+    assert "more fluent request" in prompt
+
+
+def test_a_users_own_template_wins_and_changes_the_hash(tmp_path, monkeypatch):
+    ours = prompt_hash("numpy")
+    user_file(tmp_path, monkeypatch, "write.j2", "{{ domain }}, {{ tools | length }}!")
+    assert text(write()) == "numpy, 3!"
+    assert prompt_hash("numpy") != ours
+    assert prompts().hash == prompt_hash("numpy")
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("fine\n{% for tool in tools %}\n", 2),
+        ("fine\n\n{{ toolz }}", 3),
+        ("{{ tools[0].nothing }}", 1),
+        ("a\n{{ 1 / 0 }}", 2),
+        ("a\n{{ ''.__class__.__mro__ }}", 2),
+        ("a\n{% include 'polish.j2' %}", 2),
+        ("a\n{{ domain | nothing }}", 2),
+    ],
+)
+def test_a_broken_template_is_told_by_file_and_line(
+    tmp_path, monkeypatch, content, line
+):
+    path = user_file(tmp_path, monkeypatch, "write.j2", content)
+    with pytest.raises(InputError) as caught:
+        write()
+    assert f"{path}, line {line}:" in str(caught.value)
+
+
+def test_a_users_examples_make_a_new_domain(tmp_path, monkeypatch):
+    tools = [{"name": n, "description": "d"} for n in ("a", "b")]
+    example = {"tools": tools, "query": "Bake a cake.", "explanation": "It chains."}
+    name = "examples/cakes.jsonl"
+    user_file(tmp_path, monkeypatch, name, json.dumps(example) + "\n\n")
+    assert [example.query for example in load_examples("cakes")] == ["Bake a cake."]
+    assert find_examples("cakes").own
+    user_file(tmp_path, monkeypatch, name, json.dumps(example) + '\n{"query": 1}')
+    with pytest.raises(InputError, match=r"cakes.jsonl, line 2: .*tools"):
+        load_examples("cakes")
+
+
+@pytest.mark.parametrize("domain", ["unheard-of", "../../secret", ""])
+def test_a_domain_without_examples_gets_those_for_any_api(domain):
+    assert find_examples(domain).path == shipped("prompts") / "examples/generic.jsonl"
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_shipped_examples_are_what_we_ask_a_writer_for(domain):
+    examples = load_examples(domain)
+    assert len(examples) >= {"numpy": 30, "generic": 8}.get(domain, 10)
+    openings = [" ".join(example.query.split()[:2]).lower() for example in examples]
+    assert len(set(openings)) == len(examples)
+    for example in examples:
+        names = [tool.name for tool in example.tools]
+        assert 2 <= len(set(names)) == len(names) <= 5
+        assert 12 <= len(example.query.split()) <= 60
+        assert is_english(example.query)
+        assert "_" not in example.query
+
+
+@pytest.mark.parametrize(
+    ("domain", "names"), [("numpy", "numpy"), ("pandas", "pandas"), ("aws", "boto3")]
+)
+def test_shipped_examples_hold_no_identifier(domain, names):
+    lines = shared(f"data/toolbank-names/{names}.txt").read_text().split()
+    tools = [Tool(name=name, kind="function") for name in lines]
+    checker = Checker(tools, GenerateConfig())
+    for example in load_examples(domain):
+        assert checker.check_text(example.query) is None, example.query
