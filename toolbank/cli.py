@@ -21,21 +21,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Stage = Enum(  # type: ignore[misc] - its members are the names of the stages
-    "Stage",
-    {
-        name: name
-        for name in (
-            "sources",
-            "generate",
-            "judge",
-            "retrievers",
-            "evaluate",
-            "report",
-        )
-    },
-    type=str,
-)
+
+class Stage(str, Enum):
+    """The stages of a run, in their order."""
+
+    sources = "sources"
+    generate = "generate"
+    judge = "judge"
+    retrievers = "retrievers"
+    evaluate = "evaluate"
+    report = "report"
 
 
 class ExportFormat(str, Enum):
@@ -50,22 +45,28 @@ class ExportFormat(str, Enum):
 RecipeArgument = Annotated[
     str,
     typer.Argument(
-        metavar="RECIPE", help="A recipe that comes along, a YAML file, or a run folder."
+        metavar="RECIPE",
+        help="A recipe that comes along, a YAML file, or a run folder.",
     ),
 ]
 RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="The folder of a run, such as runs/quickstart.")
+    Path,
+    typer.Argument(metavar="RUN", help="The folder of a run, such as runs/quickstart."),
 ]
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="The run folder; runs/<name> if not given.")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe; repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a value of the recipe; repeatable."
+    ),
 ]
 
 
-@app.command(epilog="Example: toolbank init weather --package weather_sdk --out weather.yaml")
+@app.command(
+    epilog="Example: toolbank init weather --package weather_sdk --out weather.yaml"
+)
 def init(
     name: Annotated[str, typer.Argument(help="Name of the recipe and of its runs.")],
     package: Annotated[
@@ -75,12 +76,16 @@ def init(
         str | None, typer.Option(help="A site of crawlers/<site>.yaml to crawl.")
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Address of your model's OpenAI-compatible endpoint.")
+        str | None,
+        typer.Option(help="Address of your model's OpenAI-compatible endpoint."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model's name there.")] = None,
     out: Annotated[Path | None, typer.Option(help="<name>.yaml if not given.")] = None,
     prompts: Annotated[
-        bool, typer.Option("--prompts", help="Also copy the prompts to ./prompts, to change them.")
+        bool,
+        typer.Option(
+            "--prompts", help="Also copy the prompts to ./prompts, to change them."
+        ),
     ] = False,
 ) -> None:
     """Write a recipe for an API of your own."""
@@ -105,12 +110,15 @@ def init(
 )
 def crawl(
     site: Annotated[str, typer.Argument(help="A site of crawlers/<site>.yaml.")],
-    out: Annotated[Path, typer.Option(help="Where the tools go.")] = Path("tools.parquet"),
+    out: Annotated[Path, typer.Option(help="Where the tools go.")] = Path(
+        "tools.parquet"
+    ),
     base_url: Annotated[
         str | None, typer.Option(help="Another address of the same site.")
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Where pages are kept; <out>.cache if not given.")
+        Path | None,
+        typer.Option(help="Where pages are kept; <out>.cache if not given."),
     ] = None,
 ) -> None:
     """Read the tools of a Sphinx site into a parquet file."""
@@ -135,7 +143,8 @@ def run(
     out: OutOption = None,
     settings: SetOption = None,
     start: Annotated[
-        Stage | None, typer.Option("--from", help="Do this stage anew and go on from it.")
+        Stage | None,
+        typer.Option("--from", help="Do this stage anew and go on from it."),
     ] = None,
     until: Annotated[Stage | None, typer.Option(help="Stop after this stage.")] = None,
 ) -> None:
@@ -151,12 +160,13 @@ def generate(
     recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
 ) -> None:
     """Collect the tools and make the bank; no further stage."""
-    _run(recipe, out, settings, until=Stage("generate"))
+    _run(recipe, out, settings, until=Stage.generate)
 
 
 @app.command(epilog="Example: toolbank preview quickstart --set generate.engine=rules")
 def preview(
     recipe: RecipeArgument,
+    out: OutOption = None,
     settings: SetOption = None,
     count: Annotated[int, typer.Option(min=1, help="How many attempts.")] = 5,
 ) -> None:
@@ -164,20 +174,25 @@ def preview(
     from toolbank.preview import preview_attempts
     from toolbank.recipe import load_recipe
 
-    for shown in preview_attempts(load_recipe(recipe, settings or ()).recipe, count):
+    loaded = load_recipe(recipe, settings or ()).recipe
+    for shown in preview_attempts(loaded, _folder(recipe, out, loaded.name), count):
         typer.echo(shown)
 
 
 @app.command(epilog="Example: toolbank judge runs/quickstart --set judge.pairs=300")
-def judge(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+def judge(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
     """Compare the run's polished queries with their drafts, or with another dataset."""
-    _run(recipe, out, settings, start=Stage("judge"), until=Stage("judge"))
+    _run(recipe, out, settings, start=Stage.judge, until=Stage.judge)
 
 
 @app.command(epilog="Example: toolbank train runs/quickstart")
-def train(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+def train(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
     """Build the retrievers of a run on its bank."""
-    _run(recipe, out, settings, start=Stage("retrievers"), until=Stage("retrievers"))
+    _run(recipe, out, settings, start=Stage.retrievers, until=Stage.retrievers)
 
 
 @app.command(
@@ -189,7 +204,9 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="A labelled JSONL file (query, tools a line); repeatable."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the records here as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the records here as JSON.")
+    ] = None,
 ) -> None:
     """Evaluate a finished run's retrievers on labelled requests, or on its test split."""
     from toolbank.stages import evaluate_run
@@ -198,25 +215,33 @@ def evaluate(
 
 
 @app.command(epilog="Example: toolbank report runs/quickstart")
-def report(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+def report(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
     """Write the HTML report of a run."""
-    _run(recipe, out, settings, start=Stage("report"), until=Stage("report"))
+    _run(recipe, out, settings, start=Stage.report, until=Stage.report)
 
 
 @app.command(epilog="Example: toolbank plan quickstart --set generate.engine=rules")
-def plan(recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None) -> None:
+def plan(
+    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+) -> None:
     """Say what a run would do, how many calls and tokens; call nothing."""
     from toolbank.plan import describe_plan
     from toolbank.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings or ())
-    typer.echo(describe_plan(loaded.recipe, _folder(recipe, out, loaded.recipe.name)))
+    typer.echo(describe_plan(loaded, _folder(recipe, out, loaded.recipe.name)))
 
 
-@app.command(epilog='Example: toolbank search runs/quickstart "running total of daily sales"')
+@app.command(
+    epilog='Example: toolbank search runs/quickstart "running total of daily sales"'
+)
 def search(
     run: RunArgument,
-    query: Annotated[str | None, typer.Argument(help="A request, in your own words.")] = None,
+    query: Annotated[
+        str | None, typer.Argument(help="A request, in your own words.")
+    ] = None,
     k: Annotated[int, typer.Option(min=1, help="How many tools.")] = 5,
     retriever: Annotated[
         str | None, typer.Option(help="tool2vec, or the first there is, if not given.")
@@ -224,16 +249,20 @@ def search(
     queries: Annotated[
         Path | None, typer.Option(help="A JSONL file of requests (id, query a line).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the hits of --queries go.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the hits of --queries go.")
+    ] = None,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.search import load, print_hits, write_hits
+    from toolbank.search import format_hits, load, write_hits
 
     if (query is None) == (queries is None):
-        raise typer.BadParameter("Give a request, or --queries FILE.jsonl, and not both.")
+        raise typer.BadParameter(
+            "Give a request, or --queries FILE.jsonl, and not both."
+        )
     finder = load(run, retriever)
     if query is not None:
-        typer.echo(print_hits(finder.search(query, k)))
+        typer.echo(format_hits(finder.search(query, k)))
     elif queries is not None:
         if out is None:
             raise typer.BadParameter("--queries needs --out FILE.jsonl for the hits.")
@@ -241,7 +270,9 @@ def search(
         typer.echo(f"Wrote the hits of {count:,} requests to {out}")
 
 
-@app.command(epilog="Example: toolbank export runs/quickstart --format datasets --out numpy-bank")
+@app.command(
+    epilog="Example: toolbank export runs/quickstart --format datasets --out numpy-bank"
+)
 def export(
     run: RunArgument,
     out: Annotated[Path, typer.Option(help="The folder to write to.")],

@@ -52,6 +52,11 @@ class RunFolder:
         return self.path / "metrics.json"
 
     @property
+    def labels(self) -> Path:
+        """What of the labels of each evaluated set could not count."""
+        return self.path / "labels.json"
+
+    @property
     def judge(self) -> Path:
         """Verdicts and their summary."""
         return self.path / "judge.json"
@@ -60,6 +65,16 @@ class RunFolder:
     def report(self) -> Path:
         """The page for people."""
         return self.path / "report.html"
+
+    def retriever_names(self) -> list[str]:
+        """The retrievers that are saved here."""
+        if not self.models.is_dir():
+            return []
+        return sorted(
+            path.name
+            for path in self.models.iterdir()
+            if path.is_dir() and not path.name.startswith(".")
+        )
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolbank.errors import InputError, ToolbankError
-from toolbank.files import write_text
+from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
 from toolbank.recipe import RecipeFile, dump_recipe
 from toolbank.stages import STAGES, Stage, make_stages
@@ -59,6 +59,29 @@ def run_recipe(
                 if ran:
                     did.append(stage.name)
     return RunResult(folder, tuple(did))
+
+
+def describe_result(result: RunResult) -> str:
+    """The table of the run's metrics, as far as it got, and where everything lies."""
+    from toolbank.evaluation.table import format_notes, format_table
+
+    folder = result.folder
+    lines = []
+    if folder.metrics.is_file() and folder.labels.is_file():
+        lines += [format_table(read_json(folder.metrics)), ""]
+        notes = format_notes(read_json(folder.labels))
+        lines += [notes, ""] if notes else []
+    if not result.did:
+        lines.append("Everything was done already; nothing was run.")
+    for path, told in (
+        (folder.bank, "tools and queries"),
+        (folder.models, 'retrievers; try: toolbank search {} "your request"'),
+        (folder.metrics, "every figure with its interval"),
+        (folder.report, "all of it for people"),
+    ):
+        if path.exists():
+            lines.append(f"{path}: {told.format(folder.path)}")
+    return "\n".join(lines)
 
 
 def pending(recipe: RecipeFile, out: Path) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank import Tool, read_tools
 from toolbank.errors import InputError
+from toolbank.files import write_text
 from toolbank.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     from toolbank.retrievers import load_retriever
 
     folder = RunFolder(Path(run))
-    names = retriever_names(folder)
+    names = folder.retriever_names()
     if not names:
         raise InputError(
             f"{folder.path}: no retrievers here. Finish the run first: toolbank run RECIPE."
@@ -78,12 +80,37 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
 
 
-def retriever_names(folder: RunFolder) -> list[str]:
-    """The retrievers that a run has saved."""
-    if not folder.models.is_dir():
-        return []
-    return sorted(
-        path.name
-        for path in folder.models.iterdir()
-        if path.is_dir() and not path.name.startswith(".")
+def format_hits(hits: Sequence[Hit]) -> str:
+    """Hits as lines for people: score, name, summary."""
+    width = max((len(hit.tool.name) for hit in hits), default=0)
+    return "\n".join(
+        f"{hit.score:7.3f}  {hit.tool.name:<{width}}  {hit.tool.summary}"
+        for hit in hits
     )
+
+
+def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:
+    """Search for every request of a JSONL file (id, query); write id, tools, scores a line.
+
+    Returns the number of requests.
+
+    Raises:
+        InputError: the file is missing, or some of its lines are broken.
+    """
+    from toolbank.loaders.queries import read_requests
+
+    requests = read_requests(queries)
+    found = finder.search_many([query for _, query in requests], k)
+    lines = [
+        json.dumps(
+            {
+                "id": number,
+                "tools": [hit.tool.name for hit in hits],
+                "scores": [round(hit.score, 6) for hit in hits],
+            },
+            ensure_ascii=False,
+        )
+        for (number, _), hits in zip(requests, found, strict=True)
+    ]
+    write_text(out, "".join(line + "\n" for line in lines))
+    return len(requests)

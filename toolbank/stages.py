@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,18 @@ from typing import Any
 from pydantic import BaseModel
 
 import toolbank
-from toolbank.bank import Bank, read_tools, write_queries, write_tools
+from toolbank.bank import Bank, Tool, read_tools, write_queries, write_tools
 from toolbank.errors import InputError
+from toolbank.evaluation.sets import (
+    EvaluationSet,
+    describe_labels,
+    make_set,
+    split_sets,
+)
 from toolbank.files import read_json, sha256_file, write_json
 from toolbank.folder import RunFolder, hash_tree
-from toolbank.recipe import Recipe
+from toolbank.loaders.labelled import read_labelled
+from toolbank.recipe import Recipe, load_recipe
 from toolbank.retrievers.config import RetrieverConfig
 
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
@@ -70,7 +77,20 @@ def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
     ]
 
 
-def _sources_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+def current_tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
+    """The tools of a recipe: from the run folder if they are there, else read anew.
+
+    A crawl keeps its pages in the run folder, so that they are not fetched again.
+    """
+    from toolbank.sources.collect import collect_tools
+
+    path = folder.bank / "tools.parquet"
+    if path.is_file():
+        return read_tools(path)
+    return collect_tools(recipe.sources, folder.cache).tools
+
+
+def _sources_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
     from toolbank.sources.collect import source_versions
 
     return {
@@ -119,9 +139,7 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             tools, recipe.generate, domain=domain, seed=recipe.seed, journal=journal
         )
     queries = split_queries(made.queries, recipe.split, recipe.seed)
-    files = {
-        name: folder.bank / f"{name}.parquet" for name in ("tools", "queries")
-    }
+    files = {name: folder.bank / f"{name}.parquet" for name in ("tools", "queries")}
     write_queries(files["queries"], queries)
     info = folder.bank / "bank.json"
     write_json(
@@ -165,11 +183,15 @@ def _judge(recipe: Recipe, folder: RunFolder) -> Outcome:
             Bank.load(folder.bank), recipe.judge, seed=recipe.seed, journal=journal
         )
     write_json(folder.judge, judged)
-    return Outcome(f"{judged['n']} pairs by {judged['judge']}", (folder.judge,))
+    return Outcome(
+        f"{judged['n']} pairs by {judged['judge']}",
+        (folder.judge,),
+        complete=not judged["calls_failed"],
+    )
 
 
 def _fit_depends(
-    config: RetrieverConfig, recipe: Recipe, folder: RunFolder
+    config: RetrieverConfig, _: Recipe, folder: RunFolder
 ) -> dict[str, Any]:
     return {
         "bank": _bank_hashes(folder),
@@ -178,7 +200,7 @@ def _fit_depends(
     }
 
 
-def _fit(config: RetrieverConfig, recipe: Recipe, folder: RunFolder) -> Outcome:
+def _fit(config: RetrieverConfig, _: Recipe, folder: RunFolder) -> Outcome:
     from toolbank.retrievers import create_retriever
 
     retriever = create_retriever(config)
@@ -190,7 +212,9 @@ def _fit(config: RetrieverConfig, recipe: Recipe, folder: RunFolder) -> Outcome:
         retriever.save(made)
         shutil.rmtree(target, ignore_errors=True)
         made.rename(target)
-    return Outcome("fitted", tuple(path for path in target.rglob("*") if path.is_file()))
+    return Outcome(
+        "fitted", tuple(path for path in target.rglob("*") if path.is_file())
+    )
 
 
 def _evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
@@ -202,6 +226,66 @@ def _evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "seed": recipe.seed,
         "toolbank": toolbank.__version__,
     }
+
+
+def _evaluate(recipe: Recipe, folder: RunFolder) -> Outcome:
+    bank = Bank.load(folder.bank)
+    sets = [*split_sets(bank), *_file_sets(bank, recipe.evaluate.on)]
+    names = [config.type for config in recipe.retrievers]
+    write_json(folder.metrics, _measure(folder, names, sets, recipe))
+    write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
+    told = ", ".join(
+        f"{evaluated.name} ({len(evaluated.queries)})" for evaluated in sets
+    )
+    return Outcome(told, (folder.metrics, folder.labels))
+
+
+def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
+    """Evaluate a finished run's retrievers on labelled files, or on its test split if none.
+
+    Writes the records to `out` where it is given; gives the table and notes for people.
+
+    Raises:
+        InputError: the run is not finished, or a file is missing or has broken lines.
+    """
+    from toolbank.evaluation.table import format_notes, format_table
+
+    folder = RunFolder(path)
+    recipe = load_recipe(str(folder.recipe)).recipe
+    names = folder.retriever_names()
+    if not names:
+        raise InputError(f"{path}: no retrievers here. First: toolbank run {path}.")
+    bank = Bank.load(folder.bank)
+    sets = _file_sets(bank, on) if on else split_sets(bank)
+    records = _measure(folder, names, sets, recipe)
+    if out is not None:
+        write_json(out, records)
+    notes = format_notes([describe_labels(evaluated) for evaluated in sets])
+    wrote = f"Wrote {len(records)} records to {out}" if out else ""
+    return "\n".join(filter(None, (format_table(records), notes, wrote)))
+
+
+def _file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
+    labelled = [read_labelled(path) for path in paths]
+    return [make_set(file.name, bank, file.queries, file.refusals) for file in labelled]
+
+
+def _measure(
+    folder: RunFolder,
+    retrievers: Sequence[str],
+    sets: Sequence[EvaluationSet],
+    recipe: Recipe,
+) -> list[dict[str, Any]]:
+    from toolbank.evaluation.evaluate import evaluate_retriever
+    from toolbank.retrievers import load_retriever
+
+    return [
+        record
+        for name in retrievers
+        for record in evaluate_retriever(
+            load_retriever(folder.models / name), sets, recipe.evaluate, recipe.seed
+        )
+    ]
 
 
 def _report_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
@@ -216,6 +300,13 @@ def _report_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     }
 
 
+def _report(recipe: Recipe, folder: RunFolder) -> Outcome:
+    from toolbank.report.report import write_report
+
+    write_report(folder.path, recipe.report)
+    return Outcome(str(folder.report), (folder.report,))
+
+
 def _sha256(path: Path) -> str:
     if not path.is_file():
         raise InputError(f"{path}: not there. Run the stages before this one first.")
@@ -224,7 +315,8 @@ def _sha256(path: Path) -> str:
 
 def _bank_hashes(folder: RunFolder) -> dict[str, str]:
     return {
-        name: _sha256(folder.bank / name) for name in ("tools.parquet", "queries.parquet")
+        name: _sha256(folder.bank / name)
+        for name in ("tools.parquet", "queries.parquet")
     }
 
 

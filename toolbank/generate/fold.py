@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from toolbank.bank import Query
 
+_EXAMPLES = 3
 _WORD = re.compile(r"\w+")
 
 
@@ -19,6 +20,7 @@ class Attempt:
     number: int
     outcome: Literal["candidate", "declined", "rejected", "failed"]
     reason: str = ""
+    detail: str = ""
     query: Query | None = None
     leak_words: int = 0
 
@@ -28,7 +30,8 @@ class Fold:
     """Attempts folded in their order into a list of accepted queries.
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
-    judged here, against all that was accepted before.
+    judged here, against all that was accepted before. `examples` are the particulars of the
+    first few attempts that ended for a reason.
     """
 
     wanted: int | None
@@ -39,6 +42,7 @@ class Fold:
     rejected: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     leak_words: int = 0
+    examples: dict[str, list[str]] = field(default_factory=dict)
     _waiting: dict[int, Attempt] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,6 +75,9 @@ class Fold:
         if attempt.query is None:
             counter: Counter[str] = getattr(self, attempt.outcome)
             counter[attempt.reason] += 1
+            told = self.examples.setdefault(attempt.reason or attempt.outcome, [])
+            if attempt.detail and len(told) < _EXAMPLES:
+                told.append(attempt.detail)
         elif self._seen.holds_like(attempt.query.query):
             self.rejected["near-duplicate"] += 1
         else:

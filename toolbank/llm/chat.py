@@ -109,7 +109,11 @@ class Engine(Protocol):
     name: str
     model: str
     identity: str
-    offers: Offers | None
+
+    @property
+    def offers(self) -> Offers | None:
+        """The attempts that the engine brings, if it does."""
+        ...
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Answer one request.

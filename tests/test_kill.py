@@ -1,0 +1,75 @@
+"""kill -9 of whole runs: what was paid for stays, and the bank comes out the same."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from toolbank.journal import Journal
+
+TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]
+RULES = ["--set", "generate.engine=rules", "--set", "generate.queries=3000"]
+
+
+def run(out, *arguments, kill_after=None):
+    command = [*TOOLBANK, "run", "quickstart", "--out", str(out), *arguments]
+    begun = time.monotonic()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            _, told = child.communicate(timeout=kill_after)
+        except subprocess.TimeoutExpired:
+            os.kill(child.pid, signal.SIGKILL)
+            child.communicate()
+            return None
+    assert child.returncode == 0, told
+    return told, time.monotonic() - begun
+
+
+def journaled(out):
+    path = out / "journal.sqlite"
+    if not path.exists():
+        return 0
+    with Journal(path) as journal:
+        return len(journal)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [[], RULES], ids=["quickstart", "rules-3000"])
+def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
+    tmp_path, arguments
+):
+    told, seconds = run(tmp_path / "whole", *arguments)
+    expected = {
+        path.name: path.read_bytes()
+        for path in (tmp_path / "whole" / "bank").glob("*.parquet")
+    }
+    assert len(expected) == 2
+    total = journaled(tmp_path / "whole")
+    moments = random.Random(0)
+    killed = 0
+    for number in range(20):
+        out = tmp_path / f"killed-{number}"
+        if run(out, *arguments, kill_after=moments.uniform(0, seconds)) is None:
+            killed += 1
+        before = journaled(out)
+        finished = (out / "bank" / "bank.json").exists()
+        told, _ = run(out, *arguments)
+        found = {
+            path.name: path.read_bytes() for path in (out / "bank").glob("*.parquet")
+        }
+        assert found == expected
+        assert journaled(out) == total
+        asked = re.search(r"([\d,]+) replies asked for", told)
+        if asked is not None:
+            assert int(asked[1].replace(",", "")) == total - before
+        else:
+            assert finished
+    assert killed >= 15

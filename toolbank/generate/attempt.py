@@ -1,0 +1,151 @@
+"""One attempt, from its offer to a query or the reason why there is none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from toolbank.bank import Provenance, Query, Tool
+from toolbank.generate.checks import Checker
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.fold import Attempt
+from toolbank.generate.prompts import Prompts
+from toolbank.generate.replies import Rejection, read_draft, read_polished
+from toolbank.generate.sampling import make_offers
+from toolbank.journal import Journal
+from toolbank.llm import create_engine
+from toolbank.llm.ask import AskCounts, ask
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Offer, WriteTask
+
+
+class Writer:
+    """Makes attempts: all that they share is here, and nothing that one leaves to the next.
+
+    `asked` counts the calls, and `last_failure` is the message of the newest failed one.
+
+    Raises:
+        InputError: the bank is too small, or the engine lacks a model, key or file.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        domain: str,
+        seed: int,
+        journal: Journal,
+    ) -> None:
+        self.config = config
+        self.engine = create_engine(config, tools=tools, seed=seed)
+        self.asked = AskCounts()
+        self.last_failure = ""
+        self._offers = self.engine.offers or make_offers(
+            [tool.name for tool in tools], config, seed
+        )
+        self._tools = {tool.name: tool for tool in tools}
+        self._checker = Checker(tools, config)
+        self._prompts = Prompts(domain, config, seed)
+        self._domain = domain
+        self._seed = seed
+        self._journal = journal
+
+    def offer(self, number: int) -> Offer | None:
+        """The offer of an attempt, or None where the engine has no more."""
+        return self._offers.offer(number)
+
+    def count_offers(self) -> int:
+        """How many attempts the engine brings; for engines whose offers end."""
+        return next(n for n in itertools.count() if self.offer(n) is None)
+
+    def write_request(self, number: int) -> ChatRequest | None:
+        """What the writer is asked in an attempt, or None past the last one."""
+        offer = self.offer(number)
+        if offer is None:
+            return None
+        tools = tuple(self._tools[name] for name in offer.tools)
+        return self._prompts.write(number, tools, offer.at_most)
+
+    async def attempt(self, number: int) -> Attempt:
+        """Write, check, polish, check.
+
+        Raises:
+            EngineError: no call of this run can succeed.
+            ToolbankError: the journal can't be written.
+        """
+        try:
+            return await self._attempt(number)
+        except EngineError as error:
+            self.last_failure = str(error)
+            if error.fatal:
+                raise
+            return Attempt(number, "failed", error.reason, str(error))
+
+    def describe(self) -> dict[str, Any]:
+        """What wrote the queries, for bank.json."""
+        missing: dict[str, int] = getattr(self.engine, "missing", {})
+        return {
+            "engine": self.engine.name,
+            "model": self.engine.model,
+            "prompt_hash": self._prompts.hash,
+            "missing_tools": dict(sorted(missing.items())),
+        }
+
+    async def _attempt(self, number: int) -> Attempt:
+        write = self.write_request(number)
+        if write is None or not isinstance(write.task, WriteTask):
+            raise ValueError(f"there is no attempt {number}")
+        offered, at_most = write.task.tools, write.task.at_most
+        draft = read_draft((await self._ask(write)).text)
+        if isinstance(draft, Rejection):
+            return _rejected(number, draft)
+        if draft.declined:
+            return Attempt(number, "declined", detail=draft.reason)
+        tools = self._checker.check_draft(draft, offered, at_most)
+        if isinstance(tools, Rejection):
+            return _rejected(number, tools)
+        polish = self._prompts.polish(number, draft, tools)
+        reply = await self._ask(polish)
+        polished = read_polished(reply.text, draft.draft)
+        if isinstance(polished, Rejection):
+            return _rejected(number, polished)
+        problem = self._checker.check_text(polished.query)
+        if problem is not None:
+            return _rejected(number, problem)
+        query = Query(
+            id=f"{self._domain}-{number:06d}",
+            query=polished.query,
+            draft=draft.draft,
+            tools=tuple(tool.name for tool in tools),
+            explanation=draft.explanation,
+            domain=self._domain,
+            provenance=Provenance(
+                attempt=number,
+                engine=self.engine.name,
+                model=reply.model,
+                prompt_hash=self._prompts.hash,
+                seed=self._seed,
+                requests=tuple(
+                    request.key(self.engine.identity) for request in (write, polish)
+                ),
+            ),
+        )
+        return Attempt(
+            number,
+            "candidate",
+            query=query,
+            leak_words=len(self._checker.leak_words(query.query, tools)),
+        )
+
+    async def _ask(self, request: ChatRequest) -> ChatReply:
+        return await ask(
+            self.engine,
+            request,
+            self._journal,
+            retries=self.config.retries,
+            counts=self.asked,
+        )
+
+
+def _rejected(number: int, rejection: Rejection) -> Attempt:
+    return Attempt(number, "rejected", rejection.reason, rejection.detail)
