@@ -9,6 +9,7 @@ The script gets each `Call` and returns an `Answer`. `server.calls` holds what w
 from __future__ import annotations
 
 import json
+import re
 import socket
 import struct
 import threading
@@ -39,15 +40,13 @@ class Call:
 
     @property
     def offered(self) -> list[str]:
-        """The tool names that a write request's JSON Schema allows; else []."""
-        wanted = self.body.get("response_format", {}).get("json_schema", {})
-        properties = wanted.get("schema", {}).get("properties", {})
-        return properties.get("tools", {}).get("items", {}).get("enum", [])
+        """The names of the tools that the prompt shows; [] where it asks for polish."""
+        shown = self.prompt.partition("\n# Tools\n")[2].partition("\n# ")[0]
+        return re.findall(r"^- ([^:]+): ", shown, re.MULTILINE)
 
     @property
     def asks_polish(self) -> bool:
-        wanted = self.body.get("response_format", {}).get("json_schema", {})
-        return wanted.get("name") == "polish"
+        return '"already_good"' in self.prompt
 
 
 @dataclass(frozen=True)

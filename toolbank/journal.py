@@ -192,7 +192,7 @@ class Journal:
                 with connection:
                     for (sql, values), _, _ in items:
                         connection.execute(sql, values)
-            except sqlite3.Error as trouble:
+            except (sqlite3.Error, ValueError) as trouble:
                 error = ToolbankError(self._trouble(trouble))
             for _, loop, done in items:
                 loop.call_soon_threadsafe(_settle, done, error)

@@ -37,7 +37,8 @@ def test_the_bare_object_is_read():
     [
         "```json\n%s\n```",
         "Sure! Here is the request you asked for:\n\n%s\n\nLet me know if it helps.",
-        "<think>Perhaps {'tools': ...}? No: %s is better.</think>\n%s",
+        "<think>Perhaps {'tools': ...}? No: {\"draft\": 1}.</think>\n%s",
+        'So I choose {"draft": "something else"}.\n</think>\n\n%s',
         "The set {sorter, adder} works, and so does {}. %s",
         'As asked, with {"note": 1} as an aside: %s',
         "%s\n%s",

@@ -125,3 +125,21 @@ def test_a_reply_is_on_disk_before_it_is_returned(tmp_path):
 
     with ChatServer(lambda call: GOOD) as server:
         assert asyncio.run(talk(server.url)) == 1
+
+
+def test_the_key_is_in_no_file_and_no_message(tmp_path, monkeypatch):
+    key = "sk-test-77aa01bc"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    def script(call):
+        assert call.headers["authorization"] == f"Bearer {key}"
+        echoes = [Answer.error(400, f"bad {key}"), Answer.html(key), GOOD]
+        return echoes[call.number % 3]
+
+    with ChatServer(script) as server:
+        got, _ = ask_all(server.url, tmp_path, range(6), retries=0)
+    assert any(isinstance(error, EngineError) for error in got)
+    assert not any(key in str(error) for error in got)
+    files = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert files
+    assert not any(key.encode() in path.read_bytes() for path in files)

@@ -159,6 +159,11 @@ def test_nobody_listening_is_a_connection_failure_and_fatal_when_it_stays_so():
     assert "Is the server running" in str(errors[0])
 
 
+def test_replies_of_no_use_do_not_make_a_server_count_as_down():
+    got, _ = answers(lambda call: Answer.text("{", finish_reason="length"), times=5)
+    assert [error.fatal for error in got] == [False] * 5
+
+
 def test_a_few_failures_after_a_good_reply_are_not_fatal():
     def script(call):
         return GOOD if call.number == 0 else Answer.error(500)

@@ -43,7 +43,12 @@ _DRAFT_DEFAULTS = {"declined": False, "reason": ""}
 _DECLINED_DEFAULTS: dict[str, Any] = {"tools": [], "explanation": "", "draft": ""}
 _POLISHED_DEFAULTS = {"already_good": False, "reason": ""}
 
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+# Models that think aloud close their thoughts with this tag, and may not show the opening one.
+_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
+
+_OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
+# Each costs up to the length of the text.
+_MOST_FALSE_STARTS = 100
 
 
 @dataclass(frozen=True)
@@ -147,15 +152,17 @@ def _pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """All outermost JSON objects of a text. Raw line breaks in their strings are allowed."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_pairs_to_object)
-    start = text.find("{")
-    while start >= 0:
+    failures = 0
+    brace = _OBJECT_START.search(text)
+    while brace and failures < _MOST_FALSE_STARTS:
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, brace.start())
         except (ValueError, RecursionError):
-            end = start + 1
+            end = brace.start() + 1
+            failures += 1
         else:
             yield value
-        start = text.find("{", end)
+        brace = _OBJECT_START.search(text, end)
 
 
 @cache

@@ -11,6 +11,9 @@ from toolbank.llm.chat import EngineError
 if TYPE_CHECKING:
     from openai import APIStatusError
 
+# Sent to servers that need no key.
+NO_KEY = "none"
+
 _SHOWN = 300
 
 
@@ -53,7 +56,7 @@ def status_error(error: APIStatusError, url: str, model: str, key: str) -> Engin
 
 def connection_error(error: Exception, url: str, key: str) -> EngineError:
     """The failure of a call that got no HTTP answer, or not all of it."""
-    cause = str(error.__cause__ or error).replace(key, "***")
+    cause = _hide(str(error.__cause__ or error), key)
     return EngineError(
         f"{url}: can't connect, or the connection broke ({cause[:_SHOWN]}). "
         "Is the server running, and is `base_url` right?",
@@ -74,10 +77,15 @@ def unusable_reply(body: bytes, url: str, key: str) -> EngineError:
 
 
 def _quote(text: str, key: str) -> str:
-    text = " ".join(text.replace(key, "***").split())
+    text = " ".join(_hide(text, key).split())
     if not text:
         return ""
     return f" It says: {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
+
+
+def _hide(text: str, key: str) -> str:
+    # The placeholder of local servers is a word, and no secret.
+    return text.replace(key, "***") if key != NO_KEY else text
 
 
 def _read_retry_after(value: str | None) -> float | None:

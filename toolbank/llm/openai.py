@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from toolbank.errors import InputError
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.endpoint_errors import (
+    NO_KEY,
     connection_error,
     status_error,
     unusable_reply,
@@ -37,6 +38,8 @@ _ABOUT_FORMAT = re.compile(
 # So many failures in a row, with no reply between them, and the endpoint counts as down.
 _DOWN_AT_START = 3
 _DOWN_PER_CONCURRENT_CALL = 10
+# Failures of an endpoint that is up: the model answered, and the answer is of no use.
+_ANSWERS = frozenset({"content-filter", "empty", "length", "reply-too-large"})
 
 
 class OpenAIEngine:
@@ -85,7 +88,7 @@ class OpenAIEngine:
         try:
             reply = await self._answer(request)
         except EngineError as error:
-            self._failures += 1
+            self._failures += error.reason not in _ANSWERS
             error.fatal = error.fatal or self._is_down()
             raise
         self._answered = True
@@ -241,7 +244,7 @@ def _read_key(config: EngineConfig) -> str:
             "that no key has. Copy it again."
         )
     if is_private(config.base_url):
-        return "none"
+        return NO_KEY
     raise InputError(
         f"{config.api_key_env}: this environment variable is not set, and "
         f"{config.base_url} needs a key. Run `export {config.api_key_env}=...`, or name another "
