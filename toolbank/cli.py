@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 
-class Stage(str, Enum):
+class Stage(StrEnum):
     """The stages of a run, in their order."""
 
     sources = "sources"
@@ -33,7 +33,7 @@ class Stage(str, Enum):
     report = "report"
 
 
-class ExportFormat(str, Enum):
+class ExportFormat(StrEnum):
     """What `toolbank export` can write."""
 
     datasets = "datasets"

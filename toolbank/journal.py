@@ -12,6 +12,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -195,7 +196,9 @@ class Journal:
             except (sqlite3.Error, ValueError) as trouble:
                 error = ToolbankError(self._trouble(trouble))
             for _, loop, done in items:
-                loop.call_soon_threadsafe(_settle, done, error)
+                # A loop that was stopped in mid-run is closed: nobody waits any more.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_settle, done, error)
         connection.close()
 
     def _connect(self) -> sqlite3.Connection:

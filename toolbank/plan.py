@@ -27,7 +27,7 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
     lines = [f"{recipe.recipe.name}, in {out}"]
     todo = pending(recipe, out)
     for name, waits in todo.items():
-        lines.append(f"  {name:<22} {'to do' if waits else 'done'}")
+        lines.append(f"  {name:<24} {'to do' if waits else 'done'}")
     if todo["generate"]:
         lines += _describe_generation(recipe.recipe, RunFolder(out))
     return "\n".join(lines)

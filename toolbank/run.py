@@ -100,14 +100,14 @@ def pending(recipe: RecipeFile, out: Path) -> dict[str, bool]:
 def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> bool:
     key = stage_key(stage.name, stage.depends())
     if not anew and folder.is_done(stage.name, key):
-        _say(f"{stage.name:<22} done already")
+        _say(f"{stage.name:<24} done already")
         return False
     for name in folder.changed_files(stage.name, key):
         _say(f"{folder.path / name}: not as it was written; it is made again")
     begun = time.monotonic()
     outcome = stage.work()
     folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
-    _say(f"{stage.name:<22} {outcome.message} ({time.monotonic() - begun:.1f} s)")
+    _say(f"{stage.name:<24} {outcome.message} ({time.monotonic() - begun:.1f} s)")
     return True
 
 

@@ -1,0 +1,224 @@
+"""The whole loop against a real local server of the chat-completions protocol."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer, closed_url
+from toolbank.bank import Tool
+from toolbank.errors import ToolbankError
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.loop import generate
+from toolbank.journal import Journal
+
+TOOLS = [
+    Tool(
+        name=f"shop.{verb}_{noun}",
+        kind="function",
+        summary=f"{verb.title()} the {noun} of a customer.",
+        prompt_name=f"{verb}_customer_{noun}",
+    )
+    for verb in ("find", "total", "list", "merge")
+    for noun in ("orders", "letters", "returns", "prices")
+]
+CLERKS = (
+    "Anna Bela Cora Dina Elsa Frida Gerd Hans Ida Jan Karl Lena Max Nora Olaf".split()
+)
+
+
+def text_for(call):
+    first, second = (name.replace("_", " ") for name in call.offered[:2])
+    clerk = CLERKS[call.number % len(CLERKS)] + " " + CLERKS[call.number // 3 % 15]
+    return (
+        f"For the file of {clerk} please {first}, and in room {call.number} {second}."
+    )
+
+
+def good(call):
+    if call.asks_polish:
+        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
+        return Answer.json(
+            {"already_good": False, "reason": "", "query": f"Could you, today: {draft}"}
+        )
+    return Answer.json(
+        {
+            "declined": False,
+            "reason": "",
+            "tools": call.offered[:2],
+            "explanation": "One feeds the other.",
+            "draft": text_for(call),
+        }
+    )
+
+
+def run(server_url, tmp_path, **settings):
+    config = GenerateConfig(
+        engine="openai",
+        base_url=server_url,
+        model="m",
+        **{"queries": 20, "concurrency": 8, "retries": 2, **settings},
+    )
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        return generate(TOOLS, config, domain="shop", seed=0, journal=journal)
+
+
+def adds_up(counts):
+    return counts["attempts"] == (
+        counts["accepted"]
+        + counts["declined"]
+        + sum(counts["rejected"].values())
+        + sum(counts["failed"].values())
+    )
+
+
+def test_good_answers_make_the_wanted_number_of_queries_and_no_call_is_in_vain(
+    tmp_path,
+):
+    with ChatServer(good) as server:
+        made = run(server.url, tmp_path)
+    assert len(made.queries) == made.counts["accepted"] == 20
+    assert made.counts["attempts"] == 20
+    assert len(server.calls) == 40
+    assert made.complete
+    first = made.queries[0]
+    assert first.query == f"Could you, today: {first.draft}"
+    assert set(first.tools) <= {tool.name for tool in TOOLS}
+    assert first.provenance.model == "served-model"
+
+
+def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
+    kinds = itertools.count()
+
+    def script(call):
+        if call.asks_polish:
+            return good(call)
+        fair = {
+            "declined": False,
+            "reason": "",
+            "tools": call.offered[:2],
+            "explanation": "",
+            "draft": text_for(call),
+        }
+        return [
+            lambda: good(call),
+            lambda: Answer.json({**fair, "declined": True, "reason": "nothing fits"}),
+            lambda: Answer.json(
+                fair, before="Sure! Here it is:\n```json\n", after="\n```"
+            ),
+            lambda: Answer.json({"wish": "another schema"}),
+            lambda: Answer.json({**fair, "tools": ["no_such_tool", call.offered[0]]}),
+            lambda: Answer.json({**fair, "tools": call.offered[:1]}),
+            lambda: Answer.json({**fair, "draft": "Too short."}),
+            lambda: Answer.json(
+                {**fair, "draft": f"{text_for(call)} By {TOOLS[0].name}."}
+            ),
+            lambda: Answer.text("I would rather not answer in JSON."),
+            lambda: Answer.error(400, "this prompt is too long"),
+        ][next(kinds) % 10]()
+
+    with ChatServer(script) as server:
+        made = run(server.url, tmp_path, concurrency=1, queries=12)
+    counts = made.counts
+    assert adds_up(counts)
+    assert counts["accepted"] == 12
+    assert counts["declined"] >= 1
+    assert set(counts["rejected"]) == {
+        "wrong-schema",
+        "tool-not-offered",
+        "too-few-tools",
+        "too-short",
+        "identifier",
+        "not-json",
+    }
+    assert counts["failed"]
+    assert made.info["examples"]["tool-not-offered"][0] == "no_such_tool"
+
+
+def test_busy_and_broken_servers_are_asked_again(tmp_path):
+    seen = set()
+
+    def script(call):
+        if call.prompt not in seen:
+            seen.add(call.prompt)
+            return [
+                Answer.error(429, Retry_After="0"),
+                Answer.error(500),
+                Answer.connection_reset(),
+            ][call.number % 3]
+        return good(call)
+
+    with ChatServer(script) as server:
+        made = run(server.url, tmp_path, queries=6, retries=3)
+    assert made.counts["accepted"] == made.counts["attempts"] == 6
+
+
+def test_a_second_run_asks_nothing_and_gives_the_same(tmp_path):
+    with ChatServer(good) as server:
+        first = run(server.url, tmp_path)
+        calls = len(server.calls)
+        second = run(server.url, tmp_path, concurrency=2)
+        assert len(server.calls) == calls
+        more = run(server.url, tmp_path, queries=30)
+        assert len(server.calls) == calls + 20
+    assert second.queries == first.queries
+    assert more.queries[:20] == first.queries
+
+
+def test_a_run_that_stopped_midway_goes_on_without_asking_again(tmp_path):
+    def script(call):
+        return good(call) if call.number < 15 else Answer.error(401, "key expired")
+
+    with ChatServer(script) as server, pytest.raises(ToolbankError, match="401"):
+        run(server.url, tmp_path)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        kept = len(journal)
+    assert 8 <= kept <= 15
+    with ChatServer(good) as server:
+        made = run(server.url, tmp_path)
+    assert len(server.calls) == 40 - kept
+    assert made.counts["accepted"] == 20
+
+
+def test_failed_attempts_are_tried_again_by_the_next_run(tmp_path):
+    def script(call):
+        return Answer.error(400, "odd") if call.number % 5 == 2 else good(call)
+
+    with ChatServer(script) as server:
+        made = run(server.url, tmp_path, max_attempts=20, concurrency=1)
+    assert made.counts["failed"]
+    assert adds_up(made.counts)
+    assert not made.complete
+    with ChatServer(good) as server:
+        again = run(server.url, tmp_path, max_attempts=20)
+    assert again.counts["accepted"] == 20
+    assert again.complete
+
+
+def test_an_endpoint_that_is_not_there_stops_the_run_with_its_address(tmp_path):
+    url = closed_url()
+    with pytest.raises(ToolbankError, match=re.escape(url)):
+        run(url, tmp_path, retries=0)
+
+
+def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
+    with (
+        ChatServer(lambda call: Answer.text("la la la")) as server,
+        pytest.raises(ToolbankError, match="not-json"),
+    ):
+        run(server.url, tmp_path, queries=1000)
+    assert len(server.calls) < 80
+
+
+def test_the_same_seed_gives_the_same_queries_at_any_concurrency(tmp_path):
+    with ChatServer(lambda call: good_by_prompt(call)) as server:
+        one = run(server.url, tmp_path / "a", concurrency=1)
+        many = run(server.url, tmp_path / "b", concurrency=16)
+    assert one.queries == many.queries
+    assert one.counts == many.counts
+
+
+def good_by_prompt(call):
+    """Like `good`, but a function of the prompt and not of the moment."""
+    number = sum(map(ord, call.prompt)) % 100_003
+    return good(type(call)(number, call.path, call.headers, call.body))
