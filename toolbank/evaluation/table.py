@@ -20,24 +20,20 @@ def format_table(records: Sequence[dict[str, Any]]) -> str:
 
 
 def format_notes(labels: Sequence[dict[str, Any]]) -> str:
-    """What of the labels could not count: unknown names and refusals, a line a set.
-
-    `labels` holds what `describe_labels` gave for each set.
-    """
+    """What could not count, by what `describe_labels` says of each set: a line a finding."""
     lines = []
-    for entry in labels:
-        name, unknown = entry["set"], entry["unknown"]
+    for described in labels:
+        name, unknown = described["set"], described["unknown"]
         if unknown:
             names = list(unknown)
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             lines.append(
-                f"{name}: {len(names)} labels name no tool of this bank and count "
-                f"as not found ({sum(unknown.values())} uses): "
-                f"{', '.join(names[:_NAMED])}{more}"
+                f"{name}: {len(names)} labels name no tool of this bank and count as not "
+                f"found ({sum(unknown.values())} uses): {', '.join(names[:_NAMED])}{more}"
             )
-        if entry["refusals"]:
+        if described["refusals"]:
             lines.append(
-                f"{name}: {entry['refusals']} lines need no tool and are left out"
+                f"{name}: {described['refusals']} lines need no tool and are left out"
             )
     return "\n".join(lines)
 
