@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,19 +68,6 @@ def make_set(
 
 def describe_labels(evaluated: EvaluationSet) -> dict[str, Any]:
     """What of a set's labels could not count, as JSON: set, n, unknown, refusals."""
-    return {
-        "set": evaluated.name,
-        "n": len(evaluated.queries),
-        "unknown": evaluated.unknown,
-        "refusals": evaluated.refusals,
-    }
-
-
-def describe_labels(evaluated: EvaluationSet) -> dict[str, Any]:
-    """What a report says of a set's labels: set, n, and what could not count.
-
-    `unknown` maps each name that the bank lacks to its number of uses.
-    """
     return {
         "set": evaluated.name,
         "n": len(evaluated.queries),
