@@ -17,7 +17,7 @@ from toolbank.generate.prompts import (
     prompt_hash,
 )
 from toolbank.generate.replies import Draft, read_draft, read_polished
-from toolbank.llm.templates import render_template
+from toolbank.llm.templates import PromptTemplate
 
 TOOLS = (
     Tool(
@@ -134,9 +134,8 @@ def test_tools_and_drafts_are_never_read_as_templates():
 
 @pytest.mark.parametrize("first", ["A <b> & {{ x }}", 'It says "tie".'])
 def test_the_judge_sees_both_requests_as_they_are(first):
-    prompt = render_template(
-        "judge.j2", criterion="fluency", first=first, second="What is it?"
-    )
+    template = PromptTemplate("judge.j2")
+    prompt = template.render(criterion="fluency", first=first, second="What is it?")
     assert f"<request-a>\n{first}\n</request-a>" in prompt
     assert "<request-b>\nWhat is it?\n</request-b>" in prompt
     assert "more fluent request" in prompt

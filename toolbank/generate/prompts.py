@@ -19,7 +19,7 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.generate.names import shown_names
 from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
 from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
-from toolbank.llm.templates import render_template
+from toolbank.llm.templates import PromptTemplate
 
 WRITE_TEMPLATE = "write.j2"
 POLISH_TEMPLATE = "polish.j2"
@@ -61,6 +61,9 @@ class Prompts:
         self._config = config
         self._seed = seed
         self._examples = load_examples(domain)
+        self._write = PromptTemplate(WRITE_TEMPLATE)
+        self._polish = PromptTemplate(POLISH_TEMPLATE)
+        self._briefs: dict[str, dict[str, str]] = {}
 
     def write(self, attempt: int, tools: Sequence[Tool], at_most: int) -> ChatRequest:
         """Ask for a draft that needs up to `at_most` of `tools`, or for a decline.
@@ -70,11 +73,9 @@ class Prompts:
         Raises:
             InputError: the user's prompts/write.j2 is broken.
         """
-        names = shown_names(tools)
-        prompt = render_template(
-            WRITE_TEMPLATE,
+        prompt = self._write.render(
             domain=self._domain,
-            tools=[_brief(name, tool) for name, tool in zip(names, tools, strict=True)],
+            tools=self._show_tools(tools),
             min_tools=self._config.min_tools,
             at_most=at_most,
             examples=[_show(example) for example in self.draw_examples(attempt)],
@@ -82,7 +83,10 @@ class Prompts:
         )
         properties = {
             **DRAFT_SCHEMA["properties"],
-            "tools": {"type": "array", "items": {"type": "string", "enum": [*names]}},
+            "tools": {
+                "type": "array",
+                "items": {"type": "string", "enum": list(shown_names(tools))},
+            },
         }
         return ChatRequest(
             attempt=attempt,
@@ -98,11 +102,9 @@ class Prompts:
         Raises:
             InputError: the user's prompts/polish.j2 is broken.
         """
-        names = shown_names(tools)
-        prompt = render_template(
-            POLISH_TEMPLATE,
+        prompt = self._polish.render(
             domain=self._domain,
-            tools=[_brief(name, tool) for name, tool in zip(names, tools, strict=True)],
+            tools=self._show_tools(tools),
             draft=draft.draft,
             explanation=draft.explanation,
         )
@@ -119,6 +121,15 @@ class Prompts:
         random = Random(f"{self._seed}:examples:{attempt}")
         size = min(self._config.examples, len(self._examples))
         return random.sample(self._examples, size)
+
+    def _show_tools(self, tools: Sequence[Tool]) -> list[dict[str, str]]:
+        for tool in tools:
+            if tool.name not in self._briefs:
+                self._briefs[tool.name] = _brief(tool)
+        return [
+            {"name": name, **self._briefs[tool.name]}
+            for name, tool in zip(shown_names(tools), tools, strict=True)
+        ]
 
 
 def load_examples(domain: str) -> tuple[Example, ...]:
@@ -172,7 +183,7 @@ def prompt_hash(domain: str) -> str:
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
-def _brief(name: str, tool: Tool) -> dict[str, Any]:
+def _brief(tool: Tool) -> dict[str, str]:
     """What a prompt says of a tool, short enough that many fit."""
     properties: dict[str, Any] = tool.parameters.get("properties", {})
     takes = [
@@ -182,7 +193,6 @@ def _brief(name: str, tool: Tool) -> dict[str, Any]:
     ]
     gives = [_shorten(value.description) for value in tool.returns[:2]]
     return {
-        "name": name,
         "summary": textwrap.shorten(
             tool.summary or tool.description, _SUMMARY_CHARACTERS, placeholder=" ..."
         ),

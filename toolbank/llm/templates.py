@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from functools import cache
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolbank.assets import find_asset
@@ -14,58 +13,66 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-def render_template(name: str, **values: Any) -> str:
-    """Fill `prompts/<name>` (the user's own, or else ours) with values.
-
-    The template is sandboxed and sees the values only; a value is never read as a template.
+class PromptTemplate:
+    """The file `prompts/<name>`: the user's own, or else ours, as it is when first rendered.
 
     Raises:
-        InputError: the template is missing, broken, or uses a name that there is no value for.
+        InputError: there is no such file.
     """
-    from jinja2 import TemplateError
 
-    path = find_asset("prompts", name).path
-    try:
-        text = _compile(path, path.read_text(encoding="utf-8")).render(values)
-    except (
-        TemplateError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-    ) as error:
-        line = getattr(error, "lineno", None) or _find_line(error, path)
-        raise InputError(
-            f"{path}, line {line or '?'}: the template can't be used ({error}). "
-            f"It may use: {', '.join(sorted(values))}."
-        ) from error
-    except OSError as error:
-        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
-    return text.strip()
+    def __init__(self, name: str) -> None:
+        self.path = find_asset("prompts", name).path
 
+    def render(self, **values: Any) -> str:
+        """Fill the template with values.
 
-@cache
-def _compile(path: Path, source: str) -> Template:
-    from jinja2 import FunctionLoader, StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+        It is sandboxed and sees the values only; a value is never read as a template.
 
-    def load(name: str) -> tuple[str, str, None] | None:
-        return (source, str(path), None) if name == path.name else None
+        Raises:
+            InputError: the template is broken, or uses a name that there is no value for.
+        """
+        from jinja2 import TemplateError
 
-    environment = ImmutableSandboxedEnvironment(
-        loader=FunctionLoader(load),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(path.name)
+        try:
+            return self._template.render(values).strip()
+        except (
+            TemplateError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            LookupError,
+        ) as error:
+            line = getattr(error, "lineno", None) or self._find_line(error) or "?"
+            raise InputError(
+                f"{self.path}, line {line}: the template can't be used ({error}). "
+                f"It may use: {', '.join(sorted(values))}."
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.path}: can't read ({error.strerror}).") from error
 
+    @cached_property
+    def _template(self) -> Template:
+        from jinja2 import FunctionLoader, StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-def _find_line(error: BaseException, path: Path) -> int | None:
-    """The line of the template at which rendering stopped."""
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == str(path)
-    ]
-    return lines[-1] if lines else None
+        source = self.path.read_text(encoding="utf-8")
+
+        def load(name: str) -> tuple[str, str, None] | None:
+            return (source, str(self.path), None) if name == self.path.name else None
+
+        environment = ImmutableSandboxedEnvironment(
+            loader=FunctionLoader(load),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        return environment.get_template(self.path.name)
+
+    def _find_line(self, error: BaseException) -> int | None:
+        """The line of the template at which rendering stopped."""
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename == str(self.path)
+        ]
+        return lines[-1] if lines else None
