@@ -205,6 +205,11 @@ def test_signatures_are_read_from_text(
     assert [item.name for item in parameters if item.required] == required
 
 
+def test_links_and_roles_leave_their_words() -> None:
+    text = ":func:`the sum <numpy.sum>`, :mod:`!os`, `a page <https://a.b>`_ and **so**"
+    assert plain(text) == "the sum, os, a page and so"
+
+
 def test_numpydoc_sections_become_fields() -> None:
     documented = read_docstring(
         """

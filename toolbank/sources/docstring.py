@@ -16,7 +16,7 @@ from toolbank.sources.markup import directive_text, inline, plain, plain_line
 from toolbank.sources.schema import Parameter
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
-_SIGNATURE = re.compile(r"[\w., ]*?[\w.]+\(.*\)(?:\s*->.*)?", re.S)
+_SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)
 _SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
 _SAYS_DEPRECATED = re.compile(r"(?:[\w.]+ (?:is|was|has been) )?deprecated\b", re.I)
 _MAX_SUMMARY = 120

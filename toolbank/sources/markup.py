@@ -8,7 +8,7 @@ _DROPPED = (
     "module|autosummary|toctree|deprecated|only|rubric|highlight|contents|automodule|math"
 )
 _ROLE = re.compile(r":[a-zA-Z][\w:+.-]*:`([^`]*)`")
-_TITLED = re.compile(r"^(.*?)\s*<([^<>]*)>$", re.S)
+_TITLED = re.compile(r"^([^<]*)<([^<>]*)>$")
 _DIRECTIVE = re.compile(r"^(\s*)\.\.\s+(?:([\w:+-]+)::)?(.*)$")
 
 
@@ -33,7 +33,6 @@ def inline(text: str) -> str:
     """A piece of prose with its inline markup taken away."""
     text = _ROLE.sub(lambda match: _role_text(match[1]), text)
     text = re.sub(r"``(.+?)``", r"\1", text, flags=re.S)
-    text = re.sub(r"`([^`<>]+?)\s*<[^<>`]*>`_{0,2}", r"\1", text)
     text = re.sub(r"`([^`]+)`_{0,2}", lambda match: _role_text(match[1]), text)
     text = re.sub(r"(?<![\w*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?!\w)", r"\1", text)
     text = re.sub(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]+?)(?<=\S)\*(?![\w*])", r"\1", text)
@@ -95,8 +94,8 @@ def _indent(line: str) -> int:
 
 def _role_text(content: str) -> str:
     titled = _TITLED.match(content)
-    if titled and titled[1]:
-        return titled[1]
+    if titled and titled[1].strip():
+        return titled[1].strip()
     target = titled[2] if titled else content
     if target.startswith("~"):
         return target[1:].rpartition(".")[2]

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -180,7 +181,9 @@ def literal(text: str) -> Any:
     if not text or len(text) > _MAX_LITERAL:
         return _UNREADABLE
     try:
-        value = ast.literal_eval(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            value = ast.literal_eval(text)
         return json.loads(json.dumps(value, allow_nan=False))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _UNREADABLE

@@ -85,7 +85,8 @@ def read_signature(line: str) -> Signature:
                 required=not (has_default or is_bracketed or name.startswith("*")),
             )
         )
-    return Signature(" ".join(match[0].split()), tuple(parameters))
+    text = " ".join(match[0][1:-1].split())
+    return Signature(f"({text})", tuple(parameters))
 
 
 def _arguments(text: str) -> list[tuple[str, bool]]:
