@@ -151,7 +151,7 @@ def _parameters(heading: LexborNode, description: str) -> list[Parameter]:
     return [
         Parameter(name=name, classifier=classifier, description=description)
         for name in re.split(r"\s*,\s*", names)
-        if re.fullmatch(r"\*{0,2}\w+", name)
+        if re.fullmatch(r"\*{0,2}\w+", name) and name != "None"
     ]
 
 

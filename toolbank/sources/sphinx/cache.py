@@ -83,7 +83,7 @@ class AtomicCacheStorage:
 
 
 class KeepGood:
-    """Which responses are kept: pages that are there, and that a site has no robots.txt."""
+    """Which responses are kept: pages that are there or moved for good, and "no robots.txt"."""
 
     def __init__(self, settings: BaseSettings) -> None: ...
 
@@ -96,7 +96,7 @@ class KeepGood:
         if response.status == 200:
             return response.body.startswith(request.meta.get("keep_if_begins", b""))
         is_robots = urlparse_cached(request).path == "/robots.txt"
-        return is_robots and response.status in (404, 410)
+        return response.status in ((404, 410) if is_robots else (301, 308))
 
     def is_cached_response_fresh(
         self, cachedresponse: Response, request: Request

@@ -6,7 +6,8 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,10 +116,21 @@ def _crawl(site: Site, base_url: str, cache: Path) -> "Harvest":
         await runner.crawl(SphinxSpider, site=site, base_url=base_url, harvest=harvest)
 
     with _quiet("scrapy"):
-        asyncio.run(crawl())
+        _run(crawl())
     if harvest.error is not None:
         raise harvest.error
     return harvest
+
+
+def _run(crawl: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, in a thread of its own where this one has a loop, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(crawl)
+        return
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        thread.submit(asyncio.run, crawl).result()
 
 
 @contextmanager
@@ -142,11 +154,13 @@ def _collect(site: Site, harvest: "Harvest") -> tuple[list[Tool], dict[str, Any]
         raise AssertionError("a crawl that ends without error has an inventory")
     source = f"sphinx:{inventory.project} {inventory.version}"
     skipped = Counter(inventory.skipped)
+    tables_lost = not harvest.failed.keys().isdisjoint(inventory.table_pages)
     groups: dict[str, list[tuple[Entry, PageObject]]] = {}
     for place, entry in inventory.entries.items():
         found = harvest.objects.get(place)
         if found is None or found.kind is None:
-            skipped[_absence(site, harvest, place)] += 1 + len(entry.aliases)
+            reason = _absence(site, harvest, place, tables_lost)
+            skipped[reason] += 1 + len(entry.aliases)
         else:
             groups.setdefault(_identity(entry, found), []).append((entry, found))
     tools = [_tool(site, source, group) for group in groups.values()]
@@ -167,12 +181,14 @@ def _collect(site: Site, harvest: "Harvest") -> tuple[list[Tool], dict[str, Any]
     return tools, info
 
 
-def _absence(site: Site, harvest: "Harvest", place: tuple[str, str]) -> str:
+def _absence(
+    site: Site, harvest: "Harvest", place: tuple[str, str], tables_lost: bool
+) -> str:
     """Why an object that fits the rules became no tool."""
     if place in harvest.objects:
         return "a constant"
     if site.tables and place not in harvest.listed:
-        return "in no table"
+        return "in no table that could be read" if tables_lost else "in no table"
     if place[0] in harvest.failed:
         return f"page failed: {harvest.failed[place[0]]}"
     return "not on its page"
@@ -227,14 +243,10 @@ def _tool(site: Site, source: str, group: list[tuple[Entry, PageObject]]) -> Too
 
 
 def _rank(entry: Entry, found: PageObject) -> tuple[Any, ...]:
-    """Outermost first, then the name that the value itself bears (<ufunc 'absolute'>)."""
+    """Outermost first; then the name in the value (<ufunc 'absolute'>), or else the examples."""
     last = entry.name.rpartition(".")[2]
-    return (
-        entry.name.count("."),
-        f"'{last}'" not in found.value,
-        len(last),
-        entry.name,
-    )
+    uses = len(re.findall(rf"\b{re.escape(last)}\b", found.documented.examples))
+    return (entry.name.count("."), f"'{last}'" not in found.value, -uses, entry.name)
 
 
 def _counted(skipped: dict[str, int]) -> str:

@@ -90,6 +90,7 @@ def crawl_settings(base_url: str, cache: str) -> dict[str, Any]:
         "DOWNLOAD_WARNSIZE": 0,
         "DOWNLOAD_TIMEOUT": 30,
         "REDIRECT_MAX_TIMES": 5,
+        "HTTPERROR_ALLOW_ALL": True,
         "METAREFRESH_ENABLED": False,
         "RETRY_TIMES": 2,
         "HTTPCACHE_ENABLED": True,

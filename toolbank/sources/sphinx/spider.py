@@ -73,7 +73,7 @@ class SphinxSpider(Spider):
             urljoin(self._base_url, self._site.inventory),
             callback=self._read_inventory,
             errback=self._lose_inventory,
-            meta={"handle_httpstatus_all": True, "keep_if_begins": INVENTORY_HEAD},
+            meta={"keep_if_begins": INVENTORY_HEAD},
         )
 
     def _read_inventory(self, response: Response) -> Iterator[Request]:
@@ -107,7 +107,6 @@ class SphinxSpider(Spider):
             urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@")),
             callback=callback,
             errback=errback,
-            meta={"handle_httpstatus_all": True},
             cb_kwargs={"path": path},
             dont_filter=True,
         )
@@ -141,7 +140,7 @@ class SphinxSpider(Spider):
         self._progress.update()
         if response.status != 200:
             self._harvest.failed[path] = f"HTTP status {response.status}"
-        elif not isinstance(response, HtmlResponse):
+        elif not isinstance(response, HtmlResponse) or not _is_html(response):
             self._harvest.failed[path] = "not HTML"
         else:
             self._harvest.pages[path] = len(response.body)
@@ -187,6 +186,12 @@ class SphinxSpider(Spider):
         self._progress.close()
 
 
+def _is_html(response: Response) -> bool:
+    """Whether a response is sent as HTML; one that says nothing is taken for it."""
+    sent_as = (response.headers.get("Content-Type") or b"text/html").partition(b";")[0]
+    return sent_as.strip().lower() in (b"text/html", b"application/xhtml+xml")
+
+
 def _no_inventory(response: Response) -> ToolbankError:
     if response.status >= 500 or response.status == 429:
         return ToolbankError(
@@ -203,6 +208,8 @@ def _reason(error: BaseException | None) -> str:
     """Why a request failed, without what differs from one try to the next."""
     if isinstance(error, IgnoreRequest):
         text = str(error)
+        if "max redirections" in text:
+            return "redirected too often"
         return "forbidden by robots.txt" if "robots.txt" in text else text
     names = {
         "DownloadConnectionRefusedError": "connection refused",

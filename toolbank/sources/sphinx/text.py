@@ -28,8 +28,10 @@ _BLOCKS = frozenset(
     {"p", "div", "ul", "ol", "dl", "li", "dt", "dd", "pre", "blockquote", "section"}
     | {"aside", "h1", "h2", "h3", "h4", "h5", "h6"}
 )
+_CUT = "\0"  # HTML has no such character
+_BEFORE_CUT = re.compile(r"\s*\0")
+_CITED = re.compile(r"\[[\w.-]+\]")
 _FORMULA = re.compile(r"\\\(|\\\)")
-_CITATION = re.compile(r"\s?\[[\w.#-]+\](?=[\s.,;:)]|$)")
 
 
 def children(node: LexborNode) -> Iterator[LexborNode]:
@@ -111,6 +113,8 @@ def _inline(node: LexborNode) -> str:
         return ""
     if node.tag == "br":
         return " "
+    if _is_citation(node):
+        return _CUT
     if "classifier" in classes(node):
         return f" ({node.text(deep=True).strip()})"
     if "math" in classes(node):
@@ -118,6 +122,14 @@ def _inline(node: LexborNode) -> str:
     return "".join(_inline(child) for child in node.iter(include_text=True))
 
 
+def _is_citation(node: LexborNode) -> bool:
+    """Whether a node is a link such as "[1]" to a reference further down the page."""
+    target = node.attributes.get("href") or "" if node.tag == "a" else ""
+    return target.startswith("#") and bool(
+        _CITED.fullmatch(node.text(deep=True).strip())
+    )
+
+
 def _folded(run: list[str]) -> list[str]:
-    words = " ".join(_CITATION.sub("", "".join(run)).split())
+    words = " ".join(_BEFORE_CUT.sub("", "".join(run)).split())
     return [words] if words else []

@@ -1,0 +1,401 @@
+"""Crawling a Sphinx site: names, what a tool carries, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sources.sphinx_server import (
+    PAGE,
+    SiteServer,
+    described,
+    listing,
+    signed,
+    write_inventory,
+)
+from toolbank.bank import Returned, SeeAlso, Tool
+from toolbank.errors import InputError, ToolbankError
+from toolbank.sources.config import SphinxSource
+from toolbank.sources.sphinx import CrawlResult, crawl_site
+
+YAML = """
+base_url: https://sample.example/doc/
+objects:
+  roles: [function, class, data, module]
+  parents: [sample, sample.sub]
+  exclude: [sample.private]
+tables: [reference.html, more/*.html]
+"""
+ADD = """
+<p>Add two things,
+<em class="xref py py-obj">a</em> and <code>b</code>.</p>
+<div class="deprecated"><p><span>Deprecated since version 1.1: </span>Use plus.</p></div>
+<p>More words <a class="reference internal" href="#r1">[1]</a>, with <span class="math">\\(x^2\\)</span>.</p>
+<ul><li><p>one</p></li><li><p>two</p></li></ul>
+<table><tr><td>left out</td></tr></table>
+<dl class="field-list">
+<dt>Parameters<span class="colon">:</span></dt>
+<dd><dl>
+<dt><strong>a</strong><span class="classifier">int or None</span></dt><dd><p>The first.</p>
+<div class="versionadded"><p>New in version 1.</p></div></dd>
+<dt><strong>mode</strong><span class="classifier">{'fast', 'safe'}, optional</span></dt><dd><p>How.</p></dd>
+</dl></dd>
+<dt>Returns<span class="colon">:</span></dt>
+<dd><dl><dt><strong>total</strong><span class="classifier">int</span></dt><dd><p>The sum.</p></dd></dl></dd>
+</dl>
+<div class="admonition seealso"><p class="admonition-title">See also</p>
+<dl><dt><a class="reference internal" href="sample.sub.plus.html" title="sample.sub.plus"><code>plus</code></a></dt>
+<dd><p>The same.</p></dd></dl></div>
+<p class="rubric">Notes</p><p>It is exact.</p>
+<p class="rubric">Examples</p><div class="highlight"><pre>&gt;&gt;&gt; sample.add(1)
+1
+</pre></div>
+<p class="rubric">References</p><p>A book.</p>
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer]:
+    """A site of two functions, one of them under two names, an object, a constant, a module."""
+    folder = tmp_path / "site"
+    for part in ("api", "more"):
+        (folder / part).mkdir(parents=True)
+    same = "<p>Add, under another name.</p>"
+    pages = {
+        "reference.html": listing(
+            "sample.add", "sample.sub.plus", "sample.plus", "sample.dead"
+        ),
+        "more/rest.html": listing("sample.grid", "sample.pi", "sample.Box")
+        .replace('href="api/', 'href="../api/')
+        .replace(
+            "</tbody>",
+            '<tr><td><a class="reference" href="../api/sub.html#module-sample.sub">'
+            "<code>sub</code></a></td></tr></tbody>",
+        ),
+        "api/sample.add.html": described(
+            "sample.add", ADD, signed("a", "*", "mode='fast'")
+        ),
+        "api/sample.plus.html": described("sample.plus", same, signed("a")),
+        "api/sample.sub.plus.html": described("sample.sub.plus", same, signed("a")),
+        "api/sample.grid.html": described(
+            "sample.grid",
+            "<p>Indexed.</p>",
+            '<em class="property"> = &lt;sample.Grid object&gt;</em>',
+            "data",
+        ),
+        "api/sample.pi.html": described(
+            "sample.pi", "<p>3.14</p>", '<em class="property"> = 3.14</em>', "data"
+        ),
+        "api/sample.Box.html": described(
+            "sample.Box",
+            "<p>Holds things.</p>" + described("sample.Box.open", "<p>Open it.</p>"),
+            signed("size=3"),
+            "class",
+        ),
+        "api/sub.html": '<section id="module-sample.sub"><h1>sub</h1><p>Tools for more.</p>'
+        "<section><h2>Inner</h2><p>Not read.</p></section></section>",
+    }
+    for name, body in pages.items():
+        (folder / name).write_text(PAGE.format(body), encoding="utf-8")
+    objects = [
+        (f"py:{role}", name, f"api/{name}.html#$")
+        for role, name in [
+            ("function", "sample.add"),
+            ("function", "sample.plus"),
+            ("function", "sample.sub.plus"),
+            ("function", "sample.dead"),
+            ("function", "sample.unlisted"),
+            ("function", "sample.private.secret"),
+            ("function", "elsewhere.thing"),
+            ("method", "sample.Box.open"),
+            ("class", "sample.Box"),
+            ("data", "sample.grid"),
+            ("data", "sample.pi"),
+        ]
+    ]
+    objects += [
+        ("py:module", "sample.sub", "api/sub.html#module-$"),
+        ("std:doc", "reference", "reference.html"),
+        ("std:doc", "more/rest", "more/rest.html"),
+        ("std:doc", "more/deep/rest", "more/deep/rest.html"),
+        ("py:function", "sample.Inner.add", "api/sample.add.html#sample.add"),
+    ]
+    write_inventory(folder, objects)
+    (tmp_path / "crawlers").mkdir()
+    (tmp_path / "crawlers" / "sample.yaml").write_text(YAML)
+    monkeypatch.chdir(tmp_path)
+    with SiteServer(folder) as server:
+        yield server
+
+
+def crawl(server: SiteServer, tmp_path: Path) -> CrawlResult:
+    return crawl_site(
+        SphinxSource(site="sample", base_url=server.url), tmp_path / "cache"
+    )
+
+
+def tool(result: CrawlResult, name: str) -> Tool:
+    return next(tool for tool in result.tools if tool.name == name)
+
+
+def test_takes_what_the_tables_list_and_the_rules_allow(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    result = crawl(site, tmp_path)
+    assert [(t.name, t.kind) for t in result.tools] == [
+        ("sample.Box", "class"),
+        ("sample.add", "function"),
+        ("sample.grid", "object"),
+        ("sample.plus", "function"),
+        ("sample.sub", "module"),
+    ]
+
+
+def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reason(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    info = crawl(site, tmp_path).info
+    assert info["skipped"] == {
+        "a constant": 1,
+        "in no table": 1,
+        "not of the py domain": 3,
+        "page failed: HTTP status 404": 1,
+        "parent not listed": 2,
+        "excluded": 1,
+        "role method": 1,
+    }
+    assert info["objects"] == 16
+    assert info["tools"] + info["aliases"] + sum(info["skipped"].values()) == 16
+    assert info["failed_pages"] == {"api/sample.dead.html": "HTTP status 404"}
+
+
+def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> None:
+    add = tool(crawl(site, tmp_path), "sample.add")
+    assert add.summary == "Add two things, a and b."
+    assert add.description == "More words, with x^2.\n\n- one\n- two"
+    assert add.signature == "sample.add(a, *, mode='fast')"
+    assert add.parameters == {
+        "type": "object",
+        "properties": {
+            "a": {"type": ["integer", "null"], "description": "The first."},
+            "mode": {
+                "type": "string",
+                "enum": ["fast", "safe"],
+                "default": "fast",
+                "description": "How.",
+            },
+        },
+        "required": ["a"],
+    }
+    assert add.returns == (Returned(name="total", type="int", description="The sum."),)
+    assert add.see_also == (SeeAlso(name="sample.sub.plus", description="The same."),)
+    assert add.notes == "It is exact."
+    assert add.examples == ">>> sample.add(1)\n1"
+    assert add.deprecated == "Deprecated since version 1.1: Use plus."
+    assert add.source == "sphinx:Sample 1.2"
+
+
+def test_a_url_is_that_of_the_public_site(site: SiteServer, tmp_path: Path) -> None:
+    box = tool(crawl(site, tmp_path), "sample.Box")
+    assert box.url == "https://sample.example/doc/api/sample.Box.html#sample.Box"
+
+
+def test_a_class_does_not_take_the_words_of_its_methods(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    assert tool(crawl(site, tmp_path), "sample.Box").description == ""
+
+
+def test_pages_that_say_the_same_are_one_tool(site: SiteServer, tmp_path: Path) -> None:
+    assert tool(crawl(site, tmp_path), "sample.plus").aliases == ("sample.sub.plus",)
+
+
+def test_a_second_crawl_asks_for_nothing_and_gives_the_same(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    first = crawl(site, tmp_path)
+    site.asked.clear()
+    second = crawl(site, tmp_path)
+    assert site.asked == ["/api/sample.dead.html"], "only what was not there"
+    assert (second.tools, second.info) == (first.tools, first.info)
+    assert second.from_cache == second.pages == first.pages
+    assert first.from_cache == 0
+
+
+def test_a_damaged_page_in_the_cache_is_asked_for_again(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    first = crawl(site, tmp_path)
+    site.asked.clear()
+    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    for path in kept:
+        path.write_bytes(path.read_bytes()[:-5])
+    assert crawl(site, tmp_path).tools == first.tools
+    assert len(set(site.asked)) == len(kept) + 1
+
+
+def test_works_inside_a_running_loop(site: SiteServer, tmp_path: Path) -> None:
+    async def in_a_notebook() -> CrawlResult:
+        return crawl(site, tmp_path)
+
+    assert asyncio.run(in_a_notebook()).tools
+
+
+def test_tells_the_site_who_asks(site: SiteServer, tmp_path: Path) -> None:
+    crawl(site, tmp_path)
+    assert all(agent.startswith("toolbank/") for agent in site.agents)
+
+
+def test_obeys_robots_txt(site: SiteServer, tmp_path: Path) -> None:
+    robots = tmp_path / "site" / "robots.txt"
+    robots.write_text("User-agent: *\nDisallow: /api/sample.add.html\n")
+    info = crawl(site, tmp_path).info
+    assert info["failed_pages"]["api/sample.add.html"] == "forbidden by robots.txt"
+    assert "/api/sample.add.html" not in site.asked
+
+
+def test_a_page_that_fails_twice_is_tried_again(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    site.statuses["/api/sample.add.html"] = [503, 503, 200]
+    assert tool(crawl(site, tmp_path), "sample.add").summary
+
+
+def test_a_page_that_keeps_failing_is_named_and_the_crawl_goes_on(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    site.statuses["/more/rest.html"] = [500]
+    result = crawl(site, tmp_path)
+    assert {t.name for t in result.tools} == {"sample.add", "sample.plus"}
+    assert result.info["failed_pages"]["more/rest.html"] == "HTTP status 500"
+    assert result.info["skipped"]["in no table that could be read"] == 5
+    assert "more/rest.html: HTTP status 500" in result.summary()
+
+
+def test_a_redirect_to_another_host_is_refused(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    with SiteServer(tmp_path / "site") as other:
+        site.redirects["/api/sample.add.html"] = f"{other.url}api/sample.add.html"
+        failed = crawl(site, tmp_path).info["failed_pages"]
+        assert failed["api/sample.add.html"].startswith("leads to another site")
+        assert not other.asked
+
+
+def test_follows_a_page_that_moved_on_the_site(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    pages = tmp_path / "site" / "api"
+    (pages / "sample.add.html").rename(pages / "moved.html")
+    site.redirects["/api/sample.add.html"] = f"{site.url}api/moved.html"
+    assert tool(crawl(site, tmp_path), "sample.add").summary
+
+
+def test_what_is_not_html_is_skipped(site: SiteServer, tmp_path: Path) -> None:
+    site.types["/api/sample.add.html"] = "application/pdf"
+    assert crawl(site, tmp_path).info["skipped"]["page failed: not HTML"] == 1
+
+
+def test_no_inventory_is_told_with_its_address(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    (tmp_path / "site" / "objects.inv").unlink()
+    with pytest.raises(InputError, match=rf"{site.url}objects.inv: no inventory.*404"):
+        crawl(site, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<html>no</html>",
+        b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\nrubbish",
+        b"# Sphinx inventory version 2\n",
+        b"",
+    ],
+)
+def test_a_false_inventory_is_told_and_not_kept(
+    site: SiteServer, tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "site" / "objects.inv"
+    good = path.read_bytes()
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not a Sphinx inventory"):
+        crawl(site, tmp_path)
+    path.write_bytes(good)
+    if not content.startswith(b"#"):
+        assert crawl(site, tmp_path).tools
+
+
+def test_a_site_that_is_down_is_told(site: SiteServer, tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+    with pytest.raises(
+        ToolbankError, match=f"{url}objects.inv: no answer.*refused"
+    ) as raised:
+        crawl_site(SphinxSource(site="sample", base_url=url), tmp_path / "cache")
+    assert raised.value.exit_code == 1
+
+
+def test_a_site_without_tools_is_told(site: SiteServer, tmp_path: Path) -> None:
+    yaml = tmp_path / "crawlers" / "sample.yaml"
+    yaml.write_text(YAML.replace("[sample, sample.sub]", "[nowhere]"))
+    with pytest.raises(InputError, match="no object of its inventory became a tool"):
+        crawl(site, tmp_path)
+
+
+def test_an_inventory_that_lies_elsewhere_is_told(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    site.redirects["/objects.inv"] = "https://sample.example/objects.inv"
+    with pytest.raises(InputError, match=r"leads to another site.*sample.example"):
+        crawl(site, tmp_path)
+
+
+def test_an_endless_redirect_is_told(site: SiteServer, tmp_path: Path) -> None:
+    site.redirects["/api/sample.add.html"] = "/api/sample.add.html"
+    failed = crawl(site, tmp_path).info["failed_pages"]
+    assert failed["api/sample.add.html"] == "redirected too often"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("objects:", "objekts:", "objekts: Extra inputs"),
+        ("function", "funktion", r"objects.roles.0: Input should be"),
+        ("https://", "ftp://", "base_url: .*no site's address"),
+        ("objects:", "objects: [", "can't be read as YAML"),
+        ("more/*", "less/*", None),
+        (
+            "reference.html, more/*.html",
+            "none.html",
+            "no page of this site fits tables",
+        ),
+    ],
+)
+def test_a_wrong_yaml_is_told_with_file_and_key(
+    site: SiteServer, tmp_path: Path, old: str, new: str, message: str | None
+) -> None:
+    (tmp_path / "crawlers" / "sample.yaml").write_text(YAML.replace(old, new))
+    if message is None:
+        assert crawl(site, tmp_path).tools
+        return
+    with pytest.raises(InputError, match=message):
+        crawl(site, tmp_path)
+
+
+def test_a_wrong_address_is_told(site: SiteServer, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="base_url: 'nowhere' is no site's address"):
+        crawl_site(SphinxSource(site="sample", base_url="nowhere"), tmp_path / "cache")
+
+
+def test_an_unwritable_cache_ends_the_crawl_with_its_path(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(ToolbankError, match=r"cache.*can't write"):
+        crawl(site, tmp_path)

@@ -1,0 +1,115 @@
+"""The real pages of NumPy 2.0.2, served on loopback."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shared import shared
+from tests.sources.sphinx_server import SiteServer
+from toolbank.assets import find_asset
+from toolbank.bank import Tool
+from toolbank.sources.config import SphinxSource
+from toolbank.sources.sphinx import CrawlResult, crawl_site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+    archive = shared("docs/numpy.tar.xz")
+    folder = tmp_path_factory.mktemp("numpy")
+    with tarfile.open(archive) as pages:
+        pages.extractall(folder, filter="data")
+    with SiteServer(folder / "numpy") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def part(
+    site: SiteServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CrawlResult]:
+    """What four of the reference's pages list."""
+    folder = tmp_path_factory.mktemp("part")
+    ours = find_asset("crawlers", "numpy.yaml").path.read_text(encoding="utf-8")
+    topics = ("set", "indexing", "bitwise", "lib")
+    pages = ", ".join(f"reference/routines.{topic}.html" for topic in topics)
+    (folder / "crawlers").mkdir()
+    (folder / "crawlers" / "numpy.yaml").write_text(
+        ours.replace("reference/*.html", pages), encoding="utf-8"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield crawl_site(
+            SphinxSource(site="numpy", base_url=site.url), folder / "cache"
+        )
+
+
+def tool(result: CrawlResult, name: str) -> Tool:
+    return next(tool for tool in result.tools if tool.name == name)
+
+
+@pytest.mark.slow
+def test_finds_every_published_name_and_little_else(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    result = crawl_site(SphinxSource(site="numpy", base_url=site.url), tmp_path)
+    names = set(shared("data/toolbank-names/numpy.txt").read_text().split())
+    found = {name for tool in result.tools for name in (tool.name, *tool.aliases)}
+    assert names <= found
+    assert len(names) / len(found) >= 0.99
+    assert not result.info["failed"]
+    assert tool(result, "numpy.conjugate").aliases == ("numpy.conj",)
+    assert tool(result, "numpy.concatenate").aliases == ("numpy.concat",)
+
+
+def test_counts_add_up_and_no_page_failed(part: CrawlResult) -> None:
+    info = part.info
+    skipped = sum(info["skipped"].values())
+    assert info["objects"] == 8145 == info["tools"] + info["aliases"] + skipped
+    assert not info["failed"]
+
+
+def test_reads_all_kinds_of_objects(part: CrawlResult) -> None:
+    kinds = {
+        "numpy.unique": "function",
+        "numpy.bitwise_and": "function",
+        "numpy.c_": "object",
+        "numpy.nditer": "class",
+        "numpy.lib.format": "module",
+    }
+    assert {name: tool(part, name).kind for name in kinds} == kinds
+
+
+def test_ufuncs_under_two_names_are_one_tool(part: CrawlResult) -> None:
+    invert = tool(part, "numpy.invert")
+    assert invert.aliases == ("numpy.bitwise_invert",)
+    assert invert.signature.startswith("numpy.invert(x, /, out=None, *, where=True")
+
+
+def test_every_tool_has_a_summary_in_plain_text(part: CrawlResult) -> None:
+    for found in part.tools:
+        assert found.summary
+        for text in (found.summary, found.description, found.notes, found.deprecated):
+            assert not any(mark in text for mark in ("¶", "[source]", "\\(", "&gt;"))
+
+
+def test_a_function_carries_its_page(part: CrawlResult) -> None:
+    unique = tool(part, "numpy.unique")
+    assert unique.summary == "Find the unique elements of an array."
+    assert list(unique.parameters["properties"]) == [
+        "ar",
+        "return_index",
+        "return_inverse",
+        "return_counts",
+        "axis",
+        "equal_nan",
+    ]
+    assert unique.parameters["required"] == ["ar"]
+    assert unique.returns[0].name == "unique"
+    assert unique.examples.startswith(">>> np.unique([1, 1, 2, 2, 3, 3])\narray([1, 2")
+    assert [(see.name, see.description) for see in unique.see_also] == [
+        ("numpy.repeat", "Repeat elements of an array.")
+    ]
+    assert tool(part, "numpy.in1d").deprecated
