@@ -33,8 +33,8 @@ def engine(folder, *lines, tools=TOOLS):
         line if isinstance(line, str) else json.dumps(line) for line in lines
     )
     (folder / "replies.jsonl").write_text(text)
-    config = GenerateConfig(engine="recorded", replies="replies.jsonl")
-    return create_engine(config, tools=tools, seed=0, base=folder)
+    config = GenerateConfig(engine="recorded", replies=folder / "replies.jsonl")
+    return create_engine(config, tools=tools, seed=0)
 
 
 def play(engine, stage, attempt=0):

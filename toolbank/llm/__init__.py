@@ -14,14 +14,8 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
 
 
-def create_engine(
-    config: EngineConfig,
-    *,
-    tools: Sequence[Tool],
-    seed: int,
-    base: Path | None = None,
-) -> Engine:
-    """The engine that a configuration names; `base` is where a relative path starts.
+def create_engine(config: EngineConfig, *, tools: Sequence[Tool], seed: int) -> Engine:
+    """The engine that a configuration names.
 
     Raises:
         InputError: a model, key or file of replies is missing or can't be used.
@@ -39,7 +33,7 @@ def create_engine(
                 "generate.replies: the recorded engine needs the file that it plays. "
                 "Set it to a JSONL file, or choose another generate.engine."
             )
-        return RecordedEngine(base / replies if base else replies, tools)
+        return RecordedEngine(replies, tools)
     from toolbank.llm.rules import RulesEngine
 
     return RulesEngine(tools, config, seed)
