@@ -1,0 +1,147 @@
+"""What the reference says about each tool, as phrases that a request can be made of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolbank.bank import Tool
+from toolbank.llm.rules.english import Phrase, read_phrase, split_sentences
+from toolbank.llm.rules.glossary import load_glossary, weigh_terms
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One tool's phrases, the glossary entries that it is about, and its parameters' meanings.
+
+    `told` are the phrases and their weights; `terms` the entries, most telling first.
+    """
+
+    told: tuple[tuple[Phrase, float], ...]
+    terms: tuple[tuple[int, float], ...]
+    choices: tuple[str, ...]
+
+
+def make_profiles(tools: Sequence[Tool]) -> list[Profile]:
+    """Profile every tool; what others' see-also lists say of it counts too."""
+    mentions = _collect_mentions(tools)
+    glossary = load_glossary()
+    found = [weigh_terms(_weigh_texts(tool), glossary) for tool in tools]
+    spread = Counter(entry for terms in found for entry in terms)
+    profiles = []
+    for position, tool in enumerate(tools):
+        terms = sorted(
+            (
+                (entry, weight * math.log(1 + len(tools) / spread[entry]))
+                for entry, weight in found[position].items()
+            ),
+            key=lambda term: (-term[1], term[0]),
+        )
+        profiles.append(
+            Profile(
+                tuple(_read_phrases(tool, mentions[position])),
+                tuple(terms),
+                tuple(_read_choices(tool)),
+            )
+        )
+    return profiles
+
+
+def split_name(name: str) -> str:
+    """The last part of a name as words: "nan_to_num" -> "nan to num"."""
+    last = name.rsplit(".", 1)[-1]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last).replace("_", " ").strip()
+
+
+def _weigh_texts(tool: Tool) -> dict[str, float]:
+    return {
+        tool.description[:400]: 0.6,
+        " ".join(tool.name.split(".")[1:-1]): 1.0,
+        tool.summary: 2.0,
+        split_name(tool.name): 3.0,
+    }
+
+
+def _collect_mentions(tools: Sequence[Tool]) -> list[list[str]]:
+    """What the see-also lists of other tools say about each tool."""
+    index = index_names(tools)
+    mentions: list[list[str]] = [[] for _ in tools]
+    for tool in tools:
+        for other in tool.see_also:
+            position = find_name(other.name, tool, index)
+            if position is not None and other.description:
+                mentions[position].append(other.description)
+    return mentions
+
+
+def index_names(tools: Sequence[Tool]) -> dict[str, int]:
+    """Positions of all names, aliases included; unambiguous last parts too."""
+    lasts = Counter(tool.name.rsplit(".", 1)[-1] for tool in tools)
+    index = {
+        last: position
+        for position, tool in enumerate(tools)
+        if lasts[last := tool.name.rsplit(".", 1)[-1]] == 1
+    }
+    for position, tool in enumerate(tools):
+        index.update(dict.fromkeys(tool.aliases, position))
+    index.update({tool.name: position for position, tool in enumerate(tools)})
+    return index
+
+
+def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
+    """The position of the tool that `tool`'s see-also list calls `name`."""
+    module = tool.name.split(".")
+    for depth in range(len(module) - 1, 0, -1):
+        position = index.get(".".join([*module[:depth], name]))
+        if position is not None:
+            return position
+    return index.get(name)
+
+
+def _read_phrases(tool: Tool, mentions: Sequence[str]) -> list[tuple[Phrase, float]]:
+    sources = [
+        (split_sentences(tool.summary)[:2], 4.0),
+        (list(mentions), 2.0),
+        (split_sentences(tool.description)[:4], 1.0),
+        (
+            [
+                s
+                for value in tool.returns
+                for s in split_sentences(value.description)[:1]
+            ],
+            0.7,
+        ),
+    ]
+    phrases: dict[Phrase, float] = {}
+    for sentences, weight in sources:
+        for sentence in sentences:
+            phrase = read_phrase(sentence)
+            if phrase is not None:
+                phrases.setdefault(phrase, weight)
+    return list(phrases.items())
+
+
+_COMMON_PARAMETERS = frozenset(
+    ["out", "where", "dtype", "casting", "order", "subok", "axis", "keepdims", "x", "a", "x1", "x2", "kwargs", "args", "copy", "like"]
+)
+
+
+def _read_choices(tool: Tool) -> list[str]:
+    """Meanings of parameters that a person might want to choose."""
+    choices = []
+    for name, schema in tool.parameters.get("properties", {}).items():
+        meaning = split_sentences(str(schema.get("description", "")))[:1]
+        if name in _COMMON_PARAMETERS or not meaning:
+            continue
+        phrase = read_phrase(meaning[0])
+        if (
+            phrase
+            and phrase.kind == "thing"
+            and 3 <= len(phrase.text.split()) <= 12
+            and "input" not in phrase.text
+        ):
+            choices.append(phrase.text)
+    return choices
