@@ -33,6 +33,13 @@ def shipped(kind: AssetKind) -> Path:
     return inside if inside.is_dir() else package.parent / kind
 
 
+def has_asset(kind: AssetKind, name: str) -> bool:
+    """Whether `find_asset` would find it."""
+    return any(
+        (folder / name).is_file() for folder in (Path.cwd() / kind, shipped(kind))
+    )
+
+
 def find_asset(kind: AssetKind, name: str) -> Asset:
     """Find `<kind>/<name>` under the current folder, or else the one that we ship.
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -147,6 +148,26 @@ def test_excluded_modules_go_with_all_that_is_in_them(
     )
     exclude = [f"{package}.out", f"{package}.shell.*"]
     assert list(read(package, exclude=exclude)) == [f"{package}.kept"]
+
+
+def test_a_crawlers_file_of_that_name_gives_the_scope_unless_the_recipe_does(
+    make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '"""Top."""\nfrom . import near, far\ndef kept(): "Kept."',
+            "near.py": '"""Near."""\ndef kept_too(): "Kept."',
+            "far.py": '"""Far."""\ndef gone(): "Gone."',
+        }
+    )
+    (tmp_path / "crawlers").mkdir()
+    (tmp_path / "crawlers" / f"{package}.yaml").write_text(
+        f"base_url: http://127.0.0.1/\nobjects:\n  roles: [function]\n"
+        f"  parents: [{package}, {package}.near]\n  exclude: [{package}.far]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert list(read(package)) == [f"{package}.kept", f"{package}.near.kept_too"]
+    assert f"{package}.far.gone" in read(package, exclude=[])
 
 
 def test_parameters_join_signature_and_docstring(make_package: MakePackage) -> None:

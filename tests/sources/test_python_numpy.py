@@ -11,27 +11,10 @@ from toolbank.bank import Tool
 from toolbank.sources.config import PythonSource
 from toolbank.sources.python import read_package
 
-EXCLUDE = (
-    "numpy.char",
-    "numpy.core",
-    "numpy.ctypeslib",
-    "numpy.dtypes",
-    "numpy.emath",
-    "numpy.exceptions",
-    "numpy.f2py",
-    "numpy.lib.*.*",
-    "numpy.ma",
-    "numpy.polynomial",
-    "numpy.random",
-    "numpy.rec",
-    "numpy.testing.overrides",
-    "numpy.typing",
-)
-
 
 @pytest.fixture(scope="module")
 def tools() -> dict[str, Tool]:
-    source = PythonSource(package="numpy", exclude=EXCLUDE)
+    source = PythonSource(package="numpy")
     return {tool.name: tool for tool in read_package(source)}
 
 

@@ -1,12 +1,11 @@
 """All sources of a recipe, read into one list of tools."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbank.assets import find_asset
+from toolbank.assets import find_asset, has_asset
 from toolbank.bank import Tool
 from toolbank.errors import InputError
 from toolbank.sources.config import PythonSource, SourceConfig, SphinxSource
@@ -52,8 +51,9 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
 def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     """What stands for the content of each source without reading it.
 
-    "python:numpy==2.3.5" for a package; site, address and hash of the crawler's file for a site.
-    A change of any says that the tools must be collected again.
+    Version of the package, or address of the site; and the hash of the file in crawlers/ that
+    gives the scope, where there is one. A change of any says that the tools must be collected
+    again.
     """
     return [_version(source) for source in sources]
 
@@ -77,10 +77,14 @@ def _read(source: SourceConfig, cache: Path) -> tuple[Sequence[Tool], dict[str, 
 
 def _version(source: SourceConfig) -> str:
     if isinstance(source, SphinxSource):
-        asset = find_asset("crawlers", f"{source.site}.yaml")
-        digest = hashlib.sha256(asset.path.read_bytes()).hexdigest()[:16]
-        address = f"@{source.base_url}" if source.base_url else ""
-        return f"sphinx:{source.site}{address}#{digest}"
+        return f"sphinx:{source.site}@{source.base_url}#{_scope_hash(source.site)}"
     from toolbank.sources.python import package_version
 
-    return f"python:{package_version(source.package)}"
+    scope = ""
+    if source.has_default_scope and has_asset("crawlers", f"{source.package}.yaml"):
+        scope = f"#{_scope_hash(source.package)}"
+    return f"python:{package_version(source.package)}{scope}"
+
+
+def _scope_hash(site: str) -> str:
+    return find_asset("crawlers", f"{site}.yaml").sha256[:16]

@@ -8,14 +8,26 @@ from toolbank.config import Config
 
 
 class PythonSource(Config):
-    """An installed Python package, read by introspection."""
+    """An installed Python package, read by introspection.
+
+    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, if
+    there is one: the same scope as a crawl of the package's pages.
+    """
 
     type: Literal["python"] = "python"
     package: str = Field(min_length=1, description="import name, such as numpy")
-    exclude: tuple[str, ...] = Field(
-        default=(), description="modules to leave out, with all that is in them"
+    parents: tuple[str, ...] | None = Field(
+        default=None, description="modules whose direct members count; unset: all"
+    )
+    exclude: tuple[str, ...] | None = Field(
+        default=None, description="names to leave out, with all that is in them"
     )
     methods: bool = Field(default=False, description="take methods of classes too")
+
+    @property
+    def has_default_scope(self) -> bool:
+        """Whether the recipe leaves the scope to crawlers/<package>.yaml."""
+        return self.parents is None and self.exclude is None
 
 
 class SphinxSource(Config):

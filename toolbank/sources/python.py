@@ -1,16 +1,17 @@
 """Tools of an installed Python package, by introspection."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib import metadata
 from types import ModuleType
 from typing import Any
 
+from toolbank.assets import has_asset
 from toolbank.bank import Tool, ToolKind
 from toolbank.errors import InputError
-from toolbank.sources.config import PythonSource
+from toolbank.sources.config import PythonSource, SphinxSource
 from toolbank.sources.docstring import read_docstring
 from toolbank.sources.documented import Documented
 from toolbank.sources.ownership import own_docstring
@@ -23,6 +24,7 @@ from toolbank.sources.public import (
 )
 from toolbank.sources.schema import Parameter, parameters_schema
 from toolbank.sources.signatures import Signature, signature_of
+from toolbank.sources.sphinx.site import load_site
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,14 @@ def inspect_package(config: PythonSource) -> PackageRead:
     """
     root = _import(config.package)
     source = f"python:{package_version(config.package)}"
-    walk = walk_package(root, lambda name: _is_excluded(name, config.exclude))
+    parents, exclude = _scope(config)
+    walk = walk_package(root, lambda name: _is_outside(name, parents, exclude))
     taken: dict[str, Tool] = {}
     objects = sorted(walk.objects.values(), key=lambda item: _canonical(item))
     classes = {id(item.value) for item in objects if item.kind == "class"}
     for item in objects:
+        if parents and not parents.isdisjoint(item.names):
+            continue
         tool = _tool(item, source)
         taken.setdefault(tool.name, tool)
         if config.methods and item.kind == "class":
@@ -110,7 +115,17 @@ def _import(name: str) -> ModuleType:
         ) from error
 
 
-def _is_excluded(name: str, exclude: Iterable[str]) -> bool:
+def _scope(config: PythonSource) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Modules whose direct members count (none: all), and names left out."""
+    if config.has_default_scope and has_asset("crawlers", f"{config.package}.yaml"):
+        objects = load_site(SphinxSource(site=config.package)).objects
+        return frozenset(objects.parents), objects.exclude
+    return frozenset(config.parents or ()), config.exclude or ()
+
+
+def _is_outside(name: str, parents: Collection[str], exclude: Iterable[str]) -> bool:
+    if parents and name not in parents and name.rpartition(".")[0] not in parents:
+        return True
     return any(
         name == entry or name.startswith(f"{entry}.") or fnmatchcase(name, entry)
         for entry in exclude
