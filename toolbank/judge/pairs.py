@@ -33,8 +33,9 @@ class Pair:
 def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
     """Up to `config.pairs` pairs, drawn by the seed; every query stands in one at most.
 
-    More pairs of the same seed begin with the fewer ones. Against "draft", a query meets its own draft; queries that have none are left out. Against
-    a file, queries and lines are paired at random.
+    More pairs of the same seed begin with the fewer ones. Against "draft", a query meets its
+    own draft, and queries that have none are left out. Against a file, queries and lines are
+    paired at random.
 
     Raises:
         InputError: the file is missing, or a line of it is not an object with a "query".

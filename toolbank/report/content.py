@@ -1,0 +1,102 @@
+"""What lies in a run folder, read for the report. Parts that are missing stay None or empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from toolbank.bank import Bank
+from toolbank.errors import InputError
+from toolbank.files import read_json
+
+
+@dataclass(frozen=True)
+class Content:
+    """A run: its name, bank, resolved recipe, and what later stages left."""
+
+    name: str
+    bank: Bank
+    recipe: Mapping[str, Any]
+    judge: Mapping[str, Any] | None
+    metrics: list[dict[str, Any]]
+    labels: list[dict[str, Any]]
+    models: Path
+
+    @property
+    def seed(self) -> int:
+        """Of the recipe, or else of the bank."""
+        return int(self.recipe.get("seed", self.bank.info.get("seed", 0)))
+
+    def model_folders(self) -> list[Path]:
+        """The fitted retrievers, in the recipe's order."""
+        if not self.models.is_dir():
+            return []
+        order = [part.get("type") for part in self.recipe.get("retrievers", ())]
+        folders = [path for path in self.models.iterdir() if path.is_dir()]
+        known = {name: position for position, name in enumerate(order)}
+        return sorted(
+            (path for path in folders if not path.name.startswith(".")),
+            key=lambda path: (known.get(path.name, len(known)), path.name),
+        )
+
+
+def read_content(run: Path) -> Content:
+    """Read a run folder.
+
+    Raises:
+        InputError: there is no bank, or a file that is there is damaged.
+    """
+    return Content(
+        name=run.resolve().name,
+        bank=Bank.load(run / "bank"),
+        recipe=_read_recipe(run / "recipe.yaml"),
+        judge=_read_optional(run / "judge.json", dict),
+        metrics=_read_optional(run / "metrics.json", list) or [],
+        labels=_read_optional(run / "labels.json", list) or [],
+        models=run / "models",
+    )
+
+
+def _read_optional(path: Path, kind: type) -> Any:
+    if not path.is_file():
+        return None
+    value = read_json(path)
+    if not isinstance(value, kind):
+        raise InputError(
+            f"{path}: not the file that a run leaves. Delete it and run again."
+        )
+    return value
+
+
+def _read_recipe(path: Path) -> dict[str, Any]:
+    import yaml
+
+    if not path.is_file():
+        return {}
+    try:
+        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: can't be read ({error}).") from error
+    if not isinstance(recipe, dict):
+        raise InputError(f"{path}: not a recipe. Run the recipe again.")
+    hidden: dict[str, Any] = _without_credentials(recipe)
+    return hidden
+
+
+def _without_credentials(value: Any) -> Any:
+    """A recipe whose URLs have lost user names, passwords and query strings."""
+    if isinstance(value, dict):
+        return {key: _without_credentials(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_credentials(part) for part in value]
+    if isinstance(value, str) and value.startswith(("http://", "https://")):
+        try:
+            parts = urlsplit(value)
+        except ValueError:
+            return "(not a URL)"
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    return value

@@ -1,0 +1,227 @@
+"""All that the page says, as plain data for the templates."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from toolbank.bank import Bank, Query, Tool
+from toolbank.errors import InputError
+from toolbank.report.config import ReportConfig
+from toolbank.report.content import Content
+from toolbank.report.curves import overlay
+from toolbank.report.numbers import (
+    count_tools,
+    count_words,
+    cover,
+    follow_attempts,
+    median_words,
+    sample_queries,
+)
+from toolbank.report.scores import ScoreTable, best_score, headline_k, tabulate
+from toolbank.report.vectors import Point, Space, compare_cosines, lay_out, read_space
+
+_LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
+_MOST_LISTED = 2000
+_MODULE_COLOURS = 6
+
+_FILES = (
+    ("recipe.yaml", "the recipe with every default filled in"),
+    ("bank/tools.parquet", "one row a tool"),
+    ("bank/queries.parquet", "one row a request: draft, polished text, tools, split"),
+    ("bank/bank.json", "counts, versions and hashes"),
+    ("journal.sqlite", "every prompt and reply"),
+    ("judge.json", "the judge's verdicts, pair by pair"),
+    ("models/", "the fitted retrievers, as safetensors and JSON"),
+    ("metrics.json", "every figure with its interval"),
+    ("labels.json", "what of the labels could not count"),
+    ("report.html", "this page"),
+)
+
+
+def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
+    """The context of the templates.
+
+    Raises:
+        InputError: a fitted retriever's files are damaged.
+    """
+    bank = content.bank
+    coverage = cover(bank)
+    k = headline_k(content.metrics)
+    recall = tabulate(content.metrics, ["recall"])
+    drafts = [query.draft for query in bank.queries if query.draft]
+    polished = [query.query for query in bank.queries]
+    return {
+        "title": config.title or str(content.recipe.get("name") or content.name),
+        "run_name": content.name,
+        "domain": bank.info.get("domain", ""),
+        "engine": _describe_engine(content),
+        "counts": bank.info.get("counts") or {},
+        "info": bank.info,
+        "n_tools": len(bank.tools),
+        "n_queries": len(bank.queries),
+        "splits": _count_splits(bank.queries),
+        "sources": _describe_sources(content),
+        "k": k,
+        "headlines": _headlines(recall, k),
+        "recall": recall,
+        "other_metrics": tabulate(content.metrics, ["ndcg", "comp", "mrr"]),
+        "labels": [label for label in content.labels if label.get("unknown")],
+        "judge": content.judge,
+        "samples": [
+            _describe_sample(query, bank)
+            for query in sample_queries(bank.queries, config.samples, content.seed)
+        ],
+        "tools_per_query": count_tools(bank.queries),
+        "coverage": coverage,
+        "listed_tools": _list_tools(bank, coverage.uses),
+        "lengths": overlay(
+            [("drafts", count_words(drafts)), ("polished", count_words(polished))],
+            digits=0,
+        ),
+        "median_draft": median_words(drafts),
+        "median_polished": median_words(polished),
+        "attempts": follow_attempts(bank.info),
+        **_describe_vectors(content),
+        "files": [row for row in _FILES if _is_there(content, row[0])],
+        "retrievers": [path.name for path in content.model_folders()],
+        "example": shlex.quote(_example(bank)),
+        "run_name_shell": shlex.quote(content.name),
+        "run_name_python": json.dumps(content.name, ensure_ascii=False),
+        "example_python": json.dumps(_example(bank), ensure_ascii=False),
+        "versions": _versions(bank.info),
+        "seed": content.seed,
+        "recipe": _dump(content.recipe),
+    }
+
+
+def _describe_engine(content: Content) -> dict[str, str]:
+    made = content.bank.info.get("generate") or {}
+    settings = content.recipe.get("generate") or {}
+    replies = str(settings.get("replies") or "")
+    return {
+        "name": str(made.get("engine") or settings.get("engine") or ""),
+        "model": str(made.get("model") or settings.get("model") or ""),
+        "replies": replies.rpartition("/")[2],
+    }
+
+
+def _describe_sources(content: Content) -> list[str]:
+    told = [str(part.get("source")) for part in _source_rows(content) if "source" in part]
+    return told or [
+        ":".join(str(part[key]) for key in ("type", "package", "site") if key in part)
+        for part in content.recipe.get("sources") or ()
+    ]
+
+
+def _source_rows(content: Content) -> list[Mapping[str, Any]]:
+    info = content.bank.info.get("sources") or {}
+    rows = info.get("sources") if isinstance(info, dict) else info
+    return [row for row in rows or () if isinstance(row, dict)]
+
+
+def _headlines(tables: Sequence[ScoreTable], k: int | None) -> list[dict[str, Any]]:
+    """The best recall of the whole test split and of every labelled file."""
+    found = []
+    for table in tables:
+        best = best_score(table, f"Recall@{k}")
+        if best and not table.name.startswith("test-"):
+            retriever, score = best
+            floor = dict(table.column(f"Recall@{k}")).get("descriptions")
+            found.append(
+                {"table": table, "retriever": retriever, "score": score, "floor": floor}
+            )
+    return found
+
+
+def _describe_sample(query: Query, bank: Bank) -> dict[str, Any]:
+    tools = [
+        (name, bank.tools[bank.index[name]] if name in bank.index else None)
+        for name in query.tools
+    ]
+    return {"query": query, "tools": tools}
+
+
+def _list_tools(bank: Bank, uses: Sequence[int]) -> list[tuple[Tool, int]]:
+    rows = list(zip(bank.tools, uses, strict=True))
+    return sorted(rows, key=lambda row: (-row[1], row[0].name))[:_MOST_LISTED]
+
+
+def _count_splits(queries: Sequence[Query]) -> dict[str, int]:
+    counts = Counter(query.split or "none" for query in queries)
+    return {name: counts[name] for name in ("train", "validation", "test", "none") if counts[name]}
+
+
+def _describe_vectors(content: Content) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"cosines": [], "maps": [], "modules": [], "no_vectors": ""}
+    try:
+        space = read_space(content)
+    except InputError as error:
+        return {**nothing, "no_vectors": str(error)}
+    if space is None:
+        return nothing
+    points = lay_out(space, content.bank)
+    method = "tool2vec" if "tool2vec" in points else "descriptions"
+    modules = Counter(point.group for point in points[method]).most_common()
+    named = [name for name, _ in modules[:_MODULE_COLOURS]]
+    return {
+        **nothing,
+        "cosines": _describe_cosines(space, content),
+        "points": points,
+        "method": method,
+        "moves": list(zip(points["descriptions"], points["tool2vec"], strict=True))
+        if len(points) == 3
+        else [],
+        "maps": _draw_order(points),
+        "modules": [(name or "(no module)", dict(modules)[name]) for name in named],
+        "n_other_modules": sum(n for name, n in modules if name not in named),
+        "colour_of": {name: position for position, name in enumerate(named)},
+    }
+
+
+def _draw_order(points: Mapping[str, Sequence[Point]]) -> list[tuple[str, Sequence[Point]]]:
+    return [(name, points[name]) for name in ("descriptions", "queries", "tool2vec") if name in points]
+
+
+def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
+    described = []
+    for method in space.tools:
+        cosines = compare_cosines(space, content.bank, method, content.seed)
+        if cosines is not None:
+            samples = [("random tools", cosines.negative), ("tools it needs", cosines.positive)]
+            figure = overlay(samples, limits=(-0.2, 1.0))
+            described.append({"method": method, "cosines": cosines, "figure": figure})
+    return described
+
+
+def _is_there(content: Content, name: str) -> bool:
+    return name == "report.html" or (content.models.parent / name).exists()
+
+
+def _example(bank: Bank) -> str:
+    test = bank.split("test") or bank.queries
+    shortest = min(test, key=lambda query: (len(query.query), query.id), default=None)
+    return " ".join(shortest.query.split())[:120] if shortest else "your request"
+
+
+def _versions(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = [("toolbank", str(info.get("toolbank", ""))), ("Python", platform.python_version())]
+    for name in _LIBRARIES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _dump(recipe: Mapping[str, Any]) -> str:
+    import yaml
+
+    if not recipe:
+        return ""
+    return str(yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=88))

@@ -1,0 +1,87 @@
+"""One self-contained HTML page about a run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.files import write_text
+from toolbank.report.config import ReportConfig
+from toolbank.report.content import read_content
+from toolbank.report.page import describe_page
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_LONGEST_TEXT = 1500
+
+
+def write_report(run: Path, config: ReportConfig) -> Path:
+    """Write `run`/report.html from what lies in the run folder, and give its path.
+
+    Same files, same bytes. The page loads nothing: styles, script and figures are in it, and
+    its content security policy forbids all else. Every text of the run is escaped.
+
+    Raises:
+        InputError: there is no bank, or a file that is there is damaged.
+        ToolbankError: the page can't be written.
+    """
+    page = describe_page(read_content(run), config)
+    environment = _environment()
+    script = _read("filter.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    html = environment.get_template("report.html").render(
+        page, style=_read("style.css"), script=script, script_digest=digest
+    )
+    target = run / "report.html"
+    write_text(target, html)
+    return target
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("toolbank.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        clip=clip, percent=percent, count=count, web_address=web_address
+    )
+    return environment
+
+
+def clip(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """The text without control characters, cut where it is too long to be read."""
+    shown = "".join(c for c in text if c.isprintable() or c in "\n\t")
+    if len(shown) <= longest:
+        return shown
+    return f"{shown[:longest].rstrip()} … [{len(shown) - longest:,} more characters]"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share as a percentage; a dash where there is none."""
+    return "–" if share is None else f"{100 * share:.{digits}f} %"  # noqa: RUF001
+
+
+def count(number: int, noun: str = "") -> str:
+    """A number with separators, and a noun in its plural where it takes one."""
+    if not noun:
+        return f"{number:,}"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def web_address(url: str) -> str:
+    """The URL if it is one of the web, else nothing: no other scheme becomes a link."""
+    return url if url.lower().startswith(("https://", "http://")) else ""
+
+
+def _read(name: str) -> str:
+    path: Any = resources.files("toolbank.report") / "templates" / name
+    return str(path.read_text(encoding="utf-8"))

@@ -1,0 +1,111 @@
+"""The evaluation's records, arranged as panels and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Record = dict[str, Any]
+
+_KEYS = ("retriever", "set", "metric", "value", "low", "high", "n")
+_SETS = {
+    "test": "Held-out requests of this bank",
+    "test-seen-sets": "… whose exact set of tools is also in training",
+    "test-unseen-sets": "… whose set of tools is new",
+}
+_METRICS = {"recall": "Recall", "ndcg": "nDCG", "comp": "COMP", "mrr": "MRR"}
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure with its 95 % interval; `best` of its column in its set."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """One evaluation set: a row a retriever, a column a metric; `n` queries."""
+
+    name: str
+    title: str
+    n: int
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Score | None, ...]], ...]
+
+    def column(self, name: str) -> list[tuple[str, Score | None]]:
+        """One column as (retriever, score)."""
+        position = self.columns.index(name)
+        return [(retriever, scores[position]) for retriever, scores in self.rows]
+
+
+def tabulate(records: Sequence[Record], metrics: Iterable[str]) -> list[ScoreTable]:
+    """A table for every evaluation set, in the order of the records."""
+    wanted = set(metrics)
+    usable = [r for r in records if all(k in r for k in _KEYS) and r["metric"] in wanted]
+    tables = []
+    for name in _unique(record["set"] for record in usable):
+        rows = [record for record in usable if record["set"] == name]
+        tables.append(_tabulate_set(str(name), rows))
+    return tables
+
+
+def headline_k(records: Sequence[Record]) -> int | None:
+    """The cut-off that stands for the others: 5, or else the middle one."""
+    ks = sorted({r["k"] for r in records if r.get("metric") == "recall" and r.get("k")})
+    if not ks:
+        return None
+    return 5 if 5 in ks else int(ks[len(ks) // 2])
+
+
+def best_score(table: ScoreTable, column: str) -> tuple[str, Score] | None:
+    """The best retriever of a column, the first of equals."""
+    for retriever, score in table.column(column):
+        if score is not None and score.best:
+            return retriever, score
+    return None
+
+
+def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
+    columns = _unique((record["metric"], record.get("k")) for record in records)
+    found = {(r["retriever"], r["metric"], r.get("k")): r for r in records}
+    best = {}
+    for column in columns:
+        values = [
+            record["value"]
+            for record in records
+            if (record["metric"], record.get("k")) == column and record["value"] is not None
+        ]
+        best[column] = max(values, default=None)
+    rows = []
+    for retriever in _unique(record["retriever"] for record in records):
+        scores = []
+        for column in columns:
+            record = found.get((retriever, *column))
+            scores.append(record and _score(record, best[column]))
+        rows.append((str(retriever), tuple(scores)))
+    return ScoreTable(
+        name=name,
+        title=_SETS.get(name, f"Labelled file: {name}"),
+        n=max(int(record["n"]) for record in records),
+        columns=tuple(_column_name(metric, k) for metric, k in columns),
+        rows=tuple(rows),
+    )
+
+
+def _score(record: Record, best: float | None) -> Score:
+    value = record["value"]
+    return Score(value, record["low"], record["high"], value is not None and value == best)
+
+
+def _column_name(metric: str, k: int | None) -> str:
+    name = _METRICS.get(metric, metric)
+    return name if k is None else f"{name}@{k}"
+
+
+def _unique(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))

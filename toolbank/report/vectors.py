@@ -1,0 +1,190 @@
+"""The vectors of the fitted retrievers, and the requests embedded beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from toolbank.bank import Bank, Query
+from toolbank.encoders.config import EncoderConfig
+from toolbank.errors import InputError
+from toolbank.files import read_json
+from toolbank.report.content import Content
+
+Vectors = NDArray[np.float32]
+
+_RANDOM_TOOLS = 10
+_MOST_QUERIES = 600
+_MOST_TOOLS = 1000
+
+
+@dataclass(frozen=True)
+class Cosines:
+    """Cosines of test queries with their own tools and with tools drawn at random.
+
+    `separation` is the chance that one of the first kind is above one of the second, ties
+    counted half (the area under the ROC curve).
+    """
+
+    positive: NDArray[np.float64]
+    negative: NDArray[np.float64]
+    separation: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A dot of the map, with both coordinates from 0 to 1; `group` decides its colour."""
+
+    x: float
+    y: float
+    title: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Space:
+    """The vectors of one encoder: tools [n_tools, d] by method, and the queries' [n, d]."""
+
+    tools: dict[str, Vectors]
+    queries: tuple[Query, ...]
+    query_vectors: Vectors
+
+
+def read_space(content: Content) -> Space | None:
+    """Read the tool vectors of `tool2vec` and `descriptions`, and embed the queries.
+
+    Only vectors of one encoder can lie in one space: those of `tool2vec`, where it was fitted,
+    decide. None where no such retriever was fitted on the bank's tools, or it has no queries.
+
+    Raises:
+        InputError: a file is damaged, or the encoder can't be had.
+    """
+    from toolbank.encoders.sentence import load_encoder
+
+    config: EncoderConfig | None = None
+    tools = {}
+    for name in ("tool2vec", "descriptions"):
+        found = _read_vectors(content.models / name, content.bank)
+        if found is not None and config in (None, found[0]):
+            config, tools[name] = found
+    if config is None or not content.bank.queries:
+        return None
+    queries = _drawn_queries(content)
+    encoded = load_encoder(config).encode_queries([query.query for query in queries])
+    if any(vectors.shape[1] != encoded.shape[1] for vectors in tools.values()):
+        return None
+    return Space(tools, queries, encoded)
+
+
+def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines | None:
+    """Cosines of the test queries under one method; ten random tools a query.
+
+    None where no test query has a tool of the bank.
+    """
+    positive: list[float] = []
+    negative: list[float] = []
+    random = Random(f"{seed}:report:cosines")
+    vectors = space.tools[method]
+    for query, vector in zip(space.queries, space.query_vectors, strict=True):
+        own = sorted({bank.index[name] for name in query.tools if name in bank.index})
+        if query.split != "test" or not own:
+            continue
+        others = [i for i in range(len(bank.tools)) if i not in own]
+        drawn = random.sample(others, min(_RANDOM_TOOLS, len(others)))
+        cosines = vectors @ vector
+        positive += cosines[own].tolist()
+        negative += cosines[drawn].tolist()
+    if not positive or not negative:
+        return None
+    return Cosines(
+        np.array(positive), np.array(negative), _area_under_roc(positive, negative)
+    )
+
+
+def lay_out(space: Space, bank: Bank) -> dict[str, list[Point]]:
+    """Points of queries, of tools by their vectors, and of tools by their descriptions.
+
+    The first two principal components of all that is drawn; a tool's group is its module.
+    """
+    positions = _evenly(len(bank.tools), _MOST_TOOLS)
+    parts = {"queries": space.query_vectors}
+    parts.update({name: vectors[positions] for name, vectors in space.tools.items()})
+    plane = _principal_plane(np.concatenate(list(parts.values())))
+    points: dict[str, list[Point]] = {}
+    start = 0
+    for name, vectors in parts.items():
+        coordinates = plane[start : start + len(vectors)]
+        start += len(vectors)
+        if name == "queries":
+            titles = [(query.query, "") for query in space.queries]
+        else:
+            titles = [
+                (f"{tool.name}: {tool.summary}", tool.name.rpartition(".")[0])
+                for tool in (bank.tools[i] for i in positions)
+            ]
+        points[name] = [
+            Point(float(x), float(y), title, group)
+            for (x, y), (title, group) in zip(coordinates, titles, strict=True)
+        ]
+    return points
+
+
+def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, Vectors] | None:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = folder / "vectors.safetensors"
+    if not path.is_file():
+        return None
+    try:
+        settings = read_json(folder / "config.json")
+        config = EncoderConfig.model_validate(settings["encoder"])
+        names = read_json(folder / "tools.json")
+        vectors = load_file(path)["tools"]
+    except (SafetensorError, ValidationError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{folder}: damaged ({error}). Fit it again: toolbank train RECIPE."
+        ) from error
+    if names != [tool.name for tool in bank.tools] or len(vectors) != len(names):
+        return None
+    return config, vectors.astype(np.float32, copy=False)
+
+
+def _drawn_queries(content: Content) -> tuple[Query, ...]:
+    """As many as the map can show, drawn by the seed, those of the test split first."""
+    queries = list(content.bank.queries)
+    Random(f"{content.seed}:report:map").shuffle(queries)
+    queries.sort(key=lambda query: query.split != "test")
+    return tuple(queries[:_MOST_QUERIES])
+
+
+def _area_under_roc(positive: list[float], negative: list[float]) -> float:
+    """The Mann-Whitney statistic over the number of pairs."""
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, side="left")
+    up_to = np.searchsorted(ordered, positive, side="right")
+    return float((below + up_to).mean() / 2 / len(negative))
+
+
+def _evenly(n: int, most: int) -> list[int]:
+    return sorted({round(i) for i in np.linspace(0, n - 1, min(n, most))}) if n else []
+
+
+def _principal_plane(vectors: Vectors) -> NDArray[np.float64]:
+    """Coordinates [n, 2] on the first two principal components, scaled to 0 ... 1."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    first = axes[:, ::-1][:, :2]
+    # An axis has no direction of its own: let its largest weight be positive.
+    first = first * np.sign(first[np.abs(first).argmax(axis=0), range(first.shape[1])])
+    plane = centred @ first
+    if plane.shape[1] < 2:
+        plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    scaled: NDArray[np.float64] = (plane - low) / np.where(high > low, high - low, 1.0)
+    return scaled
