@@ -13,15 +13,18 @@ PAGE = "<!DOCTYPE html><html><body><main>{}</main></body></html>"
 
 
 class SiteServer:
-    """Serves a folder; `asked` are the paths in order, `statuses` answers forced on paths.
+    """Serves a folder; `asked` are the paths in order, `statuses` are answers forced on paths.
 
-    A forced answer is a status, or a list of them that are given one after another.
+    Forced answers of a path are given one after another, the last of them for ever. A request
+    for one of the `hanging` waits until `released` is set.
     """
 
     def __init__(self, folder: Path) -> None:
         self.asked: list[str] = []
         self.agents: set[str] = set()
         self.statuses: dict[str, list[int]] = {}
+        self.hanging: set[str] = set()
+        self.released = threading.Event()
         self.redirects: dict[str, str] = {}
         self.types: dict[str, str] = {}
         site = self
@@ -33,6 +36,8 @@ class SiteServer:
             def do_GET(self) -> None:
                 site.asked.append(self.path)
                 site.agents.add(self.headers["User-Agent"])
+                if self.path in site.hanging:
+                    site.released.wait(60)
                 forced = site.statuses.get(self.path, [])
                 status = forced.pop(0) if len(forced) > 1 else (forced or [0])[0]
                 if self.path in site.redirects:
@@ -58,6 +63,7 @@ class SiteServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.released.set()
         self._server.shutdown()
         self._server.server_close()
 

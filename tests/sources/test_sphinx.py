@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import toolbank
 from tests.sources.sphinx_server import (
     PAGE,
     SiteServer,
@@ -236,6 +242,46 @@ def test_a_damaged_page_in_the_cache_is_asked_for_again(
         path.write_bytes(path.read_bytes()[:-5])
     assert crawl(site, tmp_path).tools == first.tools
     assert len(set(site.asked)) == len(kept) + 1
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_crawl_that_was_ended_goes_on_where_it_was(
+    site: SiteServer, tmp_path: Path, end: signal.Signals
+) -> None:
+    site.hanging.add("/api/sub.html")
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from toolbank.sources.config import SphinxSource\n"
+        "from toolbank.sources.sphinx import crawl_site\n"
+        "source = SphinxSource(site='sample', base_url=sys.argv[1])\n"
+        "crawl_site(source, Path(sys.argv[2]))\n"
+    )
+    cache = tmp_path / "cache"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, site.url, str(cache)],
+        env={**os.environ, "PYTHONPATH": str(Path(toolbank.__file__).parents[1])},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 30
+    while len(list(cache.rglob("[0-9a-f]" * 64))) < 9 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(end)
+    assert process.wait(30) != 0
+    site.released.set()
+    site.asked.clear()
+    result = crawl(site, tmp_path)
+    assert len(result.tools) == 5
+    assert sorted(site.asked) == ["/api/sample.dead.html", "/api/sub.html"]
+
+
+def test_a_page_nested_without_end_is_named(site: SiteServer, tmp_path: Path) -> None:
+    body = described("sample.add", "<div>" * 5_000)
+    path = tmp_path / "site" / "api" / "sample.add.html"
+    path.write_text(PAGE.format(body), encoding="utf-8")
+    result = crawl(site, tmp_path)
+    failed = result.info["failed_pages"]
+    assert failed["api/sample.add.html"] == "nested too deeply"
+    assert len(result.tools) == 4
 
 
 def test_works_inside_a_running_loop(site: SiteServer, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.schema import parameters_schema
 from toolbank.sources.sphinx.inventory import Entry
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolbank.sources.sphinx.spider import Harvest
 
 _NAMED_FAILURES = 20
+_SECONDS_TO_STOP = 3
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,25 @@ def _crawl(site: Site, base_url: str, cache: Path) -> "Harvest":
 
     async def crawl() -> None:
         runner = AsyncCrawlerRunner(crawl_settings(base_url, str(cache.resolve())))
-        await runner.crawl(SphinxSpider, site=site, base_url=base_url, harvest=harvest)
+        crawling = runner.crawl(
+            SphinxSpider, site=site, base_url=base_url, harvest=harvest
+        )
+        try:
+            await asyncio.shield(crawling)
+        except asyncio.CancelledError:
+            stopping = asyncio.ensure_future(runner.stop())
+            await asyncio.wait({crawling, stopping}, timeout=_SECONDS_TO_STOP)
+            raise
 
     with _quiet("scrapy"):
         _run(crawl())
     if harvest.error is not None:
         raise harvest.error
+    if not harvest.is_complete:
+        raise ToolbankError(
+            f"{base_url}: the crawl was cut short. Run the command again; "
+            "pages that were read are kept."
+        )
     return harvest
 
 

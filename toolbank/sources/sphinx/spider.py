@@ -38,6 +38,7 @@ class Harvest:
     pages: dict[str, int] = field(default_factory=dict)
     from_cache: set[str] = field(default_factory=set)
     error: Exception | None = None
+    is_complete: bool = False
 
 
 class SphinxSpider(Spider):
@@ -61,7 +62,7 @@ class SphinxSpider(Spider):
         """Scrapy's constructor; a bug in a callback ends the crawl and is raised after it."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         crawler.signals.connect(spider._stop_on_error, signal=signals.spider_error)
-        crawler.signals.connect(spider._close_progress, signal=signals.spider_closed)
+        crawler.signals.connect(spider._end, signal=signals.spider_closed)
         return spider
 
     async def start(self) -> AsyncIterator[Request]:
@@ -102,7 +103,6 @@ class SphinxSpider(Spider):
 
     def _ask(self, path: str, callback: _Callback, errback: _Errback) -> Request:
         self._progress.total += 1
-        self._progress.refresh()
         return Request(
             urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@")),
             callback=callback,
@@ -130,10 +130,13 @@ class SphinxSpider(Spider):
         page = self._open(response, path)
         if page is None:
             return
-        for entry in self._wanted[path]:
-            found = page.read(entry.anchor, entry.role)
-            if found is not None:
-                self._harvest.objects[path, entry.anchor] = found
+        try:
+            for entry in self._wanted[path]:
+                found = page.read(entry.anchor, entry.role)
+                if found is not None:
+                    self._harvest.objects[path, entry.anchor] = found
+        except RecursionError:
+            self._harvest.failed[path] = "nested too deeply"
 
     def _open(self, response: Response, path: str) -> Page | None:
         """The page, counted; None, with the reason noted, where it is none."""
@@ -182,7 +185,8 @@ class SphinxSpider(Spider):
             self.crawler.engine.close_spider_async(reason="error")
         )
 
-    def _close_progress(self) -> None:
+    def _end(self, reason: str) -> None:
+        self._harvest.is_complete = reason == "finished"
         self._progress.close()
 
 
