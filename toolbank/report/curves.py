@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,14 +37,14 @@ class Overlay:
 def overlay(
     samples: Sequence[tuple[str, ArrayLike]],
     limits: tuple[float, float] | None = None,
-    *,
-    digits: int = 1,
 ) -> Overlay | None:
     """Gaussian kernel densities (Silverman's bandwidth) of labelled samples on one scale.
 
     Samples of fewer than two values are left out; None where none is left.
     """
-    arrays = [(label, np.asarray(values, dtype=np.float64)) for label, values in samples]
+    arrays = [
+        (label, np.asarray(values, dtype=np.float64)) for label, values in samples
+    ]
     arrays = [(label, values) for label, values in arrays if len(values) > 1]
     if not arrays:
         return None
@@ -58,11 +59,21 @@ def overlay(
         _curve(label, values, grid, density / top)
         for (label, values), density in zip(arrays, densities, strict=True)
     ]
-    ticks = [low + (high - low) * part / 4 for part in range(5)]
-    return Overlay(
-        curves=tuple(curves),
-        ticks=tuple((f"{tick:.{digits}f}", WIDTH * part / 4) for part, tick in enumerate(ticks)),
+    ticks = tuple(
+        (f"{tick:g}", round(WIDTH * (tick - low) / (high - low), 1))
+        for tick in round_ticks(low, high)
     )
+    return Overlay(tuple(curves), ticks)
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """Three to seven round numbers from `low` to `high`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 3))
+    step = next(
+        power * part for part in (5, 2, 1) if (high - low) / (power * part) >= 3
+    )
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(step * number, 10) for number in range(first, last + 1)]
 
 
 def _density(
@@ -72,8 +83,9 @@ def _density(
     bandwidth = max(1.06 * spread * len(values) ** -0.2, narrowest)
     counted, weights = np.unique(values, return_counts=True)
     distance = (grid[:, None] - counted) / bandwidth
-    total: NDArray[np.float64] = np.exp(-0.5 * distance**2) @ weights
-    return total / (len(values) * bandwidth)
+    density: NDArray[np.float64] = np.exp(-0.5 * distance**2) @ weights
+    density /= len(values) * bandwidth
+    return density
 
 
 def _curve(

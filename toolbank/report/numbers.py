@@ -51,9 +51,11 @@ def count_tools(queries: Sequence[Query]) -> list[Bar]:
 def cover(bank: Bank) -> Coverage:
     """Count the queries that use each tool; an alias counts for its tool."""
     uses = [0] * len(bank.tools)
-    strangers = set()
+    strangers: set[str] = set()
     for query in bank.queries:
-        for position in {bank.index[name] for name in query.tools if name in bank.index}:
+        for position in {
+            bank.index[name] for name in query.tools if name in bank.index
+        }:
             uses[position] += 1
         strangers.update(name for name in query.tools if name not in bank.index)
     grouped = Counter(min(count, _MOST_USES) for count in uses)
@@ -77,7 +79,9 @@ def follow_attempts(info: Mapping[str, Any]) -> list[Bar]:
     if counts.get("declined"):
         outcomes.append(("declined", "declined by the writer", counts["declined"]))
     for kind in ("rejected", "failed"):
-        reasons = sorted((counts.get(kind) or {}).items(), key=lambda item: (-item[1], item[0]))
+        reasons = sorted(
+            (counts.get(kind) or {}).items(), key=lambda item: (-item[1], item[0])
+        )
         outcomes += [(reason, f"{kind}: {reason}", count) for reason, count in reasons]
     return [
         Bar(label, count, count / attempts, tuple(examples.get(key) or ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import shlex
 from collections import Counter
@@ -23,7 +24,7 @@ from toolbank.report.numbers import (
     median_words,
     sample_queries,
 )
-from toolbank.report.scores import ScoreTable, best_score, headline_k, tabulate
+from toolbank.report.scores import ScoreTable, best_score, headline_k, tabulate, widest
 from toolbank.report.vectors import Point, Space, compare_cosines, lay_out, read_space
 
 _LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
@@ -70,6 +71,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "k": k,
         "headlines": _headlines(recall, k),
         "recall": recall,
+        "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
         "other_metrics": tabulate(content.metrics, ["ndcg", "comp", "mrr"]),
         "labels": [label for label in content.labels if label.get("unknown")],
         "judge": content.judge,
@@ -82,7 +84,6 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "listed_tools": _list_tools(bank, coverage.uses),
         "lengths": overlay(
             [("drafts", count_words(drafts)), ("polished", count_words(polished))],
-            digits=0,
         ),
         "median_draft": median_words(drafts),
         "median_polished": median_words(polished),
@@ -112,7 +113,9 @@ def _describe_engine(content: Content) -> dict[str, str]:
 
 
 def _describe_sources(content: Content) -> list[str]:
-    told = [str(part.get("source")) for part in _source_rows(content) if "source" in part]
+    told = [
+        str(part.get("source")) for part in _source_rows(content) if "source" in part
+    ]
     return told or [
         ":".join(str(part[key]) for key in ("type", "package", "site") if key in part)
         for part in content.recipe.get("sources") or ()
@@ -154,11 +157,20 @@ def _list_tools(bank: Bank, uses: Sequence[int]) -> list[tuple[Tool, int]]:
 
 def _count_splits(queries: Sequence[Query]) -> dict[str, int]:
     counts = Counter(query.split or "none" for query in queries)
-    return {name: counts[name] for name in ("train", "validation", "test", "none") if counts[name]}
+    return {
+        name: counts[name]
+        for name in ("train", "validation", "test", "none")
+        if counts[name]
+    }
 
 
 def _describe_vectors(content: Content) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"cosines": [], "maps": [], "modules": [], "no_vectors": ""}
+    nothing: dict[str, Any] = {
+        "cosines": [],
+        "maps": [],
+        "modules": [],
+        "no_vectors": "",
+    }
     try:
         space = read_space(content)
     except InputError as error:
@@ -169,23 +181,37 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
     method = "tool2vec" if "tool2vec" in points else "descriptions"
     modules = Counter(point.group for point in points[method]).most_common()
     named = [name for name, _ in modules[:_MODULE_COLOURS]]
+    moves = _moves(points)
     return {
         **nothing,
         "cosines": _describe_cosines(space, content),
-        "points": points,
-        "method": method,
-        "moves": list(zip(points["descriptions"], points["tool2vec"], strict=True))
-        if len(points) == 3
-        else [],
-        "maps": _draw_order(points),
+        "tool_points": points[method],
+        "moves": moves,
+        "maps": _draw_order(points, moves),
         "modules": [(name or "(no module)", dict(modules)[name]) for name in named],
         "n_other_modules": sum(n for name, n in modules if name not in named),
         "colour_of": {name: position for position, name in enumerate(named)},
     }
 
 
-def _draw_order(points: Mapping[str, Sequence[Point]]) -> list[tuple[str, Sequence[Point]]]:
-    return [(name, points[name]) for name in ("descriptions", "queries", "tool2vec") if name in points]
+def _moves(points: Mapping[str, Sequence[Point]]) -> list[tuple[Point, Point]]:
+    """From the description to the vector of every tool that requests have moved."""
+    if not {"descriptions", "tool2vec"} <= points.keys():
+        return []
+    pairs = zip(points["descriptions"], points["tool2vec"], strict=True)
+    return [(start, end) for start, end in pairs if math.dist(start.at, end.at) > 1e-6]
+
+
+def _draw_order(
+    points: Mapping[str, Sequence[Point]], moves: Sequence[tuple[Point, Point]]
+) -> dict[str, Sequence[Point]]:
+    order = {
+        name: points[name] for name in ("descriptions", "queries") if name in points
+    }
+    moved = [end for _, end in moves]
+    if "tool2vec" in points:
+        order["tool2vec"] = moved if "descriptions" in points else points["tool2vec"]
+    return order
 
 
 def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
@@ -193,7 +219,10 @@ def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
     for method in space.tools:
         cosines = compare_cosines(space, content.bank, method, content.seed)
         if cosines is not None:
-            samples = [("random tools", cosines.negative), ("tools it needs", cosines.positive)]
+            samples = [
+                ("random tools", cosines.negative),
+                ("tools it needs", cosines.positive),
+            ]
             figure = overlay(samples, limits=(-0.2, 1.0))
             described.append({"method": method, "cosines": cosines, "figure": figure})
     return described
@@ -210,7 +239,10 @@ def _example(bank: Bank) -> str:
 
 
 def _versions(info: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = [("toolbank", str(info.get("toolbank", ""))), ("Python", platform.python_version())]
+    found = [
+        ("toolbank", str(info.get("toolbank", ""))),
+        ("Python", platform.python_version()),
+    ]
     for name in _LIBRARIES:
         try:
             found.append((name, version(name)))
@@ -224,4 +256,6 @@ def _dump(recipe: Mapping[str, Any]) -> str:
 
     if not recipe:
         return ""
-    return str(yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=88))
+    return str(
+        yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=88)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,9 @@ Record = dict[str, Any]
 
 _KEYS = ("retriever", "set", "metric", "value", "low", "high", "n")
 _SETS = {
-    "test": "Held-out requests of this bank",
-    "test-seen-sets": "… whose exact set of tools is also in training",
-    "test-unseen-sets": "… whose set of tools is new",
+    "test": "Held-out requests",
+    "test-seen-sets": "Held-out, set of tools seen in training",
+    "test-unseen-sets": "Held-out, set of tools new",
 }
 _METRICS = {"recall": "Recall", "ndcg": "nDCG", "comp": "COMP", "mrr": "MRR"}
 
@@ -46,7 +47,9 @@ class ScoreTable:
 def tabulate(records: Sequence[Record], metrics: Iterable[str]) -> list[ScoreTable]:
     """A table for every evaluation set, in the order of the records."""
     wanted = set(metrics)
-    usable = [r for r in records if all(k in r for k in _KEYS) and r["metric"] in wanted]
+    usable = [
+        r for r in records if all(k in r for k in _KEYS) and r["metric"] in wanted
+    ]
     tables = []
     for name in _unique(record["set"] for record in usable):
         rows = [record for record in usable if record["set"] == name]
@@ -60,6 +63,17 @@ def headline_k(records: Sequence[Record]) -> int | None:
     if not ks:
         return None
     return 5 if 5 in ks else int(ks[len(ks) // 2])
+
+
+def widest(tables: Sequence[ScoreTable], column: str) -> float:
+    """Where the axis of a column ends so that every interval fits: 0.25, 0.5, 0.75 or 1."""
+    ends = [
+        score.value if score.high is None else score.high
+        for table in tables
+        for _, score in table.column(column)
+        if score is not None and score.value is not None
+    ]
+    return min(1.0, math.ceil(4 * max(ends, default=1.0)) / 4 or 0.25)
 
 
 def best_score(table: ScoreTable, column: str) -> tuple[str, Score] | None:
@@ -78,7 +92,8 @@ def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
         values = [
             record["value"]
             for record in records
-            if (record["metric"], record.get("k")) == column and record["value"] is not None
+            if (record["metric"], record.get("k")) == column
+            and record["value"] is not None
         ]
         best[column] = max(values, default=None)
     rows = []
@@ -86,7 +101,7 @@ def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
         scores = []
         for column in columns:
             record = found.get((retriever, *column))
-            scores.append(record and _score(record, best[column]))
+            scores.append(_score(record, best[column]) if record else None)
         rows.append((str(retriever), tuple(scores)))
     return ScoreTable(
         name=name,
@@ -99,7 +114,9 @@ def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
 
 def _score(record: Record, best: float | None) -> Score:
     value = record["value"]
-    return Score(value, record["low"], record["high"], value is not None and value == best)
+    return Score(
+        value, record["low"], record["high"], value is not None and value == best
+    )
 
 
 def _column_name(metric: str, k: int | None) -> str:

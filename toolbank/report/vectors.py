@@ -45,6 +45,11 @@ class Point:
     title: str
     group: str
 
+    @property
+    def at(self) -> tuple[float, float]:
+        """Both coordinates."""
+        return self.x, self.y
+
 
 @dataclass(frozen=True)
 class Space:
