@@ -63,9 +63,10 @@ def test_no_source_is_bad_input(tmp_path: Path) -> None:
 def test_versions_stand_for_the_content_of_sources() -> None:
     import numpy
 
-    assert source_versions([PythonSource(package="numpy")]) == [
-        f"python:numpy=={numpy.__version__}"
-    ]
+    version = f"python:numpy=={numpy.__version__}"
+    assert source_versions([PythonSource(package="numpy", exclude=())]) == [version]
+    (scoped,) = source_versions([PythonSource(package="numpy")])
+    assert scoped.startswith(f"{version}#")
 
 
 def test_the_version_of_a_site_follows_its_crawler_file(
