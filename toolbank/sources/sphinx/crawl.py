@@ -1,31 +1,22 @@
-"""Tools from a Sphinx site: crawl it, make its objects tools, merge what is one object."""
+"""The tools of a Sphinx site: crawl it, and count what came of it."""
 
 import asyncio
-import json
 import logging
-import re
 import time
-from collections import Counter
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
+from typing import Any
 
 from toolbank.bank import Tool
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
-from toolbank.sources.schema import parameters_schema
-from toolbank.sources.sphinx.inventory import Entry
-from toolbank.sources.sphinx.page import PageObject
+from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.site import Site, checked_address, load_site
+from toolbank.sources.sphinx.tools import tools_of
 
-if TYPE_CHECKING:
-    from toolbank.sources.sphinx.spider import Harvest
-
-_NAMED_FAILURES = 20
 _SECONDS_TO_STOP = 3
 
 
@@ -82,7 +73,7 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
     start = time.monotonic()
     harvest = _crawl(site, base_url, cache)
     seconds = time.monotonic() - start
-    tools, info = _collect(site, harvest)
+    tools, info = tools_of(site, harvest)
     if not tools:
         raise InputError(
             f"{base_url}: no object of its inventory became a tool "
@@ -104,11 +95,11 @@ def _address(base_url: str) -> str:
         raise InputError(f"base_url: {error}") from error
 
 
-def _crawl(site: Site, base_url: str, cache: Path) -> "Harvest":
+def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:
     from scrapy.crawler import AsyncCrawlerRunner
 
     from toolbank.sources.sphinx.manners import crawl_settings
-    from toolbank.sources.sphinx.spider import Harvest, SphinxSpider
+    from toolbank.sources.sphinx.spider import SphinxSpider
 
     harvest = Harvest()
 
@@ -159,108 +150,6 @@ def _quiet(name: str) -> Iterator[None]:
     finally:
         logger.propagate = propagated
         logger.removeHandler(handler)
-
-
-def _collect(site: Site, harvest: "Harvest") -> tuple[list[Tool], dict[str, Any]]:
-    """Tools and counts. What pages say the same of is one tool."""
-    inventory = harvest.inventory
-    if inventory is None:
-        raise AssertionError("a crawl that ends without error has an inventory")
-    source = f"sphinx:{inventory.project} {inventory.version}"
-    skipped = Counter(inventory.skipped)
-    tables_lost = not harvest.failed.keys().isdisjoint(inventory.table_pages)
-    groups: dict[str, list[tuple[Entry, PageObject]]] = {}
-    for place, entry in inventory.entries.items():
-        found = harvest.objects.get(place)
-        if found is None or found.kind is None:
-            reason = _absence(site, harvest, place, tables_lost)
-            skipped[reason] += 1 + len(entry.aliases)
-        else:
-            groups.setdefault(_identity(entry, found), []).append((entry, found))
-    tools = [_tool(site, source, group) for group in groups.values()]
-    tools.sort(key=lambda tool: tool.name)
-    failed = sorted(harvest.failed.items())
-    info = {
-        "project": inventory.project,
-        "version": inventory.version,
-        "pages": len(harvest.pages),
-        "bytes": sum(harvest.pages.values()),
-        "objects": inventory.total,
-        "tools": len(tools),
-        "aliases": sum(len(tool.aliases) for tool in tools),
-        "skipped": dict(sorted(skipped.items())),
-        "failed": len(failed),
-        "failed_pages": dict(failed[:_NAMED_FAILURES]),
-    }
-    return tools, info
-
-
-def _absence(
-    site: Site, harvest: "Harvest", place: tuple[str, str], tables_lost: bool
-) -> str:
-    """Why an object that fits the rules became no tool."""
-    if place in harvest.objects:
-        return "a constant"
-    if site.tables and place not in harvest.listed:
-        return "in no table that could be read" if tables_lost else "in no table"
-    if place[0] in harvest.failed:
-        return f"page failed: {harvest.failed[place[0]]}"
-    return "not on its page"
-
-
-def _identity(entry: Entry, found: PageObject) -> str:
-    """Alike for objects that the pages say the same of; an object without words is its own."""
-    documented = found.documented
-    if not documented.summary or entry.role == "module":
-        return entry.name
-    words = [
-        found.kind,
-        found.signature,
-        found.value,
-        documented.summary,
-        documented.description,
-        [
-            (item.name, item.classifier, item.description)
-            for item in documented.parameters
-        ],
-        [item.model_dump() for item in documented.returns],
-        documented.notes,
-        documented.examples,
-    ]
-    return json.dumps(words)
-
-
-def _tool(site: Site, source: str, group: list[tuple[Entry, PageObject]]) -> Tool:
-    """One tool of the objects in a group; the name in the outermost module leads."""
-    group = sorted(group, key=lambda member: _rank(*member))
-    entry, found = group[0]
-    if found.kind is None:
-        raise AssertionError("constants are no tools")
-    names = {name for other, _ in group for name in (other.name, *other.aliases)}
-    documented = found.documented
-    return Tool(
-        name=entry.name,
-        kind=found.kind,
-        summary=documented.summary,
-        description=documented.description,
-        signature=f"{entry.name}{found.signature}" if found.signature else "",
-        parameters=parameters_schema(documented.parameters),
-        returns=documented.returns,
-        examples=documented.examples,
-        notes=documented.notes,
-        see_also=documented.see_also,
-        deprecated=documented.deprecated,
-        url=urljoin(site.base_url, f"{entry.page}#{entry.anchor}"),
-        source=source,
-        aliases=tuple(sorted(names - {entry.name})),
-    )
-
-
-def _rank(entry: Entry, found: PageObject) -> tuple[Any, ...]:
-    """Outermost first; then the name in the value (<ufunc 'absolute'>), or else the examples."""
-    last = entry.name.rpartition(".")[2]
-    uses = len(re.findall(rf"\b{re.escape(last)}\b", found.documented.examples))
-    return (entry.name.count("."), f"'{last}'" not in found.value, -uses, entry.name)
 
 
 def _counted(skipped: dict[str, int]) -> str:

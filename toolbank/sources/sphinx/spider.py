@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -14,31 +13,18 @@ from tqdm import tqdm
 from twisted.python.failure import Failure
 
 from toolbank.errors import InputError, ToolbankError
+from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
     Entry,
     Inventory,
     read_inventory,
 )
-from toolbank.sources.sphinx.page import Page, PageObject
+from toolbank.sources.sphinx.page import Page
 from toolbank.sources.sphinx.site import Site
 
 _Callback = Callable[..., Any]
 _Errback = Callable[[Failure], Any]
-
-
-@dataclass
-class Harvest:
-    """What a crawl gave. `objects` by (page, anchor); `failed` says why a page gave nothing."""
-
-    inventory: Inventory | None = None
-    objects: dict[tuple[str, str], PageObject] = field(default_factory=dict)
-    listed: set[tuple[str, str]] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
-    pages: dict[str, int] = field(default_factory=dict)
-    from_cache: set[str] = field(default_factory=set)
-    error: Exception | None = None
-    is_complete: bool = False
 
 
 class SphinxSpider(Spider):

@@ -11,18 +11,18 @@ _DROPPED_CLASSES = frozenset(
         "headerlink",
         "viewcode-link",
         "footnote-reference",
+        "footnote-list",
+        "citation-list",
+        "brackets",
         "versionadded",
         "versionchanged",
-    }
-    | {
-        "citation-list",
-        "footnote-list",
+        "deprecated",
+        "seealso",
+        "admonition-title",
         "math",
         "sig-object",
-        "brackets",
         "toctree-wrapper",
     }
-    | {"deprecated", "seealso", "admonition-title"}
 )
 _BLOCKS = frozenset(
     {"p", "div", "ul", "ol", "dl", "li", "dt", "dd", "pre", "blockquote", "section"}

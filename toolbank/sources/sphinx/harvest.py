@@ -1,0 +1,25 @@
+"""What a crawl of a site brings in."""
+
+from dataclasses import dataclass, field
+
+from toolbank.sources.sphinx.inventory import Inventory
+from toolbank.sources.sphinx.page import PageObject
+
+
+@dataclass
+class Harvest:
+    """What a crawl gave so far.
+
+    `objects` and `listed`, what tables link to, go by (page, anchor); `failed` says why a page
+    gave nothing; `pages` holds the bytes of those that were read, `from_cache` which of them the
+    site was not asked for. `error` ends the crawl.
+    """
+
+    inventory: Inventory | None = None
+    objects: dict[tuple[str, str], PageObject] = field(default_factory=dict)
+    listed: set[tuple[str, str]] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    pages: dict[str, int] = field(default_factory=dict)
+    from_cache: set[str] = field(default_factory=set)
+    error: Exception | None = None
+    is_complete: bool = False
