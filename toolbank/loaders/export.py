@@ -42,24 +42,25 @@ def _export_datasets(bank: Bank, folder: Path) -> list[Path]:
     from datasets.utils import logging as progress
 
     text = datasets.Value("string")
+    columns = list(_row(_EXAMPLE))
     features = datasets.Features(
-        dict.fromkeys(_row(_EXAMPLE), text) | {"functions": datasets.List(text)}
+        dict.fromkeys(columns, text) | {"functions": datasets.List(text)}
     )
-    splits = datasets.DatasetDict(
-        {
-            split: datasets.Dataset.from_list(
-                [_row(query) for query in _of_split(bank, split)], features=features
-            )
-            for split in _SPLITS
-        }
-    )
+    splits = datasets.DatasetDict()
+    for split in _SPLITS:
+        rows = [_row(query) for query in _of_split(bank, split)]
+        splits[split] = datasets.Dataset.from_dict(
+            {column: [row[column] for row in rows] for column in columns},
+            features=features,
+        )
     shown = progress.is_progress_bar_enabled()
     if not sys.stderr.isatty():
         progress.disable_progress_bar()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".") as made:
-            splits.save_to_disk(made)
+            # Without a number of shards an empty split is written so that it can't be read.
+            splits.save_to_disk(made, num_shards=dict.fromkeys(_SPLITS, 1))
             names = sorted(path.name for path in Path(made).iterdir())
             for name in names:
                 shutil.rmtree(folder / name, ignore_errors=True)

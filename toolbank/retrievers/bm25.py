@@ -20,6 +20,7 @@ from toolbank.retrievers.store import load_arrays, load_head, save_arrays, save_
 from toolbank.retrievers.text import all_words
 
 _VOCABULARY = "vocabulary.json"
+_ARRAYS = ("data", "indices", "indptr")
 
 
 class Bm25Retriever:
@@ -36,11 +37,18 @@ class Bm25Retriever:
         self._index = bm25s.BM25()
 
     def fit(self, bank: Bank) -> None:
-        """Index the tools; queries are not used."""
+        """Index the tools; queries are not used.
+
+        Raises:
+            InputError: no tool has a word in it.
+        """
+        tokens = _tokenize([all_words(tool) for tool in bank.tools])
+        if not tokens.vocab:
+            raise InputError(
+                "bm25: none of the tools has a word that could be indexed."
+            )
         self.tools = tuple(tool.name for tool in bank.tools)
-        self._index.index(
-            _tokenize([all_words(t) for t in bank.tools]), show_progress=False
-        )
+        self._index.index(tokens, create_empty_token=False, show_progress=False)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
@@ -55,9 +63,8 @@ class Bm25Retriever:
     def save(self, folder: Path) -> None:
         """Write all that `load` needs."""
         save_head(folder, self.config, self.tools)
-        arrays = {
-            name: self._index.scores[name] for name in ("data", "indices", "indptr")
-        }
+        arrays = {name: self._index.scores[name] for name in _ARRAYS}
+        arrays["num_docs"] = np.array([len(self.tools)])
         save_arrays(folder, arrays)
         write_json(folder / _VOCABULARY, self._index.vocab_dict)
 
@@ -74,9 +81,11 @@ class Bm25Retriever:
         vocabulary = read_json(folder / _VOCABULARY)
         if not isinstance(vocabulary, dict):
             raise InputError(f"{folder / _VOCABULARY}: not a vocabulary.")
-        arrays = load_arrays(
-            folder, {"data": (None,), "indices": (None,), "indptr": (None,)}
-        )
+        arrays = load_arrays(folder, dict.fromkeys((*_ARRAYS, "num_docs"), (None,)))
+        if arrays.pop("num_docs").tolist() != [len(tools)]:
+            raise InputError(
+                f"{folder}: index and tools.json are not of the same tools."
+            )
         retriever._index.scores = {**arrays, "num_docs": len(tools)}
         retriever._index.vocab_dict = vocabulary
         retriever._index.nonoccurrence_array = None

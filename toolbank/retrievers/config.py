@@ -37,6 +37,9 @@ class Tool2VecConfig(Config):
     description_weight: float = Field(
         default=2.0, ge=0, description="queries that the description counts for"
     )
+    centre: bool = Field(
+        default=True, description="take out what all queries have in common"
+    )
 
 
 RetrieverConfig = Annotated[

@@ -18,13 +18,20 @@ from toolbank.retrievers.store import load_arrays, load_head, save_arrays, save_
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.usage import train_usage
 
+_PSEUDO_TEXTS = 20
+
 
 class Tool2VecRetriever:
     """Cosine between a request and the mean of the train queries that use a tool.
 
     The paper's mean is drawn toward the description: v_t = normalised (sum of E(q) over the
     queries of t + w E(description)). So a tool that no query uses is its description, and one
-    with few queries stays near it. `vectors` [n_tools, d] are these unit vectors.
+    with few queries stays near it. With `centre`, what all queries have in common, and apart
+    from it what all descriptions have in common, is taken out of every vector first: it says
+    nothing about the tool, and without it no tool is near to every request.
+
+    `vectors` [n_tools, d] are the tools' unit vectors; `common` [d] is what is taken out of a
+    request.
     """
 
     def __init__(self, config: Tool2VecConfig) -> None:
@@ -32,28 +39,35 @@ class Tool2VecRetriever:
         self.config = config
         self.tools: tuple[str, ...] = ()
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
+        self.common: NDArray[np.float32] = np.zeros(0, np.float32)
 
     def fit(self, bank: Bank) -> None:
         """Average the train queries of every tool and its description."""
         encoder = load_encoder(self.config.encoder)
         usage = train_usage(bank)
+        queries = encoder.encode_queries(usage.queries)
+        descriptions = encoder.encode_documents(
+            [title_and_summary(t) for t in bank.tools]
+        )
         self.tools = tuple(tool.name for tool in bank.tools)
+        self.common = np.zeros(encoder.dimension, np.float32)
+        if self.config.centre:
+            self.common = common_part(queries)
+            queries = take_out(self.common, queries)
+            descriptions = take_out(common_part(descriptions), descriptions)
         self.vectors = tool_vectors(
-            encoder.encode_queries(usage.queries),
-            encoder.encode_documents([title_and_summary(t) for t in bank.tools]),
-            usage.tools,
-            self.config.description_weight,
+            queries, descriptions, usage.tools, self.config.description_weight
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         encoded = load_encoder(self.config.encoder).encode_queries(queries)
-        return search_vectors(encoded, self.vectors, k)
+        return search_vectors(take_out(self.common, encoded), self.vectors, k)
 
     def save(self, folder: Path) -> None:
         """Write all that `load` needs; the encoder is named, not copied."""
         save_head(folder, self.config, self.tools)
-        save_arrays(folder, {"tools": self.vectors})
+        save_arrays(folder, {"tools": self.vectors, "common": self.common})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -65,9 +79,28 @@ class Tool2VecRetriever:
         config, tools = load_head(folder, Tool2VecConfig)
         retriever = cls(config)
         retriever.tools = tools
-        arrays = load_arrays(folder, {"tools": (len(tools), None)})
+        arrays = load_arrays(folder, {"tools": (len(tools), None), "common": (None,)})
         retriever.vectors = arrays["tools"].astype(np.float32, copy=False)
+        retriever.common = arrays["common"].astype(np.float32, copy=False)
         return retriever
+
+
+def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The mean [d] of unit vectors [n, d], drawn toward zero where n is small.
+
+    As if 20 vectors more had lain at zero, so that a handful of queries is not taken for all.
+    """
+    total = vectors.sum(axis=0, dtype=np.float64)
+    return np.asarray(total / (len(vectors) + _PSEUDO_TEXTS), dtype=np.float32)
+
+
+def take_out(
+    common: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Unit vectors [n, d] less `common` [d], of unit length again."""
+    rest = vectors - common
+    lengths = np.linalg.norm(rest, axis=1, keepdims=True)
+    return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
 def tool_vectors(

@@ -1,0 +1,87 @@
+"""Metrics equal the reference library's, and their definitions' corner cases."""
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import RR, R, nDCG
+
+from toolbank.evaluation.metrics import comp, find_gold, mrr, ndcg, recall
+
+N_TOOLS = 12
+
+
+@st.composite
+def judged_rankings(draw):
+    """Rankings of some depth and the gold sets; index 12 and above is never found."""
+    n = draw(st.integers(1, 4))
+    depth = draw(st.integers(1, N_TOOLS))
+    hits = [draw(st.permutations(range(N_TOOLS)))[:depth] for _ in range(n)]
+    gold = [
+        draw(st.sets(st.integers(0, N_TOOLS + 3), min_size=1, max_size=6))
+        for _ in range(n)
+    ]
+    return np.array(hits), gold
+
+
+def pad(gold):
+    padded = np.full((len(gold), max(map(len, gold))), -1)
+    for row, tools in zip(padded, gold, strict=True):
+        row[: len(tools)] = sorted(tools)
+    return padded
+
+
+def reference(measure, hits, gold):
+    qrels = [
+        ir_measures.Qrel(str(q), str(tool), 1) for q, s in enumerate(gold) for tool in s
+    ]
+    run = [
+        ir_measures.ScoredDoc(str(q), str(tool), -rank)
+        for q, row in enumerate(hits)
+        for rank, tool in enumerate(row)
+    ]
+    values = {v.query_id: v.value for v in measure.iter_calc(qrels, run)}
+    return [values[str(q)] for q in range(len(gold))]
+
+
+@given(judged_rankings(), st.sampled_from([1, 3, 5, 10, 20]))
+def test_metrics_equal_those_of_ir_measures(ranked, k):
+    hits, gold = ranked
+    found, n_gold = find_gold(hits, pad(gold)), np.array([len(g) for g in gold])
+    np.testing.assert_allclose(recall(found, n_gold, k), reference(R @ k, hits, gold))
+    np.testing.assert_allclose(ndcg(found, n_gold, k), reference(nDCG @ k, hits, gold))
+    np.testing.assert_allclose(mrr(found), reference(RR, hits, gold))
+
+
+@given(judged_rankings(), st.integers(1, 15))
+def test_comp_is_one_where_recall_is_complete(ranked, k):
+    hits, gold = ranked
+    found, n_gold = find_gold(hits, pad(gold)), np.array([len(g) for g in gold])
+    complete = [
+        set(g) <= set(row[:k].tolist()) for g, row in zip(gold, hits, strict=True)
+    ]
+    assert comp(found, n_gold, k).tolist() == complete
+
+
+def test_a_worked_example():
+    hits = np.array([[4, 1, 2, 0], [3, 0, 1, 2]])
+    gold = np.array([[1, 2], [9, -1]])
+    found, n_gold = find_gold(hits, gold), np.array([2, 1])
+    assert recall(found, n_gold, 2).tolist() == [0.5, 0]
+    assert comp(found, n_gold, 3).tolist() == [1, 0]
+    assert mrr(found).tolist() == [0.5, 0]
+    dcg = 1 / np.log2(3) + 1 / np.log2(4)
+    assert ndcg(found, n_gold, 3)[0] == pytest.approx(dcg / (1 + 1 / np.log2(3)))
+
+
+def test_no_hits_at_all_score_zero():
+    found = find_gold(np.zeros((2, 0), np.int64), np.array([[0], [1]]))
+    n_gold = np.array([1, 1])
+    for values in (
+        recall(found, n_gold, 5),
+        ndcg(found, n_gold, 5),
+        comp(found, n_gold, 5),
+        mrr(found),
+    ):
+        assert values.tolist() == [0, 0]

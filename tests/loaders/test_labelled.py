@@ -1,0 +1,96 @@
+"""Labelled files and files of requests: what is read, and how broken lines are told."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.errors import InputError
+from toolbank.loaders.labelled import read_labelled
+from toolbank.loaders.queries import read_requests
+
+
+def write(tmp_path, *lines):
+    path = tmp_path / "natural.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_lines_become_queries_named_by_the_stem(tmp_path):
+    path = write(
+        tmp_path,
+        '{"id": "a", "query": "sum it", "tools": ["np.sum"], "domain": "x"}',
+        "",
+        '{"query": "what is love?", "tools": []}',
+        '{"query": "mean", "tools": ["np.mean", "np.std"]}',
+    )
+    labelled = read_labelled(path)
+    assert labelled.name == "natural"
+    assert [(q.id, q.query, q.tools) for q in labelled.queries] == [
+        ("a", "sum it", ("np.sum",)),
+        ("4", "mean", ("np.mean", "np.std")),
+    ]
+    assert labelled.refusals == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{query: 1}", "not JSON"),
+        ('["x"]', "a list, not a JSON object"),
+        ('{"tools": ["a"]}', 'no "query"'),
+        ('{"query": 3, "tools": ["a"]}', '"query" is a number, not a string'),
+        ('{"query": "x"}', 'no "tools"'),
+        ('{"query": "x", "tools": "a"}', '"tools" is a string, not a list'),
+        ('{"query": "x", "tools": [null]}', '"tools" holds null'),
+        ('{"id": {}, "query": "x", "tools": ["a"]}', '"id" is an object'),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_broken_line_is_named_with_what_is_wrong(tmp_path, line, told):
+    path = write(tmp_path, '{"query": "fine", "tools": ["a"]}', line)
+    with pytest.raises(InputError) as caught:
+        read_labelled(path)
+    assert f"{path}: 1 line is broken." in str(caught.value)
+    assert "line 2: " in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_all_broken_lines_are_counted_and_the_first_five_named(tmp_path):
+    path = write(tmp_path, *["nonsense"] * 8)
+    with pytest.raises(InputError) as caught:
+        read_labelled(path)
+    message = str(caught.value)
+    assert "8 lines are broken" in message
+    assert "line 5:" in message
+    assert "line 6:" not in message
+    assert "and 3 more" in message
+
+
+def test_missing_empty_and_foreign_files_are_told(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.jsonl: can't read"):
+        read_labelled(tmp_path / "gone.jsonl")
+    with pytest.raises(InputError, match="no lines"):
+        read_labelled(write(tmp_path, ""))
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_labelled(tmp_path / "binary.jsonl")
+
+
+def test_requests_have_an_id_or_take_the_number_of_their_line(tmp_path):
+    path = write(tmp_path, '{"id": 7, "query": "one"}', '{"query": "two"}')
+    assert read_requests(path) == [("7", "one"), ("2", "two")]
+
+
+@given(st.lists(st.tuples(st.text(), st.lists(st.text(), min_size=1)), min_size=1))
+def test_any_text_survives(tmp_path_factory, rows):
+    lines = [json.dumps({"query": q, "tools": t}, ensure_ascii=False) for q, t in rows]
+    path = tmp_path_factory.mktemp("any") / "rows.jsonl"
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+    try:
+        read = read_labelled(path).queries
+    except InputError as error:
+        assert "not UTF-8" in str(error)
+        return
+    assert [(q.query, list(q.tools)) for q in read] == rows

@@ -1,0 +1,55 @@
+"""BM25 reads names as words, and scores as the reference does."""
+
+import bm25s
+import numpy as np
+import pytest
+
+from toolbank.bank import Bank, Tool
+from toolbank.errors import InputError
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.config import Bm25Config
+from toolbank.retrievers.text import all_words
+
+
+def fit(bank):
+    retriever = Bm25Retriever(Bm25Config())
+    retriever.fit(bank)
+    return retriever
+
+
+def test_words_inside_names_are_found(bank):
+    retriever = fit(bank)
+    indices, scores = retriever.search(["parcel", "refund an order"], 1)
+    assert [retriever.tools[i] for i in indices[:, 0]] == [
+        "shop.trackParcel",
+        "shop.refund_order",
+    ]
+    assert (scores > 0).all()
+
+
+def test_camel_case_and_separators_are_split():
+    tool = Tool(name="np.linalg.LinAlgError2d_x", kind="class")
+    assert "np linalg Lin Alg Error2d x" in all_words(tool)
+
+
+def test_scores_equal_those_of_the_library(bank):
+    library = bm25s.BM25()
+    texts = [all_words(tool) for tool in bank.tools]
+    library.index(bm25s.tokenize(texts, stopwords="en", show_progress=False))
+    request = "give back the money of the song order"
+    words = bm25s.tokenize(
+        request, stopwords="en", show_progress=False, return_ids=False
+    )
+    _, expected = library.retrieve(words, k=6, show_progress=False)
+    np.testing.assert_allclose(fit(bank).search([request], 6)[1], expected)
+
+
+def test_a_tool_without_a_word_is_found_last():
+    tools = (Tool(name="", kind="function"), Tool(name="apple", kind="function"))
+    indices, _ = fit(Bank(tools)).search(["an apple", "anything", "a"], 2)
+    assert indices.tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+def test_tools_without_any_word_are_refused():
+    with pytest.raises(InputError, match="none of the tools has a word"):
+        fit(Bank((Tool(name="?", kind="function"),)))

@@ -1,0 +1,71 @@
+"""Tool2Vec: worked by hand, and what a tool without use falls back to."""
+
+import numpy as np
+import pytest
+
+from toolbank.bank import Bank
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence import load_encoder
+from toolbank.retrievers.config import Tool2VecConfig
+from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.tool2vec import (
+    Tool2VecRetriever,
+    common_part,
+    take_out,
+    tool_vectors,
+)
+
+E1, E2, E3 = np.eye(3, dtype=np.float32)
+
+
+def test_a_vector_is_the_sum_of_its_queries_and_its_weighted_description():
+    vectors = tool_vectors(
+        queries=np.stack([E1, E2]),
+        descriptions=np.stack([E3, E3, E3]),
+        uses=np.array([[0, -1], [0, 1]]),
+        description_weight=2.0,
+    )
+    np.testing.assert_allclose(vectors[0], np.array([1, 1, 2]) / np.sqrt(6), atol=1e-6)
+    np.testing.assert_allclose(vectors[1], np.array([0, 1, 2]) / np.sqrt(5), atol=1e-6)
+    np.testing.assert_allclose(vectors[2], E3)
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_a_tool_without_use_is_its_description(weight):
+    none = np.zeros((0, 0), np.int64)
+    vectors = tool_vectors(np.zeros((0, 3), np.float32), np.stack([E2]), none, weight)
+    np.testing.assert_allclose(vectors[0], E2)
+
+
+def test_queries_that_cancel_leave_the_description():
+    vectors = tool_vectors(
+        np.stack([E1, -E1]), np.stack([E2]), np.array([[0], [0]]), description_weight=0
+    )
+    np.testing.assert_allclose(vectors[0], E2)
+
+
+def test_taking_out_what_is_common_leaves_unit_vectors():
+    vectors = np.stack([E1, E2] * 500)
+    rest = take_out(common_part(vectors), vectors)
+    np.testing.assert_allclose(np.linalg.norm(rest, axis=1), 1, atol=1e-6)
+    assert rest[0] @ rest[1] < -0.9
+
+
+def test_few_texts_have_little_in_common():
+    assert np.linalg.norm(common_part(E1[None])) < 0.05
+    assert common_part(np.zeros((0, 3), np.float32)).tolist() == [0, 0, 0]
+
+
+def test_usage_makes_a_tool_findable_by_words_its_description_lacks(bank):
+    retriever = Tool2VecRetriever(Tool2VecConfig())
+    retriever.fit(bank)
+    (best,) = retriever.search(["where did my package go"], 1)[0][0]
+    assert retriever.tools[best] == "shop.trackParcel"
+
+
+def test_without_queries_and_centring_it_is_the_descriptions(bank):
+    retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
+    retriever.fit(Bank(bank.tools))
+    encoder = load_encoder(EncoderConfig())
+    described = encoder.encode_documents([title_and_summary(t) for t in bank.tools])
+    np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
