@@ -52,6 +52,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         InputError: a fitted retriever's files are damaged.
     """
     bank = content.bank
+    made = bank.info.get("generate") or {}
     coverage = cover(bank)
     k = headline_k(content.metrics)
     recall = tabulate(content.metrics, ["recall"])
@@ -62,8 +63,10 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "run_name": content.name,
         "domain": bank.info.get("domain", ""),
         "engine": _describe_engine(content),
-        "counts": bank.info.get("counts") or {},
-        "info": bank.info,
+        "counts": {"attempts": 0, "accepted": 0, "leak_word": 0}
+        | (bank.info.get("counts") or {}),
+        "missing_tools": made.get("missing_tools") or {},
+        "prompt_hash": str(made.get("prompt_hash") or ""),
         "n_tools": len(bank.tools),
         "n_queries": len(bank.queries),
         "splits": _count_splits(bank.queries),

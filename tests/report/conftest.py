@@ -1,0 +1,88 @@
+import pytest
+
+from toolbank.bank import Bank, Query, Tool
+from toolbank.files import write_json, write_text
+
+COUNTS = {
+    "attempts": 12,
+    "accepted": 6,
+    "declined": 1,
+    "rejected": {"identifier": 2, "near-duplicate": 1},
+    "failed": {"http-500": 2},
+    "leak_word": 1,
+}
+
+
+def make_bank(n_queries=6, **tool_fields):
+    tools = tuple(
+        Tool(
+            name=f"lib.part.tool{i}",
+            kind="function",
+            summary=f"Does thing {i}.",
+            url=f"https://example.org/{i}",
+            **tool_fields,
+        )
+        for i in range(5)
+    )
+    queries = tuple(
+        Query(
+            id=f"q{i}",
+            query=f"What came of thing {i} when it was all counted?",
+            draft=f"Do thing {i}. Then count it.",
+            tools=("lib.part.tool0", f"lib.part.tool{1 + i % 3}"),
+            explanation=f"Thing {i} is counted.",
+            split="test" if i < 2 else "train",
+        )
+        for i in range(n_queries)
+    )
+    info = {
+        "toolbank": "0.1.0",
+        "seed": 3,
+        "domain": "things",
+        "generate": {
+            "engine": "openai",
+            "model": "some-model",
+            "examples": {"identifier": ["tool_7 stands in the text"]},
+            "missing_tools": {"lib.absent": 4},
+        },
+        "counts": COUNTS,
+    }
+    return Bank(tools, queries, info)
+
+
+def record(retriever, name, value, n=2, metric="recall", k=5):
+    ends = (None, None) if value is None else (value - 0.1, value + 0.1)
+    return {
+        "retriever": retriever,
+        "set": name,
+        "metric": metric,
+        "k": k,
+        "value": value,
+        "low": ends[0],
+        "high": ends[1],
+        "n": n,
+    }
+
+
+METRICS = [
+    record("bm25", "test", 0.25),
+    record("tool2vec", "test", 0.625),
+    record("bm25", "test-seen-sets", None, n=0),
+    record("tool2vec", "test-seen-sets", None, n=0),
+    record("bm25", "real", 0.5, n=40),
+    record("tool2vec", "real", 0.375, n=40),
+    record("bm25", "real", 0.3, n=40, metric="mrr", k=None),
+]
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "myrun"
+    make_bank().save(folder / "bank")
+    write_json(folder / "metrics.json", METRICS)
+    write_json(
+        folder / "labels.json",
+        [{"set": "real", "n": 40, "unknown": {"lib.gone": 2}, "refusals": 0}],
+    )
+    write_text(folder / "recipe.yaml", "name: things\nseed: 3\n")
+    return folder

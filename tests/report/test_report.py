@@ -1,0 +1,277 @@
+import json
+import re
+import shutil
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.report.conftest import COUNTS, make_bank
+from toolbank.bank import Bank
+from toolbank.errors import InputError
+from toolbank.files import write_json, write_text
+from toolbank.journal import Journal
+from toolbank.judge.config import JudgeConfig
+from toolbank.judge.judge import judge_bank
+from toolbank.report.config import ReportConfig
+from toolbank.report.report import write_report
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "{{ 7 * 7 }}{% for x in y %}",
+    "</title></style><b>out</b>",
+    "javascript:alert(1)",
+    "nul\x00 and \x1b[31m and \u202e",
+    "long " * 20_000,
+]
+
+
+def write(run, **settings):
+    return write_report(run, ReportConfig(**settings)).read_text(encoding="utf-8")
+
+
+def parse(html):
+    return LexborHTMLParser(html)
+
+
+def text_of(html, selector):
+    nodes = parse(html).css(selector)
+    return " ".join(" ".join(node.text() for node in nodes).split())
+
+
+def add_judge(run):
+    with Journal(run / "journal.sqlite") as journal:
+        bank = Bank.load(run / "bank")
+        write_json(
+            run / "judge.json", judge_bank(bank, JudgeConfig(), seed=0, journal=journal)
+        )
+
+
+def test_counts_on_the_page_are_the_banks(run):
+    html = write(run)
+    keys = text_of(html, ".keys")
+    for told in ("tools5", "requests6", "4 train", "2 test", "50 %of 12 attempts"):
+        assert told in keys
+    assert "80 %" in keys  # four of five tools have a request
+    rows = [
+        [cell.text(strip=True) for cell in row.css("th, td")]
+        for row in parse(html).css(".funnel tr:not(.examples)")
+    ]
+    told = {row[0]: int(row[1]) for row in rows}
+    assert told == {
+        "accepted": 6,
+        "declined by the writer": 1,
+        "rejected: identifier": 2,
+        "rejected: near-duplicate": 1,
+        "failed: http-500": 2,
+    }
+    assert sum(told.values()) == COUNTS["attempts"]
+    assert "tool_7 stands in the text" in text_of(html, ".examples")
+    assert "1 tool that no request uses" in text_of(html, "#bank summary")
+    assert "lib.absent × 4" in text_of(html, "#bank")
+
+
+def test_best_of_each_set_is_marked_and_an_empty_set_is_shown(run):
+    html = write(run)
+    tables = {
+        table.css_first("caption").text(strip=True): [
+            cell.css_first("b").text() for cell in table.css("td.best")
+        ]
+        for table in parse(html).css("#retrieval .tables table")
+    }
+    assert tables == {
+        "Held-out requestsn = 2": ["62.5"],
+        "Held-out, set of tools seen in trainingn = 0": [],
+        "Labelled file: realn = 40": ["50.0"],
+    }
+    assert "no such requests" in text_of(html, "#retrieval").lower()
+    assert "finds 62 % of the tools" in text_of(html, ".standfirst")
+    assert "MRR" in text_of(html, "#retrieval details")
+    assert "lib.gone × 2" in text_of(html, "#retrieval")
+
+
+def test_the_judges_figures_are_labelled_as_a_heuristics(run):
+    add_judge(run)
+    section = text_of(write(run), "#judge")
+    assert "rules (heuristic)" in section
+    assert (
+        "disagree on 11 for naturalness, 13 for fluency and 9 for coherence" in section
+    )
+    assert section.count("heuristic, n = 6") == 3
+    judged = json.loads((run / "judge.json").read_text())
+    win = judged["criteria"]["naturalness"]["win"]
+    assert f"win{win['count']}" in section.replace(" ", "")
+
+
+def test_the_engine_is_told_honestly(run):
+    for engine, told in {
+        "rules": "without a language model",
+        "recorded": "Played back, not written in this run",
+        "openai": "some-model",
+    }.items():
+        bank = make_bank()
+        bank.info["generate"]["engine"] = engine
+        bank.save(run / "bank")
+        assert told in text_of(write(run), "header")
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_come_out_as_text(run, hostile):
+    plain = shape(write(run))
+    bank = make_bank()
+    tools = [
+        tool.model_copy(
+            update={"name": hostile + str(i), "summary": hostile, "url": hostile}
+        )
+        for i, tool in enumerate(bank.tools)
+    ]
+    queries = [
+        query.model_copy(
+            update={
+                "query": hostile + query.id,
+                "draft": hostile,
+                "explanation": hostile,
+                "tools": (tools[0].name, hostile + "unknown"),
+            }
+        )
+        for query in bank.queries
+    ]
+    info = {
+        **bank.info,
+        "domain": hostile,
+        "generate": {
+            "engine": hostile,
+            "model": hostile,
+            "examples": {"identifier": [hostile]},
+            "missing_tools": {hostile: 1},
+        },
+    }
+    Bank(tuple(tools), tuple(queries), info).save(run / "bank")
+    add_judge(run)
+    records = json.loads((run / "metrics.json").read_text())
+    for record in records:
+        record["set"] = record["set"].replace("real", hostile)
+        record["retriever"] = record["retriever"].replace("bm25", hostile)
+    write_json(run / "metrics.json", records)
+    write_json(run / "labels.json", [{"set": hostile, "n": 1, "unknown": {hostile: 1}}])
+    html = write(run, title=hostile)
+    assert len(html) < 500_000
+    found = shape(html)
+    assert found["scripts"] == plain["scripts"]
+    assert found["handlers"] == set()
+    assert found["elements"] <= plain["elements"] | {"rect", "i"}
+    assert found["links"] == {"#"}
+    if len(hostile) < 100:
+        shown = "".join(c for c in hostile if c.isprintable())
+        assert shown in parse(html).css_first("blockquote").text()
+        assert "7 * 7" in html or "{{" not in hostile
+
+
+def shape(html):
+    """What of a page could act, and of which elements it is made."""
+    nodes = parse(html).css("*")
+    return {
+        "scripts": [node.text() for node in nodes if node.tag == "script"],
+        "handlers": {
+            key for node in nodes for key in node.attributes if key.startswith("on")
+        },
+        "elements": {node.tag for node in nodes},
+        "links": {
+            (node.attributes.get("href") or "").partition("#")[1]
+            or node.attributes["href"]
+            for node in nodes
+            if "href" in node.attributes
+        },
+    }
+
+
+def test_nothing_is_loaded_from_elsewhere(run):
+    add_judge(run)
+    html = write(run)
+    page = parse(html)
+    assert (
+        page.css("img, iframe, object, embed, link, video, audio, source, image, use")
+        == []
+    )
+    assert not any("src" in node.attributes for node in page.css("*"))
+    style = page.css_first("style").text()
+    assert "url(" not in style
+    assert "@import" not in style
+    policy = page.css_first("meta[http-equiv]").attributes["content"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+
+
+def test_the_policy_lets_the_pages_own_script_run(run):
+    import base64
+    import hashlib
+
+    html = write(run)
+    script = re.search(r"<script>(.*?)</script>", html, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert (
+        f"'sha256-{digest}'"
+        in parse(html).css_first("meta[http-equiv]").attributes["content"]
+    )
+
+
+def test_same_files_same_bytes(run):
+    add_judge(run)
+    first = write_report(run, ReportConfig()).read_bytes()
+    assert write_report(run, ReportConfig()).read_bytes() == first
+
+
+@pytest.mark.parametrize("part", ["metrics.json", "labels.json", "recipe.yaml"])
+def test_a_missing_part_leaves_the_rest(run, part):
+    (run / part).unlink()
+    html = write(run)
+    assert "tools5" in text_of(html, ".keys")
+    assert len(parse(html).css("article")) == 6
+
+
+def test_a_bare_bank_is_enough(run):
+    for name in ("metrics.json", "labels.json", "recipe.yaml"):
+        (run / name).unlink()
+    Bank(make_bank().tools, (), {}).save(run / "bank")
+    html = write(run)
+    assert "No requests yet over 5 tools" in text_of(html, ".standfirst")
+    assert len(parse(html).css(".missing")) == 4
+
+
+def test_an_empty_bank_is_no_error(run):
+    Bank((), (), {}).save(run / "bank")
+    assert "0 tools" in text_of(write(run), ".standfirst")
+
+
+def test_a_run_without_a_bank_is_told_so(run):
+    shutil.rmtree(run / "bank")
+    with pytest.raises(InputError, match=r"tools\.parquet"):
+        write(run)
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "judge.json", "labels.json"])
+def test_a_damaged_part_is_named(run, name):
+    write_text(run / name, '"x"')
+    with pytest.raises(InputError, match=name):
+        write(run)
+
+
+def test_no_credentials_of_a_url_reach_the_page(run):
+    write_text(
+        run / "recipe.yaml",
+        "name: things\ngenerate: {base_url: 'https://user:hunter2@host:8/v1?key=hunter3'}\n",
+    )
+    html = write(run)
+    assert "https://host:8/v1" in html
+    assert "hunter" not in html
+
+
+def test_samples_are_as_many_as_asked_for(run):
+    for n in (0, 2, 100):
+        assert len(parse(write(run, samples=n)).css("article")) == min(n, 6)
+
+
+def test_the_title_is_the_recipes_name_unless_given(run):
+    assert text_of(write(run), "h1") == "things"
+    assert text_of(write(run, title="My tools"), "h1") == "My tools"

