@@ -9,6 +9,7 @@ from toolbank.errors import InputError
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
+from toolbank.judge.model import load_template, make_request
 
 TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
 CRITERIA = ("naturalness", "fluency", "coherence")
@@ -199,3 +200,16 @@ def test_a_bank_without_drafts_has_nothing_to_judge(judge, bank):
     judged = judge(Bank(bank.tools, bare))
     assert judged["n"] == 0
     assert judged["criteria"]["fluency"]["win"]["share"] is None
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_prompt_that_comes_along_explains_every_criterion(
+    tmp_path, monkeypatch, criterion
+):
+    monkeypatch.chdir(tmp_path)
+    request = make_request(load_template(), 0, criterion, "this one", "that one")
+    prompt = request.messages[0].content
+    assert f"Criterion: {criterion}." in prompt
+    assert "more" in prompt.partition(f"Criterion: {criterion}.")[2][:60]
+    assert prompt.index("this one") < prompt.index("that one")
+    assert not prompt.startswith("{#")

@@ -69,7 +69,7 @@ def test_counts_on_the_page_are_the_banks(run):
     assert sum(told.values()) == COUNTS["attempts"]
     assert "tool_7 stands in the text" in text_of(html, ".examples")
     assert "1 tool that no request uses" in text_of(html, "#bank summary")
-    assert "lib.absent × 4" in text_of(html, "#bank")
+    assert "lib.absent \u00d7 4" in text_of(html, "#bank")
 
 
 def test_best_of_each_set_is_marked_and_an_empty_set_is_shown(run):
@@ -88,7 +88,7 @@ def test_best_of_each_set_is_marked_and_an_empty_set_is_shown(run):
     assert "no such requests" in text_of(html, "#retrieval").lower()
     assert "finds 62 % of the tools" in text_of(html, ".standfirst")
     assert "MRR" in text_of(html, "#retrieval details")
-    assert "lib.gone × 2" in text_of(html, "#retrieval")
+    assert "lib.gone \u00d7 2" in text_of(html, "#retrieval")
 
 
 def test_the_judges_figures_are_labelled_as_a_heuristics(run):
