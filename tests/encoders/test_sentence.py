@@ -1,6 +1,9 @@
 """Encoders of any shape: prefixes, unit length, batches, and what can't be read."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -192,6 +195,26 @@ def test_offline_an_absent_model_is_told_at_once(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match="Give a folder"):
         load_encoder(EncoderConfig(model="nobody/no-such-model"))
+
+
+def test_a_hub_that_refuses_is_told_and_not_waited_for(tmp_path):
+    code = (
+        "from toolbank.encoders.config import EncoderConfig\n"
+        "from toolbank.encoders.sentence import load_encoder\n"
+        "load_encoder(EncoderConfig(model='nobody/no-such-model'))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ
+        | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (
+        "InputError: encoder.model: nobody/no-such-model is not on this" in told.stderr
+    )
+    assert "Retrying" not in told.stderr
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch, tmp_path):
