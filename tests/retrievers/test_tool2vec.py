@@ -69,3 +69,13 @@ def test_without_queries_and_centring_it_is_the_descriptions(bank):
     encoder = load_encoder(EncoderConfig())
     described = encoder.encode_documents([title_and_summary(t) for t in bank.tools])
     np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
+
+
+def test_scores_are_cosines_with_the_embedded_requests(bank):
+    retriever = Tool2VecRetriever(Tool2VecConfig())
+    retriever.fit(bank)
+    embedded = retriever.embed(["water the lawn"])
+    assert np.linalg.norm(embedded[0]) == pytest.approx(1, abs=1e-5)
+    indices, scores = retriever.search(["water the lawn"], 6)
+    cosines = (embedded @ retriever.vectors.T)[0]
+    np.testing.assert_allclose(scores[0], cosines[indices[0]], atol=1e-5)

@@ -40,8 +40,12 @@ class DescriptionsRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        encoded = load_encoder(self.config.encoder).encode_queries(queries)
-        return search_vectors(encoded, self.vectors, k)
+        return search_vectors(self.embed(queries), self.vectors, k)
+
+    def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, d] of requests, in the space of `vectors`."""
+        encoder = load_encoder(self.config.encoder)
+        return encoder.encode_queries(queries)
 
     def save(self, folder: Path) -> None:
         """Write all that `load` needs; the encoder is named, not copied."""
