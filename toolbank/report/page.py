@@ -25,7 +25,14 @@ from toolbank.report.numbers import (
     sample_queries,
 )
 from toolbank.report.scores import ScoreTable, best_score, headline_k, tabulate, widest
-from toolbank.report.vectors import Point, Space, compare_cosines, lay_out, read_space
+from toolbank.report.vectors import (
+    Point,
+    Space,
+    compare_cosines,
+    lay_out,
+    lay_out_tools,
+    read_space,
+)
 
 _LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
 _MOST_LISTED = 2000
@@ -182,13 +189,15 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
         return nothing
     points = lay_out(space, content.bank)
     method = "tool2vec" if "tool2vec" in points else "descriptions"
-    modules = Counter(point.group for point in points[method]).most_common()
+    tool_points = lay_out_tools(space, content.bank, method)
+    modules = Counter(point.group for point in tool_points).most_common()
     named = [name for name, _ in modules[:_MODULE_COLOURS]]
     moves = _moves(points)
     return {
         **nothing,
         "cosines": _describe_cosines(space, content),
-        "tool_points": points[method],
+        "tool_points": tool_points,
+        "all_moved": len(moves) == len(points[method]),
         "moves": moves,
         "maps": _draw_order(points, moves),
         "modules": [(name or "(no module)", dict(modules)[name]) for name in named],
@@ -219,7 +228,7 @@ def _draw_order(
 
 def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
     described = []
-    for method in space.tools:
+    for method in space.methods:
         cosines = compare_cosines(space, content.bank, method, content.seed)
         if cosines is not None:
             samples = [

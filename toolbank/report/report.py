@@ -67,7 +67,13 @@ def clip(text: str, longest: int = _LONGEST_TEXT) -> str:
 
 def percent(share: float | None, digits: int = 0) -> str:
     """A share as a percentage; a dash where there is none."""
-    return "–" if share is None else f"{100 * share:.{digits}f} %"  # noqa: RUF001
+    if share is None:
+        return "\u2013"
+    shown = f"{100 * share:.{digits}f}"
+    # Nearly all is not all, and next to nothing is not nothing.
+    if 0 < share < 1 and float(shown) in (0, 100) and digits < 2:
+        return percent(share, digits + 1)
+    return f"{shown} %"
 
 
 def count(number: int, noun: str = "") -> str:

@@ -52,10 +52,29 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Space:
-    """The vectors of one encoder: tools [n_tools, d] by method, and the queries' [n, d]."""
+class ToolVectors:
+    """Unit vectors [n_tools, d] of the tools, and what the method takes out of a request [d]."""
 
-    tools: dict[str, Vectors]
+    tools: Vectors
+    common: Vectors
+
+    def bring_in(self, queries: Vectors) -> Vectors:
+        """Unit vectors [n, d] of requests in the space of the tools."""
+        rest = queries - self.common
+        lengths = np.linalg.norm(rest, axis=1, keepdims=True)
+        return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)
+
+    def bring_out(self) -> Vectors:
+        """The tools [n_tools, d] among requests from which nothing was taken out."""
+        left = max(0.0, 1.0 - float(self.common @ self.common))
+        return np.asarray(self.common + left**0.5 * self.tools, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The vectors of one encoder: tools by method, and the queries' unit vectors [n, d]."""
+
+    methods: dict[str, ToolVectors]
     queries: tuple[Query, ...]
     query_vectors: Vectors
 
@@ -72,18 +91,18 @@ def read_space(content: Content) -> Space | None:
     from toolbank.encoders.sentence import load_encoder
 
     config: EncoderConfig | None = None
-    tools = {}
+    methods = {}
     for name in ("tool2vec", "descriptions"):
         found = _read_vectors(content.models / name, content.bank)
         if found is not None and config in (None, found[0]):
-            config, tools[name] = found
+            config, methods[name] = found
     if config is None or not content.bank.queries:
         return None
     queries = _drawn_queries(content)
     encoded = load_encoder(config).encode_queries([query.query for query in queries])
-    if any(vectors.shape[1] != encoded.shape[1] for vectors in tools.values()):
+    if any(m.tools.shape[1] != encoded.shape[1] for m in methods.values()):
         return None
-    return Space(tools, queries, encoded)
+    return Space(methods, queries, encoded)
 
 
 def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines | None:
@@ -94,14 +113,15 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
     positive: list[float] = []
     negative: list[float] = []
     random = Random(f"{seed}:report:cosines")
-    vectors = space.tools[method]
-    for query, vector in zip(space.queries, space.query_vectors, strict=True):
+    vectors = space.methods[method]
+    requests = vectors.bring_in(space.query_vectors)
+    for query, request in zip(space.queries, requests, strict=True):
         own = sorted({bank.index[name] for name in query.tools if name in bank.index})
         if query.split != "test" or not own:
             continue
         others = [i for i in range(len(bank.tools)) if i not in own]
         drawn = random.sample(others, min(_RANDOM_TOOLS, len(others)))
-        cosines = vectors @ vector
+        cosines = vectors.tools @ request
         positive += cosines[own].tolist()
         negative += cosines[drawn].tolist()
     if not positive or not negative:
@@ -114,32 +134,45 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
 def lay_out(space: Space, bank: Bank) -> dict[str, list[Point]]:
     """Points of queries, of tools by their vectors, and of tools by their descriptions.
 
-    The first two principal components of all that is drawn; a tool's group is its module.
+    The first two principal components of all that is drawn. What a method takes out of
+    requests is put back, so that all kinds stand in one space.
     """
     positions = _evenly(len(bank.tools), _MOST_TOOLS)
     parts = {"queries": space.query_vectors}
-    parts.update({name: vectors[positions] for name, vectors in space.tools.items()})
+    for name, method in space.methods.items():
+        parts[name] = method.bring_out()[positions]
     plane = _principal_plane(np.concatenate(list(parts.values())))
     points: dict[str, list[Point]] = {}
     start = 0
     for name, vectors in parts.items():
-        coordinates = plane[start : start + len(vectors)]
+        rows = plane[start : start + len(vectors)]
         start += len(vectors)
         if name == "queries":
-            titles = [(query.query, "") for query in space.queries]
+            titles = [query.query for query in space.queries]
         else:
             titles = [
-                (f"{tool.name}: {tool.summary}", tool.name.rpartition(".")[0])
-                for tool in (bank.tools[i] for i in positions)
+                f"{bank.tools[i].name}: {bank.tools[i].summary}" for i in positions
             ]
         points[name] = [
-            Point(float(x), float(y), title, group)
-            for (x, y), (title, group) in zip(coordinates, titles, strict=True)
+            Point(float(x), float(y), title, "")
+            for (x, y), title in zip(rows, titles, strict=True)
         ]
     return points
 
 
-def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, Vectors] | None:
+def lay_out_tools(space: Space, bank: Bank, method: str) -> list[Point]:
+    """Points of the tools on their own first two components; a point's group is its module."""
+    positions = _evenly(len(bank.tools), _MOST_TOOLS)
+    plane = _principal_plane(space.methods[method].tools[positions])
+    return [
+        Point(float(x), float(y), name, name.rpartition(".")[0])
+        for (x, y), name in zip(
+            plane, (bank.tools[i].name for i in positions), strict=True
+        )
+    ]
+
+
+def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, ToolVectors] | None:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -150,14 +183,16 @@ def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, Vectors] | N
         settings = read_json(folder / "config.json")
         config = EncoderConfig.model_validate(settings["encoder"])
         names = read_json(folder / "tools.json")
-        vectors = load_file(path)["tools"]
+        arrays = load_file(path)
+        vectors = arrays["tools"].astype(np.float32, copy=False)
     except (SafetensorError, ValidationError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder}: damaged ({error}). Fit it again: toolbank train RECIPE."
         ) from error
     if names != [tool.name for tool in bank.tools] or len(vectors) != len(names):
         return None
-    return config, vectors.astype(np.float32, copy=False)
+    common = arrays.get("common", np.zeros(vectors.shape[1], np.float32))
+    return config, ToolVectors(vectors, common)
 
 
 def _drawn_queries(content: Content) -> tuple[Query, ...]:
