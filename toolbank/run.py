@@ -24,7 +24,7 @@ class RunResult:
 
 def run_recipe(
     recipe: RecipeFile,
-    out: Path,
+    out: Path | str,
     *,
     start: str | None = None,
     until: str | None = None,
@@ -36,7 +36,7 @@ def run_recipe(
         ToolbankError: a stage failed or was interrupted; what was done stays, and the next run
             goes on from it.
     """
-    folder = RunFolder(out)
+    folder = RunFolder(Path(out))
     first = STAGES.index(start) if start else 0
     last = STAGES.index(until) if until else len(STAGES) - 1
     if first > last:

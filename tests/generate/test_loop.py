@@ -22,9 +22,23 @@ TOOLS = [
     for verb in ("find", "total", "list", "merge")
     for noun in ("orders", "letters", "returns", "prices")
 ]
-CLERKS = (
-    "Anna Bela Cora Dina Elsa Frida Gerd Hans Ida Jan Karl Lena Max Nora Olaf".split()
-)
+CLERKS = [
+    "Anna",
+    "Bela",
+    "Cora",
+    "Dina",
+    "Elsa",
+    "Frida",
+    "Gerd",
+    "Hans",
+    "Ida",
+    "Jan",
+    "Karl",
+    "Lena",
+    "Max",
+    "Nora",
+    "Olaf",
+]
 
 
 def text_for(call):

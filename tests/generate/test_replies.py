@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from toolbank.generate.replies import (
     DRAFT_SCHEMA,
-    MAX_REPLY_CHARACTERS,
     POLISHED_SCHEMA,
     Draft,
     Polished,
@@ -14,6 +13,7 @@ from toolbank.generate.replies import (
     read_draft,
     read_polished,
 )
+from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
 
 DRAFT = {
     "declined": False,

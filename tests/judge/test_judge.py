@@ -9,7 +9,8 @@ from toolbank.errors import InputError
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
-from toolbank.judge.model import load_template, make_request
+from toolbank.judge.model import make_request
+from toolbank.llm.templates import PromptTemplate
 
 TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
 CRITERIA = ("naturalness", "fluency", "coherence")
@@ -207,7 +208,9 @@ def test_the_prompt_that_comes_along_explains_every_criterion(
     tmp_path, monkeypatch, criterion
 ):
     monkeypatch.chdir(tmp_path)
-    request = make_request(load_template(), 0, criterion, "this one", "that one")
+    request = make_request(
+        PromptTemplate("judge.j2"), 0, criterion, "this one", "that one"
+    )
     prompt = request.messages[0].content
     assert f"Criterion: {criterion}." in prompt
     assert "more" in prompt.partition(f"Criterion: {criterion}.")[2][:60]

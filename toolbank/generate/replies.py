@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from toolbank.llm.json_answer import AnswerError, find_answer
+
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-MAX_REPLY_CHARACTERS = 100_000
 
 _TEXT = {"type": "string"}
 _YES_OR_NO = {"type": "boolean"}
@@ -42,13 +41,6 @@ POLISHED_SCHEMA = _object({"already_good": _YES_OR_NO, "reason": _TEXT, "query":
 _DRAFT_DEFAULTS = {"declined": False, "reason": ""}
 _DECLINED_DEFAULTS: dict[str, Any] = {"tools": [], "explanation": "", "draft": ""}
 _POLISHED_DEFAULTS = {"already_good": False, "reason": ""}
-
-# Models that think aloud close their thoughts with this tag, and may not show the opening one.
-_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
-
-_OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
-# Each costs up to the length of the text.
-_MOST_FALSE_STARTS = 100
 
 
 @dataclass(frozen=True)
@@ -85,7 +77,7 @@ def read_draft(text: str) -> Draft | Rejection:
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-draft` or
     `reply-too-long`. Nothing that a reply can hold raises.
     """
-    found = _find_object(text, DRAFT_SCHEMA)
+    found = _find(text, DRAFT_SCHEMA)
     if isinstance(found, Rejection):
         return found
     answer = {**_DRAFT_DEFAULTS, **found}
@@ -109,7 +101,7 @@ def read_polished(text: str, draft: str) -> Polished | Rejection:
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-query` or
     `reply-too-long`. Nothing that a reply can hold raises.
     """
-    found = _find_object(text, POLISHED_SCHEMA)
+    found = _find(text, POLISHED_SCHEMA)
     if isinstance(found, Rejection):
         return found
     answer = {**_POLISHED_DEFAULTS, **found}
@@ -124,45 +116,11 @@ def read_polished(text: str, draft: str) -> Polished | Rejection:
     return Polished(query, answer["already_good"], _tidy(answer["reason"]))
 
 
-def _find_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | Rejection:
-    """The one object in a text that has to do with the schema."""
-    if len(text) > MAX_REPLY_CHARACTERS:
-        return Rejection("reply-too-long", f"{len(text)} characters")
-    found = list(_objects(_THOUGHTS.sub(" ", text)))
-    # A stray {} or {"x": 1} in the prose is no answer.
-    answers = [item for item in found if item.keys() & schema["properties"].keys()]
-    if not answers:
-        return Rejection("wrong-schema" if found else "not-json")
-    if any(answer != answers[0] for answer in answers):
-        return Rejection("several-objects", f"{len(answers)} objects")
-    if any(isinstance(answer, _RepeatedKeys) for answer in answers):
-        return Rejection("repeated-key")
-    return answers[0]
-
-
-class _RepeatedKeys(dict[str, Any]):
-    """An object that gives one key twice, so that nobody can say what it means."""
-
-
-def _pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    return value if len(value) == len(pairs) else _RepeatedKeys(value)
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """All outermost JSON objects of a text. Raw line breaks in their strings are allowed."""
-    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_pairs_to_object)
-    failures = 0
-    brace = _OBJECT_START.search(text)
-    while brace and failures < _MOST_FALSE_STARTS:
-        try:
-            value, end = decoder.raw_decode(text, brace.start())
-        except (ValueError, RecursionError):
-            end = brace.start() + 1
-            failures += 1
-        else:
-            yield value
-        brace = _OBJECT_START.search(text, end)
+def _find(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | Rejection:
+    try:
+        return find_answer(text, schema["properties"])
+    except AnswerError as error:
+        return Rejection(error.reason, str(error))
 
 
 @cache

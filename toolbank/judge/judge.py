@@ -13,10 +13,11 @@ from toolbank.errors import ToolbankError
 from toolbank.journal import Journal
 from toolbank.judge import heuristic
 from toolbank.judge.config import Criterion, JudgeConfig
-from toolbank.judge.model import load_template, make_request, read_winner
+from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
 from toolbank.llm.chat import Engine, EngineError
+from toolbank.llm.templates import PromptTemplate
 
 # The winner, "A" (the first text), "B" or "tie"; or None and the reason why there is none.
 _Answer = tuple[str | None, str]
@@ -142,7 +143,7 @@ class _ModelAsker:
         self._engine = engine
         self._journal = journal
         self._retries = retries
-        self._template = load_template()
+        self._template = PromptTemplate(TEMPLATE)
 
     async def ask(
         self, number: int, criterion: Criterion, first: Side, second: Side

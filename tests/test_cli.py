@@ -1,0 +1,308 @@
+"""The commands as a user types them: what they print, and what they say of bad input."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
+
+RECIPE = """\
+name: mine
+sources:
+  - {type: python, package: json}
+  - {type: python, package: statistics}
+generate:
+  engine: rules
+  queries: 30
+  offered: 6
+  max_tools: 3
+retrievers:
+  - type: bm25
+"""
+
+
+def toolbank(*arguments, cwd, **environment):
+    done = subprocess.run(
+        [TOOLBANK, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "mine.yaml").write_text(RECIPE)
+    done = toolbank("run", "mine.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_command_shows_an_example(tmp_path):
+    helped = toolbank("--help", cwd=tmp_path).stdout
+    names = [
+        line.split()[0]
+        for line in helped.partition("Commands:")[2].splitlines()
+        if line.startswith("  ") and not line.startswith("   ") and line.strip()
+    ]
+    names.remove("Example:")
+    assert len(names) == 13
+    for name in names:
+        assert (
+            f"Example: toolbank {name}" in toolbank(name, "--help", cwd=tmp_path).stdout
+        )
+
+
+def test_help_does_not_import_what_is_heavy(tmp_path):
+    script = (
+        "import sys; sys.argv = ['toolbank', '--help']\n"
+        "from toolbank.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'polars', 'numpy', 'scrapy', 'pydantic', 'yaml'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "HEAVY []" in done.stdout
+
+
+def test_a_run_leaves_what_was_promised(finished):
+    run = finished / "runs" / "mine"
+    for name in (
+        "recipe.yaml",
+        "bank/tools.parquet",
+        "bank/queries.parquet",
+        "bank/bank.json",
+        "journal.sqlite",
+        "models/bm25",
+        "metrics.json",
+        "judge.json",
+        "report.html",
+    ):
+        assert (run / name).exists(), name
+    records = json.loads((run / "metrics.json").read_text())
+    assert set(records[0]) == {
+        *("retriever", "set", "metric", "k", "value", "low", "high", "n")
+    }
+    assert {record["set"] for record in records} == {
+        *("test", "test-seen-sets", "test-unseen-sets")
+    }
+    counts = json.loads((run / "bank" / "bank.json").read_text())["counts"]
+    assert counts["accepted"] == 30
+
+
+def test_a_second_run_does_nothing_and_says_so(finished):
+    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*.parquet")}
+    done = toolbank("run", "mine.yaml", cwd=finished)
+    assert "Everything was done already" in done.stdout
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_more_queries_go_on_from_those_that_are_there(finished, tmp_path):
+    out = tmp_path / "out"
+    toolbank("generate", finished / "mine.yaml", "--out", out, cwd=tmp_path)
+    done = toolbank(
+        *("generate", finished / "mine.yaml", "--out", out),
+        *("--set", "generate.queries=40"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert "40 queries" in done.stderr
+    assert " 0 from the journal" not in done.stderr
+
+
+def test_search_prints_tools_and_writes_a_file_of_hits(finished):
+    done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
+    assert "statistics.median" in done.stdout
+    (finished / "asked.jsonl").write_text(
+        '{"id": "a", "query": "middle value"}\n{"id": "b", "query": "read JSON text"}\n'
+    )
+    done = toolbank(
+        *("search", "runs/mine", "--queries", "asked.jsonl", "--k", "3"),
+        *("--retriever", "bm25", "--out", "hits.jsonl"),
+        cwd=finished,
+    )
+    assert done.returncode == 0, done.stderr
+    hits = [json.loads(line) for line in (finished / "hits.jsonl").open()]
+    assert [hit["id"] for hit in hits] == ["a", "b"]
+    assert all(len(hit["tools"]) == len(hit["scores"]) == 3 for hit in hits)
+
+
+def test_evaluate_takes_any_labelled_file_and_reports_strange_names(finished):
+    (finished / "asked.jsonl").write_text(
+        '{"query": "middle value", "tools": ["statistics.median", "no.such"]}\n'
+    )
+    done = toolbank(
+        *("evaluate", "runs/mine", "--on", "asked.jsonl", "--out", "m.json"),
+        cwd=finished,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no.such" in done.stdout
+    records = json.loads((finished / "m.json").read_text())
+    assert {record["set"] for record in records} == {"asked"}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "toolbank", "functions"])
+def test_export_writes_a_folder(finished, form):
+    done = toolbank(
+        "export", "runs/mine", "--format", form, "--out", f"as-{form}", cwd=finished
+    )
+    assert done.returncode == 0, done.stderr
+    assert any((finished / f"as-{form}").iterdir())
+
+
+def test_plan_and_preview_keep_nothing(recipe):
+    plan = toolbank("plan", "mine.yaml", cwd=recipe)
+    assert plan.returncode == 0, plan.stderr
+    assert "30 queries" in plan.stdout
+    preview = toolbank("preview", "mine.yaml", "--count", "2", cwd=recipe)
+    assert preview.returncode == 0, preview.stderr
+    assert preview.stdout.count("--- write: reply") == 2
+    assert not (recipe / "runs").exists()
+
+
+def test_init_writes_a_recipe_that_reads(tmp_path):
+    done = toolbank("init", "mine", "--package", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert toolbank("plan", "mine.yaml", cwd=tmp_path).returncode == 0
+    again = toolbank("init", "mine", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "there already" in again.stderr
+
+
+def bad(recipe, *arguments, code, told, **environment):
+    done = toolbank(*arguments, cwd=recipe, **environment)
+    assert done.returncode == code, (done.returncode, done.stderr)
+    for part in told:
+        assert part in done.stderr, done.stderr
+    assert done.stderr.count("\n") <= 12
+
+
+def test_usage_and_recipes(recipe):
+    bad(recipe, "rnu", code=2, told=["rnu", "run"])
+    bad(recipe, "run", "nothere.yaml", code=2, told=["nothere.yaml", "quickstart.yaml"])
+    bad(
+        *(recipe, "run", "mine.yaml", "--set", "generate.max_tools=9"),
+        code=2,
+        told=["max_tools (9)", "offered (6)"],
+    )
+    bad(
+        *(recipe, "run", "mine.yaml", "--set", "generate.offered=500"),
+        code=2,
+        told=["500 tools", "generate.offered"],
+    )
+    bad(
+        *(recipe, "run", "mine.yaml", "--from", "report", "--until", "judge"),
+        code=2,
+        told=["--from report"],
+    )
+
+
+def test_sources(recipe):
+    bad(
+        *(recipe, "run", "mine.yaml", "--set", "sources.0.package=no_such_package"),
+        code=2,
+        told=["no_such_package", "not installed"],
+    )
+    bad(recipe, "crawl", "nosite", code=2, told=["nosite.yaml", "numpy.yaml"])
+    bad(
+        *(recipe, "crawl", "numpy", "--base-url", "http://127.0.0.1:9/"),
+        code=1,
+        told=["http://127.0.0.1:9/"],
+    )
+
+
+def test_endpoints(recipe):
+    openai = ("--set", "generate.engine=openai", "--set", "generate.model=m")
+    bad(
+        *(recipe, "run", "mine.yaml", *openai),
+        code=2,
+        told=["OPENAI_API_KEY"],
+        OPENAI_API_KEY="",
+    )
+    bad(
+        *(recipe, "run", "mine.yaml", *openai),
+        *("--set", "generate.base_url=http://127.0.0.1:9/v1"),
+        *("--set", "generate.retries=0"),
+        code=1,
+        told=["http://127.0.0.1:9/v1"],
+    )
+
+
+def test_a_folder_that_can_not_be_written(recipe):
+    (recipe / "file").write_text("in the way")
+    bad(recipe, "run", "mine.yaml", "--out", "file/run", code=1, told=["file/run"])
+
+
+def test_a_damaged_journal_and_a_damaged_bank(finished, tmp_path):
+    out = tmp_path / "out"
+    toolbank("generate", finished / "mine.yaml", "--out", out, cwd=tmp_path)
+    queries = out / "bank" / "queries.parquet"
+    whole = queries.read_bytes()
+    queries.write_bytes(whole[:100])
+    done = toolbank("evaluate", out, cwd=tmp_path)
+    assert done.returncode == 2
+    done = toolbank("generate", finished / "mine.yaml", "--out", out, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "queries.parquet" in done.stderr
+    assert queries.read_bytes() == whole
+    queries.unlink()
+    (out / "journal.sqlite").write_bytes(b"rubbish" * 1000)
+    bad(
+        *(tmp_path, "generate", finished / "mine.yaml", "--out", out),
+        code=1,
+        told=["journal.sqlite", "damaged"],
+    )
+
+
+def test_labelled_files_with_broken_lines(finished):
+    (finished / "broken.jsonl").write_text(
+        '{"query": "a", "tools": ["x"]}\n{"query": 3}\nnot json\n'
+    )
+    bad(
+        *(finished, "evaluate", "runs/mine", "--on", "broken.jsonl"),
+        code=2,
+        told=["broken.jsonl", "2", "3"],
+    )
+
+
+def test_runs_that_are_not_there(recipe):
+    bad(recipe, "search", "runs/none", "x", code=2, told=["runs/none"])
+    bad(recipe, "evaluate", "runs/none", code=2, told=["runs/none"])
+    bad(recipe, "export", "runs/none", "--out", "x", code=2, told=["runs/none"])
+    bad(recipe, "report", "mine.yaml", code=2, told=["not there", "stages before"])
+
+
+def test_a_folder_that_another_process_holds(finished):
+    script = (
+        "import sys; from pathlib import Path; from toolbank.folder import RunFolder\n"
+        "with RunFolder(Path('runs/mine')).locked():\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=finished,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        bad(finished, "run", "mine.yaml", code=1, told=["in use", str(holder.pid)])
+        holder.communicate("")
