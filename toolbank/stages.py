@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import toolbank
+from toolbank.assets import find_asset
 from toolbank.bank import Bank, Tool, read_tools, write_queries, write_tools
 from toolbank.errors import InputError
 from toolbank.evaluation.sets import (
@@ -164,11 +165,14 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
 
 
 def _judge_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    from toolbank.judge.model import TEMPLATE as JUDGE_TEMPLATE
+
     against = recipe.judge.against
     return {
         "bank": _bank_hashes(folder),
         "config": _settings(recipe.judge, "against"),
         "against": _sha256(against) if isinstance(against, Path) else against,
+        "prompt": find_asset("prompts", JUDGE_TEMPLATE).sha256,
         "seed": recipe.seed,
         "toolbank": toolbank.__version__,
     }

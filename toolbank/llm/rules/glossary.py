@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from toolbank.llm.rules.lexicon import VERBS
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -16,6 +18,11 @@ class Entry:
     words: tuple[str, ...]
     asks: tuple[str, ...]
     settings: tuple[str, ...]
+
+    @property
+    def is_verb(self) -> bool:
+        """Whether the plain words are things to do."""
+        return all(word.split()[0] in VERBS for word in self.words)
 
 
 @dataclass(frozen=True)

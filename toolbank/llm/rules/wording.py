@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from random import Random
 
+from toolbank.llm.rules.english import Phrase
 from toolbank.llm.rules.glossary import load_glossary
 
-_BEFORE = (
-    r"(?:(?:the|an?|each|all|any|some|given|provided|specified|passed|input|two|one|more|or|several|"
-    r"original|same|new|another|other|every|multiple|whole|\w+-dimensional|numeric|flattened|array-like|of) )*"
+_DETERMINER = (
+    r"(?:the|an?|each|all|any|some|given|provided|specified|passed|input|two|one|more|or|several|of|in|"
+    r"original|same|new|another|other|every|multiple|whole|\w+-dimensional|numeric|flattened|array-like)"
 )
+_HEAD = r"(?:array-like|arrays?|ndarrays?|tensors?|series|data frames?)"
+_VAGUE = r"(?:elements?|values?|data|entries|objects?|sequences?|lists?|inputs?|operands?|arguments?|index(?:es)?)"
+_MORE = rf"(?:(?: of|,| or| and|/) ?(?:(?:an?|the|each|all|input|given|first|other) )*(?:{_HEAD}|{_VAGUE}))*"
 _DATA = re.compile(
-    rf"\b{_BEFORE}(?:"
-    r"(?:array|tensor|ndarray|array-like|sequence|list|object|input|operand|argument|series|data frame|index)"
-    r"(?:s|es)?(?: (?:elements?|values?|data|arrays?|objects?|entries))?|elements|entries|data|values)"
-    r"(?:(?: of|,| or| and|/) ?(?:an?|the|each|all)? ?(?:input|given|first)? ?"
-    r"(?:arrays?|sequences?|lists?|objects?|series|data frames?|index|indexes|inputs?|data))*\b",
+    rf"\b(?:(?:(?!of|in|or)(?:{_DETERMINER}) (?:{_DETERMINER} )*)?{_HEAD}(?: {_VAGUE})?"
+    rf"|(?!of|in|or){_DETERMINER} (?:{_DETERMINER} )*{_VAGUE}){_MORE}\b",
     re.I,
 )
 _AXIS = re.compile(
@@ -29,8 +30,9 @@ _ELEMENTWISE = re.compile(r",? ?\b(?:element-?wise|elementwise)\b", re.I)
 _ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
 
 
-def say_plainly(text: str, things: str, rng: Random) -> str:
+def say_plainly(phrase: Phrase, things: str, rng: Random) -> Phrase:
     """The phrase with the person's things in place of arrays, and plain words for terms."""
+    text, is_do = phrase.text, phrase.kind == "do"
     text = _AXIS.sub(
         lambda _: rng.choice(("", "", " row by row", " for each column")), text, 1
     )
@@ -38,8 +40,8 @@ def say_plainly(text: str, things: str, rng: Random) -> str:
     text = _ELEMENTWISE.sub(lambda _: rng.choice(("", "", " one by one")), text)
     text = _DATA.sub(f"the {things}", text, 1)
     text = _DATA.sub(lambda _: rng.choice(("them", f"the {things}")), text)
-    text = _explain(text, things, rng)
-    return _tidy(text)
+    text = _explain(text, things, is_do, rng)
+    return Phrase(phrase.kind, _tidy(text))
 
 
 def fill(ask: str, things: str, rng: Random) -> str:
@@ -50,17 +52,23 @@ def fill(ask: str, things: str, rng: Random) -> str:
     )
 
 
-def _explain(text: str, things: str, rng: Random) -> str:
+def _explain(text: str, things: str, is_do: bool, rng: Random) -> str:
     glossary = load_glossary()
     pieces: list[str] = []
     end = 0
     left = 2
     for entry, start, stop in glossary.find(text):
         words = glossary.entries[entry].words
-        term = text[start:stop]
-        if not words or not left or term.lower() in things or rng.random() < 0.4:
+        term = text[start:stop].lower()
+        if not words or not left or term in things or rng.random() < 0.4:
+            continue
+        if glossary.entries[entry].is_verb != (start == 0 and is_do):
             continue
         word = rng.choice(words)
+        if term not in glossary.terms:
+            if " " in word or word.endswith("s"):
+                continue
+            word += "s"
         pieces += [text[end:start], word]
         end = stop
         left -= 1

@@ -62,8 +62,7 @@ def write_step(profile: Profile, things: str, random: Random) -> str:
     phrase = random.choices([p for p, _ in profile.told], [w for _, w in profile.told])[
         0
     ]
-    said = Phrase(phrase.kind, say_plainly(phrase.text, things, random))
-    return say_step(said, random)
+    return say_step(say_plainly(phrase, things, random), random)
 
 
 def read_ask(text: str) -> Phrase:
