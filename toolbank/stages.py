@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from toolbank.recipe import Recipe, load_recipe
 from toolbank.retrievers.config import RetrieverConfig
 
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
+
+# Libraries whose versions may change a bank's content or its files' bytes.
+_SHAPE_THE_BANK = ("datasketch", "numpydoc", "polars")
 
 # How a call is made and retried; none of it shapes what comes back.
 _TRANSPORT = {"base_url", "api_key_env", "timeout", "retries", "concurrency"}
@@ -147,7 +151,10 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
         info,
         {
             "layout": 1,
-            "toolbank": toolbank.__version__,
+            "versions": {
+                "toolbank": toolbank.__version__,
+                **{name: metadata.version(name) for name in _SHAPE_THE_BANK},
+            },
             "name": recipe.name,
             "domain": domain,
             "seed": recipe.seed,

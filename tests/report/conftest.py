@@ -36,7 +36,7 @@ def make_bank(n_queries=6, **tool_fields):
         for i in range(n_queries)
     )
     info = {
-        "toolbank": "0.1.0",
+        "versions": {"toolbank": "0.1.0"},
         "seed": 3,
         "domain": "things",
         "generate": {

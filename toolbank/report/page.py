@@ -252,7 +252,7 @@ def _example(bank: Bank) -> str:
 
 def _versions(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [
-        ("toolbank", str(info.get("toolbank", ""))),
+        ("toolbank", str(info.get("versions", {}).get("toolbank", ""))),
         ("Python", platform.python_version()),
     ]
     for name in _LIBRARIES:
