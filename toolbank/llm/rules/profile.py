@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from toolbank.bank import Tool
 from toolbank.llm.rules.english import Phrase, read_phrase, split_sentences
 from toolbank.llm.rules.glossary import load_glossary, weigh_terms
+from toolbank.llm.rules.lexicon import VERBS
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ def make_profiles(tools: Sequence[Tool]) -> list[Profile]:
     """Profile every tool; what others' see-also lists say of it counts too."""
     mentions = _collect_mentions(tools)
     glossary = load_glossary()
+    coined = _find_coined(tools)
     found = [weigh_terms(_weigh_texts(tool), glossary) for tool in tools]
     spread = Counter(entry for terms in found for entry in terms)
     profiles = []
@@ -42,9 +44,9 @@ def make_profiles(tools: Sequence[Tool]) -> list[Profile]:
         )
         profiles.append(
             Profile(
-                tuple(_read_phrases(tool, mentions[position])),
+                tuple(_read_phrases(tool, mentions[position], coined)),
                 tuple(terms),
-                tuple(_read_choices(tool)),
+                tuple(_read_choices(tool, coined)),
             )
         )
     return profiles
@@ -101,42 +103,102 @@ def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
     return index.get(name)
 
 
-def _read_phrases(tool: Tool, mentions: Sequence[str]) -> list[tuple[Phrase, float]]:
+def _read_phrases(
+    tool: Tool, mentions: Sequence[str], coined: frozenset[str]
+) -> list[tuple[Phrase, float]]:
     sources = [
         (split_sentences(tool.summary)[:2], 4.0),
-        (list(mentions), 2.0),
-        (split_sentences(tool.description)[:4], 1.0),
+        (list(mentions), 3.0),
+        (split_sentences(tool.description)[:6], 1.5),
+        (split_sentences(tool.notes)[:4], 0.5),
         (
             [
                 s
                 for value in tool.returns
                 for s in split_sentences(value.description)[:1]
             ],
-            0.7,
+            0.5,
         ),
     ]
     phrases: dict[Phrase, float] = {}
     for sentences, weight in sources:
         for sentence in sentences:
-            phrase = read_phrase(sentence)
+            phrase = _read_sentence(sentence, tool, coined)
             if phrase is not None:
                 phrases.setdefault(phrase, weight)
     return list(phrases.items())
 
 
+def _read_sentence(sentence: str, tool: Tool, coined: frozenset[str]) -> Phrase | None:
+    """A sentence's phrase, unless it leans on names that only the API's readers know."""
+    package = tool.name.split(".", 1)[0]
+    text = re.sub(rf"\b{re.escape(package)}(?:'s)?\b ?", "", sentence, flags=re.I)
+    for name in tool.parameters.get("properties", {}):
+        if name != "a" and len(name) < 4:
+            text = re.sub(rf"(?<![\w`-]){re.escape(name)}(?![\w`-])", "the input", text)
+    phrase = read_phrase(text)
+    if (
+        phrase is None
+        or _EMPTY.search(phrase.text)
+        or coined & set(re.findall(r"[\w-]+", phrase.text.lower()))
+    ):
+        return None
+    return phrase
+
+
+def _find_coined(tools: Sequence[Tool]) -> frozenset[str]:
+    """Last parts of names and parameters that the reference doesn't use as words."""
+    spread = Counter(
+        word
+        for tool in tools
+        for word in set(re.findall(r"[a-z]+", tool.summary.lower()))
+    )
+    glossary = load_glossary()
+    names = {tool.name.rsplit(".", 1)[-1].lower() for tool in tools}
+    return frozenset(
+        name
+        for name in names
+        if name != "a"
+        and spread[name] < _ORDINARY
+        and name not in VERBS
+        and name not in glossary.terms
+    )
+
+
+_ORDINARY = 3
+_EMPTY = re.compile(
+    r"\bsame (?:type|shape)\b|\balias for\b|\bthis (?:function|method|class)\b|\bfollow(?:s|ing)\b"
+)
 _COMMON_PARAMETERS = frozenset(
-    ["out", "where", "dtype", "casting", "order", "subok", "axis", "keepdims", "x", "a", "x1", "x2", "kwargs", "args", "copy", "like"]
+    [
+        "out",
+        "where",
+        "dtype",
+        "casting",
+        "order",
+        "subok",
+        "axis",
+        "keepdims",
+        "x",
+        "a",
+        "x1",
+        "x2",
+        "kwargs",
+        "args",
+        "copy",
+        "like",
+    ]
 )
 
 
-def _read_choices(tool: Tool) -> list[str]:
+def _read_choices(tool: Tool, coined: frozenset[str]) -> list[str]:
     """Meanings of parameters that a person might want to choose."""
     choices = []
     for name, schema in tool.parameters.get("properties", {}).items():
         meaning = split_sentences(str(schema.get("description", "")))[:1]
         if name in _COMMON_PARAMETERS or not meaning:
             continue
-        phrase = read_phrase(meaning[0])
+        phrase = _read_sentence(meaning[0], tool, coined)
         if (
             phrase
             and phrase.kind == "thing"

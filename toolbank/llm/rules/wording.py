@@ -6,11 +6,12 @@ import re
 from random import Random
 
 from toolbank.llm.rules.english import Phrase
-from toolbank.llm.rules.glossary import load_glossary
+from toolbank.llm.rules.glossary import Entry, load_glossary
+from toolbank.llm.rules.lexicon import DETERMINERS, FINITE, PREPOSITIONS, VERBS
 
 _DETERMINER = (
     r"(?:the|an?|each|all|any|some|given|provided|specified|passed|input|two|one|more|or|several|of|in|"
-    r"original|same|new|another|other|every|multiple|whole|\w+-dimensional|numeric|flattened|array-like)"
+    r"original|single|same|new|another|other|every|multiple|whole|\w+-dimensional|numeric|flattened|array-like)"
 )
 _HEAD = r"(?:array-like|arrays?|ndarrays?|tensors?|series|data frames?)"
 _VAGUE = r"(?:elements?|values?|data|entries|objects?|sequences?|lists?|inputs?|operands?|arguments?|index(?:es)?)"
@@ -26,6 +27,14 @@ _AXIS = re.compile(
     r"(?:axis|axes|dimensions?)(?: or axes)?(?: of the \w+)?\b",
     re.I,
 )
+_AXIS_AT_END = re.compile(rf"(?:{_AXIS.pattern})$", re.I)
+_BEFORE_THE = (
+    PREPOSITIONS
+    | FINITE
+    | VERBS
+    | {"whether", "that", "which", "each", "all", "both", "only", "its"}
+)
+_AFTER_NOUN = frozenset(["of", "for", "in", "with", "over", "between", "from", "to", "that", "along"])
 _ELEMENTWISE = re.compile(r",? ?\b(?:element-?wise|elementwise)\b", re.I)
 _ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
 
@@ -33,15 +42,33 @@ _ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
 def say_plainly(phrase: Phrase, things: str, rng: Random) -> Phrase:
     """The phrase with the person's things in place of arrays, and plain words for terms."""
     text, is_do = phrase.text, phrase.kind == "do"
-    text = _AXIS.sub(
-        lambda _: rng.choice(("", "", " row by row", " for each column")), text, 1
+    text = _AXIS_AT_END.sub(
+        lambda _: rng.choice(("", "", "", " row by row", " for each column")), text
     )
-    text = _AXIS.sub("", text)
-    text = _ELEMENTWISE.sub(lambda _: rng.choice(("", "", " one by one")), text)
-    text = _DATA.sub(f"the {things}", text, 1)
-    text = _DATA.sub(lambda _: rng.choice(("them", f"the {things}")), text)
+    text = _ELEMENTWISE.sub("", _AXIS.sub("", text))
     text = _explain(text, things, is_do, rng)
+    first = True
+
+    def name_data(match: re.Match[str]) -> str:
+        nonlocal first
+        before = text[: match.start()].split()
+        if (
+            before
+            and not (len(before) == 1 and is_do)
+            and before[-1] not in _BEFORE_THE
+        ):
+            return things
+        said = f"the {things}" if first or rng.random() < 0.5 else "them"
+        first = False
+        return said
+
+    text = _DATA.sub(name_data, text)
+    text = re.sub(rf"\b({re.escape(things)}) (is|has|was)\b", _agree, text)
     return Phrase(phrase.kind, _tidy(text))
+
+
+def _agree(match: re.Match[str]) -> str:
+    return f"{match.group(1)} {({'is': 'are', 'has': 'have', 'was': 'were'})[match.group(2)]}"
 
 
 def fill(ask: str, things: str, rng: Random) -> str:
@@ -62,7 +89,9 @@ def _explain(text: str, things: str, is_do: bool, rng: Random) -> str:
         term = text[start:stop].lower()
         if not words or not left or term in things or rng.random() < 0.4:
             continue
-        if glossary.entries[entry].is_verb != (start == 0 and is_do):
+        if not _fits(
+            glossary.entries[entry], text[:start].split(), text[stop:].split(), is_do
+        ):
             continue
         word = rng.choice(words)
         if term not in glossary.terms:
@@ -73,6 +102,16 @@ def _explain(text: str, things: str, is_do: bool, rng: Random) -> str:
         end = stop
         left -= 1
     return "".join(pieces) + text[end:]
+
+
+def _fits(entry: Entry, before: list[str], after: list[str], is_do: bool) -> bool:
+    """Whether an entry's words can stand between others: as the verb, or as a whole noun."""
+    if is_do and not before:
+        return entry.is_verb and bool(after) and after[0] in DETERMINERS
+    if entry.is_verb or not before:
+        return False
+    stands_first = before[-1].lower() in DETERMINERS | PREPOSITIONS
+    return stands_first and (not after or after[0].lower() in _AFTER_NOUN)
 
 
 def _tidy(text: str) -> str:

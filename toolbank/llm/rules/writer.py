@@ -13,6 +13,16 @@ from toolbank.llm.rules.steps import say_step, write_draft
 from toolbank.llm.rules.wording import fill, say_plainly
 
 ASKED = 0.5
+CHOSEN = 0.15
+NOTED = 0.2
+_ASKED_TERMS = (0.7, 0.2, 0.1)
+_FACT_LEADS = (
+    "Bear in mind that",
+    "Keep in mind that",
+    "I know that",
+    "Mind that",
+    "As far as I know,",
+)
 _OPENINGS = (
     "I have {x} {place}.",
     "I've got {x} {place}.",
@@ -36,7 +46,8 @@ def write_request(profiles: Sequence[Profile], random: Random) -> str:
         opening = random.choice(_OPENINGS).format(
             x=things, place=random.choice(PLACES).strip()
         )
-    return write_draft(opening, steps, random)
+    opening += write_fact(profiles, things, random)
+    return write_draft(opening.strip(), steps, random)
 
 
 def choose_things(profile: Profile, random: Random) -> str:
@@ -51,18 +62,33 @@ def choose_things(profile: Profile, random: Random) -> str:
 
 def write_step(profile: Profile, things: str, random: Random) -> str:
     """One thing to be done that needs the tool."""
-    asks = [
-        (ask, weight)
-        for entry, weight in profile.terms[:5]
-        for ask in load_glossary().entries[entry].asks
+    asked = [
+        entry.asks
+        for entry in (load_glossary().entries[n] for n, _ in profile.terms)
+        if entry.asks
+    ][: len(_ASKED_TERMS)]
+    told = [
+        (phrase, weight) for phrase, weight in profile.told if phrase.kind != "fact"
     ]
-    if asks and (not profile.told or random.random() < ASKED):
-        ask = random.choices([a for a, _ in asks], [w * w for _, w in asks])[0]
-        return say_step(read_ask(fill(ask, things, random)), random)
-    phrase = random.choices([p for p, _ in profile.told], [w for _, w in profile.told])[
-        0
-    ]
-    return say_step(say_plainly(phrase, things, random), random)
+    if asked and (not told or random.random() < ASKED):
+        asks = random.choices(asked, _ASKED_TERMS[: len(asked)])[0]
+        return say_step(read_ask(fill(random.choice(asks), things, random)), random)
+    if not told:
+        return f"do something with the {things}"
+    phrase = random.choices([p for p, _ in told], [w for _, w in told])[0]
+    step = say_step(say_plainly(phrase, things, random), random)
+    if profile.choices and random.random() < CHOSEN:
+        step += f", where I can set {random.choice(profile.choices)}"
+    return step
+
+
+def write_fact(profiles: Sequence[Profile], things: str, random: Random) -> str:
+    """A sentence to keep in mind, from what the reference notes of the tools."""
+    facts = [p for profile in profiles for p, _ in profile.told if p.kind == "fact"]
+    if not facts or random.random() > NOTED:
+        return ""
+    fact = say_plainly(random.choice(facts), things, random).text
+    return f" {random.choice(_FACT_LEADS)} {fact}."
 
 
 def read_ask(text: str) -> Phrase:
