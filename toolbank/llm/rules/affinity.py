@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from toolbank.bank import Tool
 from toolbank.llm.rules.profile import find_name, index_names, split_name
@@ -42,6 +42,16 @@ class Affinity:
             + _TYPE * bool(self._gives[first] & self._takes[second])
             + _MODULE * (self._modules[first] == self._modules[second])
         )
+
+    def reason(self, first: int, second: int) -> str:
+        """Why two tools go together, in a few words."""
+        if second in self._links[first]:
+            return "the reference links them"
+        if self._gives[first] & self._takes[second]:
+            return "one gives what the other takes"
+        if self._modules[first] == self._modules[second]:
+            return "they stand in the same module"
+        return "their texts are alike"
 
     def neighbours(self, position: int) -> list[tuple[int, float]]:
         """Tools that are linked to a tool or speak of the same, with affinities, best first."""
@@ -103,9 +113,6 @@ def _post(vectors: Sequence[dict[str, float]]) -> dict[str, list[tuple[int, floa
     return dict(postings)
 
 
-def _types(texts: object) -> frozenset[str]:
-    assert hasattr(texts, "__iter__")
-    words = {
-        word for text in texts for word in re.findall(r"[a-z]{4,}", str(text).lower())
-    }
+def _types(texts: Iterable[str]) -> frozenset[str]:
+    words = {word for text in texts for word in re.findall(r"[a-z]{4,}", text.lower())}
     return frozenset(words - {"optional", "array_like", "string", "object"})

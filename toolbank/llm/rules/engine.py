@@ -74,7 +74,7 @@ class RulesEngine:
     def _write(self, task: WriteTask, random: Random) -> dict[str, object]:
         offered = [self._positions[tool.name] for tool in task.tools]
         chosen = self._choose(offered, task.at_most, random)
-        if len(chosen) < self._least:
+        if len(chosen) < self._least or self._profiles[chosen[0]].is_silent:
             return {
                 "declined": True,
                 "reason": "nothing offered belongs together",
@@ -83,19 +83,27 @@ class RulesEngine:
                 "draft": "",
             }
         draft = write_request([self._profiles[n] for n in chosen], random)
-        names = [task.tools[offered.index(n)].name for n in chosen]
         return {
             "declined": False,
             "reason": "",
-            "tools": names,
-            "explanation": "",
+            "tools": [task.tools[offered.index(n)].name for n in chosen],
+            "explanation": self._explain(chosen),
             "draft": draft,
         }
+
+    def _explain(self, chosen: list[int]) -> str:
+        first, *others = chosen
+        reasons = sorted({self._affinity.reason(first, other) for other in others})
+        return f"The tools go together: {', '.join(reasons)}."
 
     def _choose(self, offered: list[int], at_most: int, random: Random) -> list[int]:
         first, *others = offered
         rated = [(n, self._affinity.between(first, n)) for n in others]
-        rated = [pair for pair in rated if pair[1] > _LEAST_AFFINITY]
+        rated = [
+            pair
+            for pair in rated
+            if pair[1] > _LEAST_AFFINITY and not self._profiles[pair[0]].is_silent
+        ]
         wanted = random.choices((2, 3, 4, 5), (60, 30, 8, 2))[0]
         chosen = [first]
         while rated and len(chosen) < max(self._least, min(wanted, at_most)):

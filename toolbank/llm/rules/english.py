@@ -14,6 +14,7 @@ from toolbank.llm.rules.lexicon import (
     NO_BEGINNING,
     PREPOSITIONS,
     QUESTION_WORDS,
+    SPOKEN_VERBS,
     VERBS,
 )
 
@@ -24,7 +25,7 @@ _CODE = re.compile(r"``[^`]*``|`[^`]*`|>>>.*|\$[^$]*\$")
 _BRACKETS = re.compile(r"\s*\([^()]*\)|\s*\[[^\[\]]*\]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z])")
 _UNSAYABLE = re.compile(
-    r"[_=<>{}\[\]()`*|\\^/@#$+~]|\w\.\w|\b[A-Za-z]+\d|\d[A-Za-z]|[a-z][A-Z]|[A-Z]{4}|\.\."
+    r"[_=<>{}\[\]()`*|\\^/@#$+~\"]|\w\.\w|\b[A-Za-z]+\d|\d[A-Za-z]|[a-z][A-Z]|[A-Z]{4}|\.\."
 )
 _DIMENSIONS = {"1": "one", "2": "two", "3": "three", "n": "many"}
 _DIMENSION = re.compile(r"\b([123nN])-?[dD](?:imensional)?\b|\b([123nN])-dimensional\b")
@@ -114,6 +115,14 @@ def find_verb(word: str, rest: str = "the") -> str | None:
     return _strip_ending(word, (("ies", "y"), ("es", "e"), ("es", ""), ("s", "")))
 
 
+def read_ask(text: str) -> Phrase:
+    """The kind of what a person asks, by its first words."""
+    first, second = text.split()[:2]
+    if first in QUESTION_WORDS or (first in PREPOSITIONS and second in QUESTION_WORDS):
+        return Phrase("question", text)
+    return Phrase("do" if first in SPOKEN_VERBS else "thing", text)
+
+
 def find_gerund(word: str) -> str | None:
     """The base form of a verb in -ing ("verifying" -> "verify"), or of a base form itself."""
     word = word.lower()
@@ -178,10 +187,10 @@ def _clean(sentence: str) -> str | None:
     text = _MARKUP.sub(r"\1", sentence)
     text = _DIMENSION.sub(_say_dimension, text)
     text = _CODE.sub(_say_code, text)
+    text = re.sub(r"\bNaNs?\b|\bN/?A\b", "missing values", text)
     text = _CAMEL.sub(_say_camel, text)
     text = re.sub(r"\bdtype", "data type", text)
     text = _LISTED.sub("", text)
-    text = re.sub(r"\bNaNs?\b|\bN/?A\b", "missing values", text)
     text = re.sub(r"\b(\w{3,})/(\w{3,})\b", r"\1 or \2", text)
     text = re.sub(r"\bTrue\b", "true", text)
     text = _BRACKETS.sub("", text)

@@ -341,6 +341,11 @@ VERBS = frozenset(
         "zip",
     ]
 )
+SPOKEN_VERBS = VERBS | frozenset(
+    ["be", "bill", "blow", "blur", "bring", "cap", "carry", "chain", "charge", "colour", "compound", "decide", "do", "double", "fade", "fetch", "glue", "go", "hand", "have", "invent", "lay", "let", "line", "mirror", "mix", "plan", "plug", "reorder", "repair", "reserve", "see", "simplify", "slip", "soften", "spot", "squash", "strike", "tack", "tidy", "throw", "undo", "unlock", "work", "calm", "crop", "deal"]
+)
+"""Verbs that begin what a person asks; in a reference some of them begin nouns."""
+
 GIVING = frozenset(
     [
         "return",

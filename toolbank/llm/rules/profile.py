@@ -25,6 +25,17 @@ class Profile:
     terms: tuple[tuple[int, float], ...]
     choices: tuple[str, ...]
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing can be said of the tool."""
+        return not self.asked and all(phrase.kind == "fact" for phrase, _ in self.told)
+
+    @property
+    def asked(self) -> list[tuple[str, ...]]:
+        """What people ask who need the terms that the tool is about, most telling first."""
+        entries = load_glossary().entries
+        return [entries[n].asks for n, _ in self.terms if entries[n].asks]
+
 
 def make_profiles(tools: Sequence[Tool]) -> list[Profile]:
     """Profile every tool; what others' see-also lists say of it counts too."""
@@ -108,7 +119,7 @@ def _read_phrases(
 ) -> list[tuple[Phrase, float]]:
     sources = [
         (split_sentences(tool.summary)[:2], 4.0),
-        (list(mentions), 3.0),
+        ([s for m in mentions for s in split_sentences(m)[:1]], 3.0),
         (split_sentences(tool.description)[:6], 1.5),
         (split_sentences(tool.notes)[:4], 0.5),
         (
@@ -147,21 +158,20 @@ def _read_sentence(sentence: str, tool: Tool, coined: frozenset[str]) -> Phrase 
 
 
 def _find_coined(tools: Sequence[Tool]) -> frozenset[str]:
-    """Last parts of names and parameters that the reference doesn't use as words."""
+    """Last parts of names that the reference doesn't use as words."""
     spread = Counter(
         word
         for tool in tools
         for word in set(re.findall(r"[a-z]+", tool.summary.lower()))
     )
     glossary = load_glossary()
-    names = {tool.name.rsplit(".", 1)[-1].lower() for tool in tools}
     return frozenset(
         name
-        for name in names
-        if name != "a"
-        and spread[name] < _ORDINARY
+        for tool in tools
+        if spread[name := tool.name.rsplit(".", 1)[-1].lower()] < _ORDINARY
         and name not in VERBS
         and name not in glossary.terms
+        and name not in tool.summary.lower()
     )
 
 

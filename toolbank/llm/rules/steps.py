@@ -73,7 +73,6 @@ def _ask(opening: str, steps: list[str], random: Random) -> str:
             "Could you",
             "Could you please",
             "Would you",
-            "can you",
             "Is there a way to",
         )
     )
@@ -94,9 +93,8 @@ def _wish(opening: str, steps: list[str], random: Random) -> str:
         )
     )
     body = _join([_impersonal(step) for step in steps], random)
-    return _with(
-        opening, f"{lead} {body}{'?' if lead[0] in 'HW' and lead != 'Help me' else '.'}"
-    )
+    end = "?" if lead.startswith(("How", "What")) else "."
+    return _with(opening, f"{lead} {body}{end}")
 
 
 def _command(opening: str, steps: list[str], random: Random) -> str:

@@ -34,7 +34,9 @@ _BEFORE_THE = (
     | VERBS
     | {"whether", "that", "which", "each", "all", "both", "only", "its"}
 )
-_AFTER_NOUN = frozenset(["of", "for", "in", "with", "over", "between", "from", "to", "that", "along"])
+_AFTER_NOUN = frozenset(
+    ["of", "for", "in", "with", "over", "between", "from", "to", "that", "along"]
+)
 _ELEMENTWISE = re.compile(r",? ?\b(?:element-?wise|elementwise)\b", re.I)
 _ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
 
@@ -93,7 +95,9 @@ def _explain(text: str, things: str, is_do: bool, rng: Random) -> str:
             glossary.entries[entry], text[:start].split(), text[stop:].split(), is_do
         ):
             continue
-        word = rng.choice(words)
+        word = rng.choice(
+            [w for w in words if w.split()[-1] not in PREPOSITIONS] or [term]
+        )
         if term not in glossary.terms:
             if " " in word or word.endswith("s"):
                 continue

@@ -5,17 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from toolbank.llm.rules.english import Phrase, find_verb
+from toolbank.llm.rules.english import Phrase, read_ask
 from toolbank.llm.rules.glossary import load_glossary
-from toolbank.llm.rules.lexicon import PLACES, QUESTION_WORDS, THINGS
+from toolbank.llm.rules.lexicon import PLACES, THINGS
 from toolbank.llm.rules.profile import Profile
 from toolbank.llm.rules.steps import say_step, write_draft
 from toolbank.llm.rules.wording import fill, say_plainly
 
 ASKED = 0.5
 CHOSEN = 0.15
+EXPLAINED = 0.6
 NOTED = 0.2
 _ASKED_TERMS = (0.7, 0.2, 0.1)
+_PURPOSES = {
+    "do": (
+        ", that is, to ",
+        ", or in other words to ",
+        " so that I can ",
+        " in order to ",
+        ", basically to ",
+    ),
+    "thing": (
+        ", I mean ",
+        ", that is, ",
+        ", in other words ",
+        ", meaning ",
+        " - basically ",
+    ),
+    "question": (
+        " so that I know ",
+        " to see ",
+        " because I want to know ",
+        " so I can tell ",
+        " to find out ",
+    ),
+}
 _FACT_LEADS = (
     "Bear in mind that",
     "Keep in mind that",
@@ -40,7 +64,10 @@ _OPENINGS = (
 def write_request(profiles: Sequence[Profile], random: Random) -> str:
     """A draft whose steps need the profiled tools, in this order."""
     things = choose_things(profiles[0], random)
-    steps = [write_step(profile, things, random) for profile in profiles]
+    steps = [
+        write_step(profile, things, EXPLAINED if n == 0 else EXPLAINED / 2, random)
+        for n, profile in enumerate(profiles)
+    ]
     opening = ""
     if random.random() < 0.6:
         opening = random.choice(_OPENINGS).format(
@@ -60,26 +87,30 @@ def choose_things(profile: Profile, random: Random) -> str:
     return random.choice(THINGS).strip()
 
 
-def write_step(profile: Profile, things: str, random: Random) -> str:
-    """One thing to be done that needs the tool."""
-    asked = [
-        entry.asks
-        for entry in (load_glossary().entries[n] for n, _ in profile.terms)
-        if entry.asks
-    ][: len(_ASKED_TERMS)]
+def write_step(profile: Profile, things: str, explained: float, random: Random) -> str:
+    """One thing to be done that needs the tool, with its purpose in a share of `explained`."""
     told = [
         (phrase, weight) for phrase, weight in profile.told if phrase.kind != "fact"
     ]
-    if asked and (not told or random.random() < ASKED):
+    asked = profile.asked[: len(_ASKED_TERMS)]
+    ask = None
+    if asked:
         asks = random.choices(asked, _ASKED_TERMS[: len(asked)])[0]
-        return say_step(read_ask(fill(random.choice(asks), things, random)), random)
-    if not told:
-        return f"do something with the {things}"
+        ask = read_ask(fill(random.choice(asks), things, random))
+    if ask and (not told or random.random() < (1 - explained) * ASKED):
+        return say_step(ask, random)
     phrase = random.choices([p for p, _ in told], [w for _, w in told])[0]
     step = say_step(say_plainly(phrase, things, random), random)
+    if ask and random.random() < explained:
+        return step + explain_step(ask, random)
     if profile.choices and random.random() < CHOSEN:
         step += f", where I can set {random.choice(profile.choices)}"
     return step
+
+
+def explain_step(ask: Phrase, random: Random) -> str:
+    """What a step is for, in other words."""
+    return random.choice(_PURPOSES[ask.kind]) + ask.text
 
 
 def write_fact(profiles: Sequence[Profile], things: str, random: Random) -> str:
@@ -89,13 +120,3 @@ def write_fact(profiles: Sequence[Profile], things: str, random: Random) -> str:
         return ""
     fact = say_plainly(random.choice(facts), things, random).text
     return f" {random.choice(_FACT_LEADS)} {fact}."
-
-
-def read_ask(text: str) -> Phrase:
-    """The kind of a glossary's ask, by its first words."""
-    first, _, rest = text.partition(" ")
-    if first in QUESTION_WORDS or text.startswith(("in which", "on which")):
-        return Phrase("question", text)
-    if find_verb(first, rest):
-        return Phrase("do", text)
-    return Phrase("thing", text)
