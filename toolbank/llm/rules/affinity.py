@@ -62,7 +62,10 @@ class Affinity:
         near = sorted(scores, key=lambda other: (-scores[other], other))[:_NEIGHBOURS]
         others = {*near, *self._links[position]} - {position}
         rated = [(other, self.between(position, other)) for other in sorted(others)]
-        return sorted(rated, key=lambda pair: (-pair[1], pair[0]))
+        return sorted(
+            (pair for pair in rated if pair[1] > 0),
+            key=lambda pair: (-pair[1], pair[0]),
+        )
 
     def _similarity(self, first: int, second: int) -> float:
         a, b = self._vectors[first], self._vectors[second]

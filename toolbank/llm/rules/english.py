@@ -54,6 +54,7 @@ _CLASS = re.compile(
     r"(?:to|that|which|for|used to) (?:also |can be used to |be used to )?",
     re.I,
 )
+_FOR_DOING = re.compile(rf"{_CLASS.pattern}(?<=for )\w+ing\b", re.I)
 _USEFUL = re.compile(
     r"^(?:this|it|these) (?:is|are|can be) (?:also |especially |particularly |often )?"
     r"(?:useful|helpful|handy|intended|suitable|used) (?:to|for) ",
@@ -93,7 +94,7 @@ def read_phrase(sentence: str) -> Phrase | None:
     text = _clean(sentence)
     if text is None:
         return None
-    use = _USEFUL.match(text)
+    use = _USEFUL.match(text) or _FOR_DOING.match(text)
     for beginning in (_USEFUL, _SUBJECT, _CLASS):
         text = beginning.sub("", text)
     first, _, rest = text.partition(" ")

@@ -1,0 +1,203 @@
+"""The rules engine through the real loop: offers, write, checks, polish, checks."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from toolbank.bank import SeeAlso, Tool
+from toolbank.errors import InputError
+from toolbank.generate.checks import Checker
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.fold import NearDuplicates
+from toolbank.generate.replies import read_draft, read_polished
+from toolbank.llm import create_engine
+from toolbank.llm.chat import ChatRequest, JudgeTask, PolishTask, WriteTask
+from toolbank.sources.config import PythonSource
+from toolbank.sources.python import read_package
+
+CONFIG = GenerateConfig(engine="rules")
+SEED = 7
+
+
+@pytest.fixture(scope="module")
+def tools():
+    """Two real APIs, one of a style of docstring that has no sections."""
+    return tuple(read_package(PythonSource(package="numpy.fft"))) + tuple(
+        read_package(PythonSource(package="statistics"))
+    )
+
+
+@pytest.fixture(scope="module")
+def engine(tools):
+    return create_engine(CONFIG, tools=tools, seed=SEED)
+
+
+def answer(engine, attempt, stage, task):
+    request = ChatRequest(attempt, stage, (), {}, task)
+    return asyncio.run(engine.answer(request)).text
+
+
+def write(engine, tools, attempt):
+    """The offer, draft and polished reply of an attempt."""
+    by_name = {tool.name: tool for tool in tools}
+    offer = engine.offers.offer(attempt)
+    offered = tuple(by_name[name] for name in offer.tools)
+    draft = read_draft(
+        answer(engine, attempt, "write", WriteTask(offered, offer.at_most))
+    )
+    if draft.declined:
+        return offer, draft, None
+    used = tuple(by_name[name] for name in draft.tools)
+    reply = answer(engine, attempt, "polish", PolishTask(draft.draft, used))
+    return offer, draft, read_polished(reply, draft.draft)
+
+
+def test_nearly_all_it_writes_is_accepted(engine, tools):
+    checker = Checker(tools, CONFIG)
+    by_name = {tool.name: tool for tool in tools}
+    seen = NearDuplicates(CONFIG.near_duplicate)
+    outcomes = Counter()
+    for attempt in range(200):
+        offer, draft, polished = write(engine, tools, attempt)
+        if polished is None:
+            outcomes["declined"] += 1
+            continue
+        offered = tuple(by_name[name] for name in offer.tools)
+        checked = checker.check_draft(draft, offered, offer.at_most)
+        if not isinstance(checked, tuple):
+            outcomes[checked.reason] += 1
+        elif problem := checker.check_text(polished.query):
+            outcomes[problem.reason] += 1
+        elif seen.holds_like(polished.query):
+            outcomes["near-duplicate"] += 1
+        else:
+            seen.add(polished.query)
+            outcomes["accepted"] += 1
+    assert outcomes["accepted"] >= 190, outcomes
+
+
+def test_every_tool_is_dealt_equally_often_and_offered_once(engine, tools):
+    offers = [engine.offers.offer(attempt) for attempt in range(3 * len(tools))]
+    assert set(Counter(offer.tools[0] for offer in offers).values()) == {3}
+    for offer in offers:
+        assert len(set(offer.tools)) == CONFIG.offered
+        assert 2 <= offer.at_most <= CONFIG.max_tools
+
+
+def test_an_attempt_is_the_same_whatever_was_asked_before(engine, tools):
+    fresh = create_engine(CONFIG, tools=tools, seed=SEED)
+    later = [write(engine, tools, attempt) for attempt in range(12)]
+    assert write(fresh, tools, 11) == later[11]
+    assert fresh.identity == engine.identity
+
+
+def test_replies_do_not_depend_on_the_hash_seed():
+    script = (
+        "import tests.llm.test_rules as t; from toolbank.llm import create_engine;"
+        "from toolbank.sources.python import read_package as r;"
+        "from toolbank.sources.config import PythonSource as S;"
+        "tools = tuple(r(S(package='statistics')));"
+        "engine = create_engine(t.CONFIG, tools=tools, seed=7);"
+        "print(engine.identity, [t.write(engine, tools, n) for n in range(20)])"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_another_seed_writes_other_requests(engine, tools):
+    other = create_engine(CONFIG, tools=tools, seed=SEED + 1)
+    assert other.identity != engine.identity
+    assert write(other, tools, 0) != write(engine, tools, 0)
+
+
+def test_a_tool_is_asked_for_in_many_ways(engine, tools):
+    drafts = Counter()
+    for attempt in range(6 * len(tools)):
+        _, draft, polished = write(engine, tools, attempt)
+        if polished and "statistics.median" in draft.tools:
+            drafts[polished.query] += 1
+    assert len(drafts) >= 6
+
+
+def test_the_draft_has_steps_and_the_polished_request_has_not(engine, tools):
+    for attempt in range(40):
+        _, draft, polished = write(engine, tools, attempt)
+        if polished:
+            assert ", " in draft.draft
+            assert not polished.query.startswith(("First", "Step one", "To begin"))
+            assert "Finally," not in polished.query
+
+
+def test_it_declines_where_nothing_belongs_together():
+    words = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet"]
+    strangers = tuple(
+        Tool(name=f"{word}.{word}x", kind="function", summary=f"Return the {word}.")
+        for word in words
+    )
+    engine = create_engine(CONFIG, tools=strangers, seed=SEED)
+    _, draft, _ = write(engine, strangers, 0)
+    assert draft.declined
+    assert draft.reason
+
+
+def test_linked_tools_are_written_about_together_and_the_reason_is_named():
+    linked = (
+        Tool(
+            name="shop.sort_sales",
+            kind="function",
+            summary="Sort the sales of a shop.",
+            see_also=(SeeAlso(name="totals.add", description="Add up the sales."),),
+        ),
+        Tool(name="totals.add", kind="function", summary="Add up a list of numbers."),
+    )
+    config = GenerateConfig(engine="rules", offered=2, max_tools=2)
+    engine = create_engine(config, tools=linked, seed=SEED)
+    _, draft, _ = write(engine, linked, 0)
+    assert set(draft.tools) == {"shop.sort_sales", "totals.add"}
+    assert "links" in draft.explanation
+
+
+def test_tools_with_hardly_a_reference_do_no_harm():
+    bare = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
+    engine = create_engine(CONFIG, tools=bare, seed=SEED)
+    _, draft, _ = write(engine, bare, 0)
+    assert draft.declined
+
+
+def test_a_bank_smaller_than_one_offer_is_an_error_that_says_so():
+    few = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(3))
+    with pytest.raises(InputError, match=r"generate\.offered"):
+        create_engine(CONFIG, tools=few, seed=SEED)
+
+
+def test_it_does_not_judge(engine):
+    with pytest.raises(NotImplementedError):
+        answer(engine, 0, "judge", JudgeTask("fluency", "a", "b"))
+
+
+def test_replies_are_one_json_object(engine, tools):
+    offer = engine.offers.offer(0)
+    by_name = {tool.name: tool for tool in tools}
+    task = WriteTask(tuple(by_name[name] for name in offer.tools), offer.at_most)
+    assert set(json.loads(answer(engine, 0, "write", task))) == {
+        "declined",
+        "reason",
+        "tools",
+        "explanation",
+        "draft",
+    }
