@@ -1,3 +1,4 @@
+import asyncio
 import json
 import re
 
@@ -132,6 +133,13 @@ def test_verdicts_do_not_depend_on_concurrency(judge):
     assert judge(concurrency=8, **settings) == one
 
 
+def test_a_notebook_whose_loop_runs_can_judge(judge):
+    async def cell():
+        return judge()
+
+    assert asyncio.run(cell())["n"] == 8
+
+
 def test_equal_texts_are_a_tie_that_nobody_is_asked_about(judge, bank):
     same = tuple(
         query.model_copy(update={"draft": query.query}) for query in bank.queries
@@ -161,12 +169,21 @@ def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[1]", '{"text": "x"}', '{"query": ""}', '{"query": 3}', '"query"']
+    "line",
+    [
+        "{",
+        "[1]",
+        '{"text": "x"}',
+        '{"query": ""}',
+        '{"query": 3}',
+        '"query"',
+        r'{"query": "\ud800"}',
+    ],
 )
 def test_a_broken_line_of_the_other_dataset_is_named(judge, tmp_path, line):
     path = tmp_path / "other.jsonl"
     path.write_text('{"query": "fine"}\n' + line + "\n")
-    with pytest.raises(InputError, match=r"other\.jsonl, line 2"):
+    with pytest.raises(InputError, match=r"other\.jsonl: 1 line is broken\.\n +line 2"):
         judge(against=path)
 
 

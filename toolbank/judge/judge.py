@@ -8,6 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from toolbank import aio
 from toolbank.bank import Bank
 from toolbank.errors import ToolbankError
 from toolbank.journal import Journal
@@ -38,7 +39,7 @@ def judge_bank(
         ToolbankError: the endpoint is down or refuses.
     """
     pairs = draw_pairs(bank, config, seed)
-    return asyncio.run(_judge(pairs, config, seed, journal))
+    return aio.run(_judge(pairs, config, seed, journal))
 
 
 async def _judge(

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolbank import aio
 from toolbank.bank import Tool
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
@@ -116,7 +116,7 @@ def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:
             raise
 
     with _quiet("scrapy"):
-        _run(crawl())
+        aio.run(crawl())
     if harvest.error is not None:
         raise harvest.error
     if not harvest.is_complete:
@@ -125,17 +125,6 @@ def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:
             "pages that were read are kept."
         )
     return harvest
-
-
-def _run(crawl: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, in a thread of its own where this one has a loop, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(crawl)
-        return
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        thread.submit(asyncio.run, crawl).result()
 
 
 @contextmanager

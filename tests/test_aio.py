@@ -1,0 +1,64 @@
+import asyncio
+import os
+import signal
+import threading
+
+import pytest
+
+from toolbank import aio
+from toolbank.errors import InputError
+
+
+async def double(number):
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+async def fail():
+    raise InputError("no")
+
+
+def in_a_loop(function):
+    """Call a plain function where a loop runs, as a notebook does."""
+
+    async def cell():
+        return function()
+
+    return asyncio.run(cell())
+
+
+def test_a_coroutine_runs_with_and_without_a_loop():
+    assert aio.run(double(2)) == 4
+    assert in_a_loop(lambda: aio.run(double(2))) == 4
+
+
+def test_its_error_is_raised_with_and_without_a_loop():
+    with pytest.raises(InputError):
+        aio.run(fail())
+    with pytest.raises(InputError):
+        in_a_loop(lambda: aio.run(fail()))
+
+
+def test_an_interrupt_in_a_notebook_lets_the_coroutine_clean_up():
+    running, cleaned = threading.Event(), threading.Event()
+
+    async def wait():
+        running.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cleaned.set()
+
+    def interrupt():
+        running.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    # A notebook's kernel leaves the signal to Python, and so does this loop.
+    async def cell():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            aio.run(wait())
+
+    asyncio.run(cell())
+    assert cleaned.is_set()
