@@ -89,10 +89,11 @@ def test_identity_follows_the_files_content(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ((LINE, "{broken"), r"replies.jsonl, line 2: .*JSON"),
+        ((LINE, "{broken"), r"replies.jsonl: 1 line is broken.\n  line 2: not JSON"),
         ((LINE, "", {**LINE, "tools": None}), r"line 3: .*tools"),
         (({k: v for k, v in LINE.items() if k != "query"},), r"line 1: .*query"),
         (("[1]",), "line 1"),
+        ((json.dumps({**LINE, "query": "\ud800"}),), r"line 1: \\ud800 is half"),
         (("",), "no recorded replies"),
     ],
 )

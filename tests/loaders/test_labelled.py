@@ -10,6 +10,8 @@ from toolbank.errors import InputError
 from toolbank.loaders.labelled import read_labelled
 from toolbank.loaders.queries import read_requests
 
+_TEXT = st.text().filter(str.strip)
+
 
 def write(tmp_path, *lines):
     path = tmp_path / "natural.jsonl"
@@ -41,11 +43,15 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
         ('["x"]', "a list, not a JSON object"),
         ('{"tools": ["a"]}', 'no "query"'),
         ('{"query": 3, "tools": ["a"]}', '"query" is a number, not a string'),
+        ('{"query": " ", "tools": ["a"]}', '"query" is blank'),
         ('{"query": "x"}', 'no "tools"'),
         ('{"query": "x", "tools": "a"}', '"tools" is a string, not a list'),
         ('{"query": "x", "tools": [null]}', '"tools" holds null'),
         ('{"id": {}, "query": "x", "tools": ["a"]}', '"id" is an object'),
         ("[" * 100_000, "not JSON"),
+        (r'{"query": "a \ud800 b", "tools": ["a"]}', r"\ud800 is half a character"),
+        (r'{"query": "x", "tools": ["\udfff"]}', r"\udfff is half a character"),
+        (r'{"id": "\uD800", "query": "x", "tools": []}', r"\ud800 is half a character"),
     ],
 )
 def test_a_broken_line_is_named_with_what_is_wrong(tmp_path, line, told):
@@ -83,7 +89,25 @@ def test_requests_have_an_id_or_take_the_number_of_their_line(tmp_path):
     assert read_requests(path) == [("7", "one"), ("2", "two")]
 
 
-@given(st.lists(st.tuples(st.text(), st.lists(st.text(), min_size=1)), min_size=1))
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (r'{"query": "\ud800"}', r"\ud800 is half a character"),
+        ('{"id": "a", "query": "\\t"}', '"query" is blank'),
+    ],
+)
+def test_a_request_that_nothing_can_search_for_is_a_broken_line(tmp_path, line, told):
+    with pytest.raises(InputError) as caught:
+        read_requests(write(tmp_path, line))
+    assert "line 1: " + told in str(caught.value)
+
+
+def test_a_whole_surrogate_pair_is_a_character(tmp_path):
+    path = write(tmp_path, r'{"id": "a", "query": "\ud83d\ude00"}')
+    assert read_requests(path) == [("a", "\U0001f600")]
+
+
+@given(st.lists(st.tuples(_TEXT, st.lists(st.text(), min_size=1)), min_size=1))
 def test_any_text_survives(tmp_path_factory, rows):
     lines = [json.dumps({"query": q, "tools": t}, ensure_ascii=False) for q, t in rows]
     path = tmp_path_factory.mktemp("any") / "rows.jsonl"

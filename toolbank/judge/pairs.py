@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from toolbank.bank import Bank, Query
 from toolbank.errors import InputError
+from toolbank.jsonl import get_id, get_text, get_texts, read_lines
 from toolbank.judge.config import JudgeConfig
 
 
@@ -38,7 +38,7 @@ def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
     paired at random.
 
     Raises:
-        InputError: the file is missing, or a line of it is not an object with a "query".
+        InputError: the file can't be read, holds no request, or has broken lines.
     """
     random = Random(f"{seed}:judge")
     if config.against == "draft":
@@ -65,36 +65,17 @@ def read_sides(path: Path) -> list[Side]:
     """Read the requests of a JSONL file: "query", and "id" and "tools" where given.
 
     Raises:
-        InputError: the file is missing, or a line of it is not an object with a "query".
+        InputError: the file can't be read, holds no request, or has broken lines.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't read ({error}).") from error
-    sides = [_parse(path, number, line) for number, line in _numbered(lines)]
+    sides = read_lines(path, _parse)
     if not sides:
         raise InputError(f'{path}: no requests in it. Each line needs a "query".')
     return sides
 
 
-def _numbered(lines: Iterable[str]) -> Iterable[tuple[int, str]]:
-    return ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
-
-
-def _parse(path: Path, number: int, line: str) -> Side:
-    try:
-        row = json.loads(line)
-        text, tools = row["query"], row.get("tools") or ()
-        if not isinstance(text, str) or not text.strip():
-            raise TypeError('"query" must be a text that is not empty')
-        if not all(isinstance(tool, str) for tool in tools):
-            raise TypeError('"tools" must be a list of names')
-        return Side(str(row.get("id", number)), text, tuple(tools))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f'{path}, line {number}: not an object with a "query" ({error}). '
-            "Mend the line or take it out."
-        ) from error
+def _parse(row: dict[str, Any], number: int) -> Side:
+    tools = () if row.get("tools") is None else get_texts(row, "tools")
+    return Side(get_id(row, number), get_text(row, "query"), tools)
 
 
 def _side(query: Query) -> Side:

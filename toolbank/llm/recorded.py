@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.bank import Bank
 from toolbank.errors import InputError
 from toolbank.files import sha256_file
+from toolbank.jsonl import read_lines
 from toolbank.llm.chat import ChatReply, ChatRequest, Offer
 
 if TYPE_CHECKING:
@@ -107,28 +108,19 @@ def read_replies(path: Path) -> tuple[RecordedReply, ...]:
     Raises:
         InputError: the file can't be read, has no line, or a line is not a recorded reply.
     """
-    replies = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    replies.append(_read_line(line, f"{path}, line {number}"))
-    except OSError as error:
-        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error}).") from error
+    replies = read_lines(path, _parse)
     if not replies:
         raise InputError(f"{path}: no recorded replies in this file.")
     return tuple(replies)
 
 
-def _read_line(line: str, where: str) -> RecordedReply:
+def _parse(row: dict[str, Any], _: int) -> RecordedReply:
     try:
-        return RecordedReply.model_validate_json(line)
+        return RecordedReply.model_validate(row)
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(str(part) for part in problem["loc"])
-        raise InputError(
-            f"{where}: not a recorded reply ({key + ': ' if key else ''}{problem['msg']}). "
-            "Each line is an object with offered, at_most, draft, query and tools."
+        raise ValueError(
+            f"not a recorded reply ({key}: {problem['msg']}). "
+            "It should have offered, at_most, draft, query and tools"
         ) from error

@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbank.bank import Query
 from toolbank.errors import InputError
-from toolbank.loaders.lines import get_id, get_text, get_texts, read_lines
+from toolbank.jsonl import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)

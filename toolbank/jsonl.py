@@ -1,4 +1,4 @@
-"""Lines of JSONL files, with every broken one named."""
+"""Reading JSONL files, with every broken line named."""
 
 import json
 from collections.abc import Callable
@@ -45,11 +45,13 @@ def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]
 
 
 def get_text(row: dict[str, Any], key: str) -> str:
-    """The string at a key; ValueError where it is missing or no string."""
+    """The string at a key; ValueError where it is missing, no string, or blank."""
     if key not in row:
         raise ValueError(f'no "{key}"')
     if not isinstance(row[key], str):
         raise ValueError(f'"{key}" is {_type(row[key])}, not a string')
+    if not row[key].strip():
+        raise ValueError(f'"{key}" is blank')
     return str(row[key])
 
 
@@ -77,8 +79,13 @@ def get_texts(row: dict[str, Any], key: str) -> tuple[str, ...]:
 def _parse_object(line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
+        # JSON can escape half of a surrogate pair, which no encoding can write again.
+        json.dumps(row, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error.msg} at column {error.colno})") from error
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ValueError(f"{half} is half a character, not text") from error
     except RecursionError as error:
         raise ValueError("not JSON that can be read (nested too deep)") from error
     if not isinstance(row, dict):
