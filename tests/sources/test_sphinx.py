@@ -263,7 +263,7 @@ def test_a_crawl_that_was_ended_goes_on_where_it_was(
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 30
-    while len(list(cache.rglob("[0-9a-f]" * 64))) < 9 and time.monotonic() < deadline:
+    while len(list(cache.rglob("[0-9a-f]" * 64))) < 10 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(end)
     assert process.wait(30) != 0
