@@ -1,6 +1,7 @@
 """A bank exported is the same bank."""
 
 import json
+from pathlib import Path
 
 import datasets
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from toolbank.bank import Bank, Provenance, Query, Returned, Tool
 from toolbank.errors import InputError, ToolbankError
 from toolbank.loaders.export import FORMATS, export_bank
+from toolbank.loaders.replace import MARK
 
 
 @pytest.fixture
@@ -75,6 +77,95 @@ def test_a_second_export_replaces_the_first(bank, tmp_path):
     export_bank(Bank(bank.tools, bank.queries[:1]), "datasets", tmp_path)
     assert len(datasets.load_from_disk(str(tmp_path))["test"]) == 0
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_export_of_any_format_is_replaced_and_all_else_is_kept(bank, tmp_path, form):
+    export_bank(bank, form, tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    again = Bank(bank.tools[:0], bank.queries[:1])
+    assert export_bank(again, form, tmp_path) == export_bank(again, form, tmp_path)
+    export_bank(again, form, tmp_path / "fresh")
+    for path in (tmp_path / "fresh").rglob("*.js*"):
+        same = tmp_path / path.relative_to(tmp_path / "fresh")
+        assert "state.json" in path.name or same.read_bytes() == path.read_bytes()
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_formats_stand_side_by_side(bank, tmp_path):
+    for _ in range(2):
+        for form in FORMATS:
+            export_bank(bank, form, tmp_path)
+
+
+def files_under(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("datasets", "train/weights.bin"),
+        ("datasets", "README.md"),
+        ("datasets", "notes.txt"),
+        ("jsonl", "tools.jsonl"),
+        ("jsonl", "queries.jsonl/mine.txt"),
+        ("toolbank", "test.json"),
+        ("functions", "functions.json"),
+        ("functions", MARK),
+    ],
+)
+def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(
+    bank, tmp_path, form, name
+):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("[]")
+    before = files_under(tmp_path)
+    with pytest.raises(InputError, match=name.partition("/")[0]):
+        export_bank(bank, form, tmp_path)
+    assert files_under(tmp_path) == before
+
+
+def test_a_hidden_file_does_not_make_a_folder_the_users_own(bank, tmp_path):
+    (tmp_path / ".gitattributes").write_text("")
+    export_bank(bank, "datasets", tmp_path)
+    assert (tmp_path / ".gitattributes").is_file()
+
+
+@pytest.mark.parametrize("name", ["README.md", "train/mine.txt"])
+def test_what_was_changed_or_added_since_the_export_is_not_lost(bank, tmp_path, name):
+    export_bank(bank, "datasets", tmp_path)
+    (tmp_path / name).write_text("my own words")
+    before = files_under(tmp_path)
+    with pytest.raises(InputError, match=name):
+        export_bank(bank, "datasets", tmp_path)
+    assert files_under(tmp_path) == before
+
+
+def test_a_link_is_never_written_through(bank, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "mine.json").write_text("[]")
+    (tmp_path / "out/functions.json").symlink_to(tmp_path / "mine.json")
+    with pytest.raises(InputError, match=r"functions\.json"):
+        export_bank(bank, "functions", tmp_path / "out")
+    assert (tmp_path / "mine.json").read_text() == "[]"
+
+
+def test_an_export_cut_short_can_be_replaced(bank, tmp_path, monkeypatch):
+    export_bank(bank, "toolbank", tmp_path)
+    replace = Path.replace
+
+    def fail_at_last(self, target):
+        if self.name == "validation.json" and self.parent.name == "made":
+            raise OSError("cut short")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail_at_last)
+    with pytest.raises(ToolbankError, match="cut short"):
+        export_bank(Bank(bank.tools, bank.queries[:1]), "toolbank", tmp_path)
+    monkeypatch.undo()
+    export_bank(bank, "toolbank", tmp_path)
+    assert len(json.loads((tmp_path / "test.json").read_text())) == 1
 
 
 def test_jsonl_read_back_equals_the_bank(bank, tmp_path):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from toolbank.bank import Bank, Query, Split
-from toolbank.errors import InputError, ToolbankError
-from toolbank.files import unwritable, write_json, write_text
+from toolbank.errors import InputError
+from toolbank.files import write_json, write_text
 from toolbank.loaders.card import dataset_card
+from toolbank.loaders.replace import replacing
 
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -28,16 +27,22 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
       published columns refined_instruction, functions and explanation
     - functions: functions.json, the tools in the function-calling format
 
+    An earlier export is replaced. All is built before anything is.
+
     Raises:
-        InputError: there is no such format.
+        InputError: there is no such format, or the folder holds something else that would be
+            lost; for datasets, anything else at all, unless an earlier export is there.
         ToolbankError: the folder can't be written to.
     """
     if form not in FORMATS:
         raise InputError(f"No export format {form!r}; there are: {', '.join(FORMATS)}.")
-    return FORMATS[form](bank, folder)
+    with replacing(folder, alone=form == "datasets") as made:
+        FORMATS[form](bank, made)
+        names = sorted(path.name for path in made.iterdir())
+    return [folder / name for name in names]
 
 
-def _export_datasets(bank: Bank, folder: Path) -> list[Path]:
+def _export_datasets(bank: Bank, folder: Path) -> None:
     import datasets
     from datasets.utils import logging as progress
 
@@ -57,47 +62,31 @@ def _export_datasets(bank: Bank, folder: Path) -> list[Path]:
     if not sys.stderr.isatty():
         progress.disable_progress_bar()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as made:
-            # Without a number of shards an empty split is written so that it can't be read.
-            splits.save_to_disk(made, num_shards=dict.fromkeys(_SPLITS, 1))
-            names = sorted(path.name for path in Path(made).iterdir())
-            for name in names:
-                shutil.rmtree(folder / name, ignore_errors=True)
-                Path(made, name).replace(folder / name)
-    except OSError as error:
-        raise ToolbankError(unwritable(folder, error)) from error
+        # Without a number of shards an empty split is written so that it can't be read.
+        splits.save_to_disk(folder, num_shards=dict.fromkeys(_SPLITS, 1))
     finally:
         if shown:
             progress.enable_progress_bar()
     write_text(folder / "README.md", dataset_card(bank))
-    tools = _write_lines(folder / "tools.jsonl", bank.tools)
-    return [*(folder / name for name in names), folder / "README.md", tools]
+    _write_lines(folder / "tools.jsonl", bank.tools)
 
 
-def _export_jsonl(bank: Bank, folder: Path) -> list[Path]:
-    return [
-        _write_lines(folder / "tools.jsonl", bank.tools),
-        _write_lines(folder / "queries.jsonl", bank.queries),
-    ]
+def _export_jsonl(bank: Bank, folder: Path) -> None:
+    _write_lines(folder / "tools.jsonl", bank.tools)
+    _write_lines(folder / "queries.jsonl", bank.queries)
 
 
-def _export_toolbank(bank: Bank, folder: Path) -> list[Path]:
-    written = []
+def _export_toolbank(bank: Bank, folder: Path) -> None:
     for split in _SPLITS:
-        path = folder / f"{split}.json"
-        write_json(path, [_published(query) for query in _of_split(bank, split)])
-        written.append(path)
-    return written
+        rows = [_published(query) for query in _of_split(bank, split)]
+        write_json(folder / f"{split}.json", rows)
 
 
-def _export_functions(bank: Bank, folder: Path) -> list[Path]:
-    path = folder / "functions.json"
-    write_json(path, [tool.as_function() for tool in bank.tools])
-    return [path]
+def _export_functions(bank: Bank, folder: Path) -> None:
+    write_json(folder / "functions.json", [tool.as_function() for tool in bank.tools])
 
 
-FORMATS: dict[str, Callable[[Bank, Path], list[Path]]] = {
+FORMATS: dict[str, Callable[[Bank, Path], None]] = {
     "datasets": _export_datasets,
     "jsonl": _export_jsonl,
     "toolbank": _export_toolbank,
@@ -133,10 +122,9 @@ def _row(query: Query) -> dict[str, Any]:
 _EXAMPLE = Query(id="", query="", tools=())
 
 
-def _write_lines(path: Path, records: Any) -> Path:
+def _write_lines(path: Path, records: Any) -> None:
     lines = [
         json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
         for record in records
     ]
     write_text(path, "".join(line + "\n" for line in lines))
-    return path

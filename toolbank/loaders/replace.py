@@ -1,0 +1,103 @@
+"""An export takes the place of an earlier one, and of nothing else."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolbank.errors import InputError, ToolbankError
+from toolbank.files import read_json, sha256_file, unwritable, write_json
+
+MARK = "toolbank-export.json"
+
+# A file of an export: its path in the folder, and the SHA-256 of its content.
+_File = tuple[str, str]
+
+
+@contextmanager
+def replacing(folder: Path, *, alone: bool) -> Iterator[Path]:
+    """Give an empty folder to write an export to; when the block ends well, move it in place.
+
+    What is moved takes the place of files that an earlier export left and nobody has changed:
+    toolbank-export.json names them by content. With `alone`, a folder that holds anything else
+    and no export is refused; hidden files such as .git don't count.
+
+    Raises:
+        InputError: a file that is no export's, or was changed since, would be lost.
+        ToolbankError: the folder can't be written to.
+    """
+    try:
+        if alone and folder.is_dir() and not (folder / MARK).exists():
+            _refuse(folder, (p for p in folder.iterdir() if p.name[0] != "."))
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as temporary:
+            made, replaced = Path(temporary, "made"), Path(temporary, "replaced")
+            made.mkdir()
+            replaced.mkdir()
+            yield made
+            _move(made, folder, replaced)
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+
+
+def _move(made: Path, folder: Path, replaced: Path) -> None:
+    earlier = _read_mark(folder)
+    names = sorted(path.name for path in made.iterdir())
+    _refuse(folder, _strangers(folder, names, earlier))
+    new = {_describe(path, made) for path in made.rglob("*") if path.is_file()}
+    # Both are named while they are exchanged, so that an export cut short can be replaced.
+    _write_mark(folder, earlier | new)
+    for name in names:
+        if (folder / name).exists():
+            (folder / name).replace(replaced / name)
+        (made / name).replace(folder / name)
+    kept = {file for file in earlier if Path(file[0]).parts[0] not in names}
+    _write_mark(folder, kept | new)
+
+
+def _strangers(
+    folder: Path, names: Iterable[str], earlier: set[_File]
+) -> Iterator[Path]:
+    """Files at or under the names that no export left as they are; links are always such."""
+    for name in names:
+        top = folder / name
+        inside = top.rglob("*") if top.is_dir() and not top.is_symlink() else ()
+        for path in (top, *inside):
+            is_ours = path.is_file() and _describe(path, folder) in earlier
+            if path.is_symlink() or (
+                path.exists() and not path.is_dir() and not is_ours
+            ):
+                yield path
+
+
+def _refuse(folder: Path, strangers: Iterable[Path]) -> None:
+    stranger = min(strangers, default=None)
+    if stranger is not None:
+        raise InputError(
+            f"{folder}: holds {stranger.relative_to(folder)}, which no export left there as "
+            "it is; nothing was written. Move it away, or give another folder with --out."
+        )
+
+
+def _describe(path: Path, folder: Path) -> _File:
+    return path.relative_to(folder).as_posix(), sha256_file(path)
+
+
+def _read_mark(folder: Path) -> set[_File]:
+    path = folder / MARK
+    if not path.exists():
+        return set()
+    content = read_json(path)
+    try:
+        return {(str(name), str(sha256)) for name, sha256 in content["files"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: not what an export leaves. Move it away, or give another folder with "
+            "--out."
+        ) from error
+
+
+def _write_mark(folder: Path, files: set[_File]) -> None:
+    write_json(folder / MARK, {"files": sorted(files)})
