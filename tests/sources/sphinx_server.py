@@ -16,7 +16,7 @@ class SiteServer:
     """Serves a folder; `asked` are the paths in order, `statuses` are answers forced on paths.
 
     Forced answers of a path are given one after another, the last of them for ever. A request
-    for one of the `hanging` waits until `released` is set.
+    for one of the `hanging` waits until `released` is set; one that is `cut_off` gets no answer.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,6 +24,7 @@ class SiteServer:
         self.agents: set[str] = set()
         self.statuses: dict[str, list[int]] = {}
         self.hanging: set[str] = set()
+        self.cut_off: set[str] = set()
         self.released = threading.Event()
         self.redirects: dict[str, str] = {}
         self.types: dict[str, str] = {}
@@ -38,6 +39,9 @@ class SiteServer:
                 site.agents.add(self.headers["User-Agent"])
                 if self.path in site.hanging:
                     site.released.wait(60)
+                if self.path in site.cut_off:
+                    self.close_connection = True
+                    return
                 forced = site.statuses.get(self.path, [])
                 status = forced.pop(0) if len(forced) > 1 else (forced or [0])[0]
                 if self.path in site.redirects:

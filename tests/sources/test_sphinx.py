@@ -25,6 +25,7 @@ from tests.sources.sphinx_server import (
 )
 from toolbank.bank import Returned, SeeAlso, Tool
 from toolbank.errors import InputError, ToolbankError
+from toolbank.sources.collect import collect_tools
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
 
@@ -319,7 +320,46 @@ def test_a_page_that_keeps_failing_is_named_and_the_crawl_goes_on(
     assert {t.name for t in result.tools} == {"sample.add", "sample.plus"}
     assert result.info["failed_pages"]["more/rest.html"] == "HTTP status 500"
     assert result.info["skipped"]["in no table that could be read"] == 5
-    assert "more/rest.html: HTTP status 500" in result.summary()
+    assert f"(HTTP status 500): {site.url}more/rest.html" in result.summary()
+
+
+def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    source = SphinxSource(site="sample", base_url=site.url)
+    site.statuses["/api/sample.add.html"] = [503]
+    collected = collect_tools([source], tmp_path / "cache")
+    assert not collected.complete
+    assert collected.problems == (
+        f"sphinx:sample: 1 page failed (HTTP status 404): {site.url}api/sample.dead.html",
+        f"sphinx:sample: 1 page failed (HTTP status 503): {site.url}api/sample.add.html",
+        "sphinx:sample: 2 objects were not found (page failed: HTTP status 404: 1, "
+        "page failed: HTTP status 503: 1)",
+    )
+    del site.statuses["/api/sample.add.html"]
+    again = collect_tools([source], tmp_path / "cache")
+    assert again.complete, "a page that is not there will not be there the next time"
+    assert len(again.tools) == len(collected.tools) + 1
+    assert [line for line in again.problems if "503" in line] == []
+
+
+def test_a_broken_connection_leaves_a_crawl_incomplete(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    site.cut_off.add("/api/sample.add.html")
+    result = crawl(site, tmp_path)
+    assert not result.complete
+    site.cut_off.clear()
+    assert crawl(site, tmp_path).complete
+
+
+def test_a_page_that_was_not_html_is_asked_for_again(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    site.types["/api/sample.add.html"] = "application/pdf"
+    before = crawl(site, tmp_path)
+    site.types.clear()
+    assert len(crawl(site, tmp_path).tools) == len(before.tools) + 1
 
 
 def test_a_redirect_to_another_host_is_refused(

@@ -14,10 +14,26 @@ from toolbank.sources.names import with_prompt_names
 
 @dataclass(frozen=True)
 class Collected:
-    """Tools sorted by name, and `info`: what each source gave, for bank.json."""
+    """Tools sorted by name, and `info`: what each source gave, for bank.json.
+
+    `problems` are lines for people on what could not be read. Not `complete`: some of it failed
+    for a reason that may pass, so that collecting again may give more.
+    """
 
     tools: tuple[Tool, ...]
     info: dict[str, Any]
+    problems: tuple[str, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The same of one source, its tools in any order."""
+
+    tools: Sequence[Tool]
+    info: dict[str, Any]
+    problems: tuple[str, ...]
+    complete: bool
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
@@ -30,22 +46,29 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     """
     tools: dict[str, Tool] = {}
     infos: list[dict[str, Any]] = []
-    for source in sources:
-        found, info = _read(source, cache)
+    reads = [_read(source, cache) for source in sources]
+    for read in reads:
         repeated = 0
-        for tool in found:
+        for tool in read.tools:
             if tool.name in tools:
                 repeated += 1
             else:
                 tools[tool.name] = tool
-        infos.append({**info, "tools": len(found) - repeated, "repeated": repeated})
+        infos.append(
+            {**read.info, "tools": len(read.tools) - repeated, "repeated": repeated}
+        )
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
             "{type: python, package: numpy}."
         )
     named = with_prompt_names([tools[name] for name in sorted(tools)])
-    return Collected(tuple(named), {"tools": len(named), "sources": infos})
+    return Collected(
+        tuple(named),
+        {"tools": len(named), "sources": infos},
+        problems=tuple(problem for read in reads for problem in read.problems),
+        complete=all(read.complete for read in reads),
+    )
 
 
 def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
@@ -58,7 +81,7 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     return [_version(source) for source in sources]
 
 
-def _read(source: SourceConfig, cache: Path) -> tuple[Sequence[Tool], dict[str, Any]]:
+def _read(source: SourceConfig, cache: Path) -> _Read:
     if isinstance(source, PythonSource):
         from toolbank.sources.python import inspect_package
 
@@ -68,11 +91,22 @@ def _read(source: SourceConfig, cache: Path) -> tuple[Sequence[Tool], dict[str, 
             "left_out": read.skipped,
             "left_out_examples": read.examples,
         }
-        return read.tools, info
+        problems = tuple(
+            f"{read.source}: {count:,} left out, {reason}: "
+            f"{', '.join(read.examples.get(reason, ()))}"
+            for reason, count in read.skipped.items()
+            if reason.startswith("can't be")
+        )
+        return _Read(read.tools, info, problems, complete=True)
     from toolbank.sources.sphinx import crawl_site
 
     result = crawl_site(source, cache)
-    return result.tools, {"source": f"sphinx:{source.site}", **result.info}
+    return _Read(
+        result.tools,
+        {"source": f"sphinx:{source.site}", **result.info},
+        result.problems,
+        result.complete,
+    )
 
 
 def _version(source: SourceConfig) -> str:

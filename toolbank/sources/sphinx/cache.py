@@ -93,6 +93,8 @@ class KeepGood:
 
     def should_cache_response(self, response: Response, request: Request) -> bool:
         """Whether a response is kept."""
+        if response.status == 200 and request.meta.get("keep_if_html"):
+            return is_html(response)
         if response.status == 200:
             return response.body.startswith(request.meta.get("keep_if_begins", b""))
         is_robots = urlparse_cached(request).path == "/robots.txt"
@@ -109,3 +111,9 @@ class KeepGood:
     ) -> bool:
         """Whether a kept response still holds after asking again: always."""
         return True
+
+
+def is_html(response: Response) -> bool:
+    """Whether a response is sent as HTML; one that says nothing is taken for it."""
+    sent_as = (response.headers.get("Content-Type") or b"text/html").partition(b";")[0]
+    return sent_as.strip().lower() in (b"text/html", b"application/xhtml+xml")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from toolbank import aio
 from toolbank.bank import Tool
@@ -15,9 +16,10 @@ from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.site import Site, checked_address, load_site
-from toolbank.sources.sphinx.tools import tools_of
+from toolbank.sources.sphinx.tools import is_loss, tools_of
 
 _SECONDS_TO_STOP = 3
+_NAMED_PAGES = 3
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class CrawlResult:
     """Tools sorted by name, and `info`: counts for bank.json, the same for the same pages.
 
     `info["objects"]` = `info["tools"]` + `info["aliases"]` + the sum of `info["skipped"]`.
-    `pages` were read in `seconds`, `from_cache` of them without asking the site.
+    `pages` were read in `seconds`, `from_cache` of them without asking the site. `problems` are
+    lines on what was lost. Not `complete`: another crawl may get pages that this one could not.
     """
 
     tools: list[Tool]
@@ -33,6 +36,8 @@ class CrawlResult:
     pages: int
     from_cache: int
     seconds: float
+    problems: tuple[str, ...] = ()
+    complete: bool = True
 
     def summary(self) -> str:
         """What a person wants to know of the crawl, in a few lines."""
@@ -48,11 +53,7 @@ class CrawlResult:
             f"{self.info['tools']:,} tools, {self.info['aliases']:,} other names of them; "
             f"left out: {left_out or 'none'}",
         ]
-        failed = self.info["failed_pages"]
-        if failed:
-            examples = "; ".join(f"{path}: {reason}" for path, reason in failed.items())
-            lines.append(f"Pages that could not be read: {examples}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.problems])
 
 
 def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
@@ -85,7 +86,30 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
         pages=len(harvest.pages),
         from_cache=len(harvest.from_cache),
         seconds=seconds,
+        problems=tuple(_problems(config.site, base_url, harvest, info)),
+        complete=not harvest.may_pass,
     )
+
+
+def _problems(
+    site: str, base_url: str, harvest: Harvest, info: dict[str, Any]
+) -> Iterator[str]:
+    """A line on the pages that failed for each reason, and one on the objects that were lost."""
+    failed: dict[str, list[str]] = {}
+    for path, reason in sorted(harvest.failed.items()):
+        failed.setdefault(reason, []).append(urljoin(base_url, path))
+    for reason, urls in sorted(failed.items()):
+        more = ", ..." if len(urls) > _NAMED_PAGES else ""
+        pages = "1 page" if len(urls) == 1 else f"{len(urls):,} pages"
+        yield (
+            f"sphinx:{site}: {pages} failed ({reason}): "
+            f"{', '.join(urls[:_NAMED_PAGES])}{more}"
+        )
+    lost = {reason: n for reason, n in info["skipped"].items() if is_loss(reason)}
+    if lost:
+        total = sum(lost.values())
+        objects = "1 object was" if total == 1 else f"{total:,} objects were"
+        yield f"sphinx:{site}: {objects} not found ({_counted(lost)})"
 
 
 def _address(base_url: str) -> str:

@@ -11,7 +11,7 @@ class Harvest:
     """What a crawl gave so far.
 
     `objects` and `listed`, what tables link to, go by (page, anchor); `failed` says why a page
-    gave nothing; `pages` holds the bytes of those that were read, `from_cache` which of them the
+    gave nothing, and `may_pass` holds those of which another try may give more; `pages` holds the bytes of those that were read, `from_cache` which of them the
     site was not asked for. `error` ends the crawl.
     """
 
@@ -19,6 +19,7 @@ class Harvest:
     objects: dict[tuple[str, str], PageObject] = field(default_factory=dict)
     listed: set[tuple[str, str]] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
+    may_pass: set[str] = field(default_factory=set)
     pages: dict[str, int] = field(default_factory=dict)
     from_cache: set[str] = field(default_factory=set)
     error: Exception | None = None

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from twisted.python.failure import Failure
 
 from toolbank.errors import InputError, ToolbankError
+from toolbank.sources.sphinx.cache import is_html
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
@@ -25,6 +26,17 @@ from toolbank.sources.sphinx.site import Site
 
 _Callback = Callable[..., Any]
 _Errback = Callable[[Failure], Any]
+
+# What the reader calls a failure, by the name of the crawler's exception.
+_FAILURES = {
+    "DownloadConnectionRefusedError": "connection refused",
+    "CannotResolveHostError": "host not found",
+    "DownloadTimeoutError": "timed out",
+    "DownloadCancelledError": "too large",
+    "ResponseDataLossError": "broken off",
+    "DownloadFailedError": "connection failed",
+}
+_PASSING = frozenset(_FAILURES.values()) - {"too large"}
 
 
 class SphinxSpider(Spider):
@@ -94,6 +106,7 @@ class SphinxSpider(Spider):
             callback=callback,
             errback=errback,
             cb_kwargs={"path": path},
+            meta={"keep_if_html": True},
             dont_filter=True,
         )
 
@@ -129,7 +142,9 @@ class SphinxSpider(Spider):
         self._progress.update()
         if response.status != 200:
             self._harvest.failed[path] = f"HTTP status {response.status}"
-        elif not isinstance(response, HtmlResponse) or not _is_html(response):
+            if _may_pass(response.status):
+                self._harvest.may_pass.add(path)
+        elif not isinstance(response, HtmlResponse) or not is_html(response):
             self._harvest.failed[path] = "not HTML"
         else:
             self._harvest.pages[path] = len(response.body)
@@ -144,7 +159,10 @@ class SphinxSpider(Spider):
             self._harvest.error = failure.value
             raise CloseSpider("pages can't be kept")
         path = failure.request.cb_kwargs["path"]  # type: ignore[attr-defined]
-        self._harvest.failed[path] = _reason(failure.value)
+        reason = _reason(failure.value)
+        self._harvest.failed[path] = reason
+        if reason in _PASSING:
+            self._harvest.may_pass.add(path)
 
     def _lose_inventory(self, failure: Failure) -> None:
         url = urljoin(self._base_url, self._site.inventory)
@@ -176,14 +194,8 @@ class SphinxSpider(Spider):
         self._progress.close()
 
 
-def _is_html(response: Response) -> bool:
-    """Whether a response is sent as HTML; one that says nothing is taken for it."""
-    sent_as = (response.headers.get("Content-Type") or b"text/html").partition(b";")[0]
-    return sent_as.strip().lower() in (b"text/html", b"application/xhtml+xml")
-
-
 def _no_inventory(response: Response) -> ToolbankError:
-    if response.status >= 500 or response.status == 429:
+    if _may_pass(response.status):
         return ToolbankError(
             f"{response.url}: the site answers with status {response.status}. "
             "Wait a while and run the command again."
@@ -194,6 +206,11 @@ def _no_inventory(response: Response) -> ToolbankError:
     )
 
 
+def _may_pass(status: int) -> bool:
+    """Whether the same request may be answered better later."""
+    return status >= 500 or status in (408, 425, 429)
+
+
 def _reason(error: BaseException | None) -> str:
     """Why a request failed, without what differs from one try to the next."""
     if isinstance(error, IgnoreRequest):
@@ -201,12 +218,4 @@ def _reason(error: BaseException | None) -> str:
         if "max redirections" in text:
             return "redirected too often"
         return "forbidden by robots.txt" if "robots.txt" in text else text
-    names = {
-        "DownloadConnectionRefusedError": "connection refused",
-        "CannotResolveHostError": "host not found",
-        "DownloadTimeoutError": "timed out",
-        "DownloadCancelledError": "too large",
-        "ResponseDataLossError": "broken off",
-        "DownloadFailedError": "connection failed",
-    }
-    return names.get(type(error).__name__, type(error).__name__)
+    return _FAILURES.get(type(error).__name__, type(error).__name__)

@@ -14,6 +14,9 @@ from toolbank.sources.sphinx.page import PageObject
 from toolbank.sources.sphinx.site import Site
 
 _NAMED_FAILURES = 20
+_NO_TABLE_READ = "in no table that could be read"
+_NOT_THERE = "not on its page"
+_PAGE_FAILED = "page failed: "
 
 
 def tools_of(site: Site, harvest: Harvest) -> tuple[list[Tool], dict[str, Any]]:
@@ -54,6 +57,11 @@ def tools_of(site: Site, harvest: Harvest) -> tuple[list[Tool], dict[str, Any]]:
     return tools, info
 
 
+def is_loss(reason: str) -> bool:
+    """Whether objects were skipped because they were not found, and not by a rule."""
+    return reason in (_NO_TABLE_READ, _NOT_THERE) or reason.startswith(_PAGE_FAILED)
+
+
 def _absence(
     site: Site, harvest: Harvest, place: tuple[str, str], tables_lost: bool
 ) -> str:
@@ -61,11 +69,11 @@ def _absence(
     if place in harvest.objects:
         return "a constant"
     if site.tables and place not in harvest.listed:
-        return "in no table that could be read" if tables_lost else "in no table"
+        return _NO_TABLE_READ if tables_lost else "in no table"
     if place[0] in harvest.failed:
         reason = harvest.failed[place[0]].partition(",")[0]
-        return f"page failed: {reason}"
-    return "not on its page"
+        return _PAGE_FAILED + reason
+    return _NOT_THERE
 
 
 def _identity(entry: Entry, found: PageObject) -> str:
