@@ -1,3 +1,4 @@
+import hashlib
 import json
 import re
 
@@ -14,7 +15,9 @@ from toolbank.generate.prompts import (
     Prompts,
     find_examples,
     load_examples,
+    prompt_files,
     prompt_hash,
+    prompt_notes,
 )
 from toolbank.generate.replies import Draft, read_draft, read_polished
 from toolbank.llm.templates import PromptTemplate
@@ -210,3 +213,23 @@ def test_shipped_examples_hold_no_identifier(domain, names):
     checker = Checker(tools, GenerateConfig())
     for example in load_examples(domain):
         assert checker.check_text(example.query) is None, example.query
+
+
+def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
+    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
+    assert prompt_notes("numpy") == ["prompts/write.j2: yours, used"]
+    assert prompt_notes("weather") == [
+        "prompts/write.j2: yours, used",
+        "prompts/examples/weather.jsonl: not there; the general examples are used",
+    ]
+
+
+def test_every_prompt_file_is_named_with_the_hash_of_its_content(tmp_path, monkeypatch):
+    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
+    files = prompt_files("numpy")
+    assert list(files) == [
+        "prompts/write.j2",
+        "prompts/polish.j2",
+        "prompts/examples/numpy.jsonl",
+    ]
+    assert files["prompts/write.j2"] == hashlib.sha256(b"Write.").hexdigest()

@@ -183,6 +183,25 @@ def prompt_hash(domain: str) -> str:
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
+def prompt_files(domain: str) -> dict[str, str]:
+    """SHA-256, in hex, of each file that shapes a domain's prompts, by its name."""
+    return {
+        f"{asset.kind}/{asset.name}": asset.sha256 for asset in prompt_assets(domain)
+    }
+
+
+def prompt_notes(domain: str) -> list[str]:
+    """Lines for people: which prompt files are their own, and whether examples are missing."""
+    assets = prompt_assets(domain)
+    notes = [f"{asset.kind}/{asset.name}: yours, used" for asset in assets if asset.own]
+    own_examples = f"examples/{domain}.jsonl"
+    if assets[-1].name != own_examples:
+        notes.append(
+            f"prompts/{own_examples}: not there; the general examples are used"
+        )
+    return notes
+
+
 def _brief(tool: Tool) -> dict[str, str]:
     """What a prompt says of a tool, short enough that many fit."""
     properties: dict[str, Any] = tool.parameters.get("properties", {})
