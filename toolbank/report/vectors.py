@@ -185,13 +185,19 @@ def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, ToolVectors]
         names = read_json(folder / "tools.json")
         arrays = load_file(path)
         vectors = arrays["tools"].astype(np.float32, copy=False)
+        n, dimension = vectors.shape
+        nothing = np.zeros(dimension, np.float32)
+        common = arrays.get("common", nothing).astype(np.float32, copy=False)
+        if n != len(names) or common.shape != (dimension,):
+            raise ValueError("its files are not of one size")
+        if not (np.isfinite(vectors).all() and np.isfinite(common).all()):
+            raise ValueError("not all of its numbers are finite")
     except (SafetensorError, ValidationError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder}: damaged ({error}). Fit it again: toolbank train RECIPE."
         ) from error
-    if names != [tool.name for tool in bank.tools] or len(vectors) != len(names):
+    if names != [tool.name for tool in bank.tools]:
         return None
-    common = arrays.get("common", np.zeros(vectors.shape[1], np.float32))
     return config, ToolVectors(vectors, common)
 
 
