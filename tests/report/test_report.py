@@ -1,3 +1,4 @@
+import copy
 import json
 import re
 import shutil
@@ -5,7 +6,7 @@ import shutil
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.report.conftest import COUNTS, make_bank
+from tests.report.conftest import COUNTS, make_bank, record
 from toolbank.bank import Bank
 from toolbank.errors import InputError
 from toolbank.files import write_json, write_text
@@ -13,6 +14,7 @@ from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
 from toolbank.report.config import ReportConfig
+from toolbank.report.content import read_content
 from toolbank.report.report import write_report
 
 HOSTILE = [
@@ -150,9 +152,9 @@ def test_hostile_texts_come_out_as_text(run, hostile):
     Bank(tuple(tools), tuple(queries), info).save(run / "bank")
     add_judge(run)
     records = json.loads((run / "metrics.json").read_text())
-    for record in records:
-        record["set"] = record["set"].replace("real", hostile)
-        record["retriever"] = record["retriever"].replace("bm25", hostile)
+    for row in records:
+        row["set"] = row["set"].replace("real", hostile)
+        row["retriever"] = row["retriever"].replace("bm25", hostile)
     write_json(run / "metrics.json", records)
     write_json(run / "labels.json", [{"set": hostile, "n": 1, "unknown": {hostile: 1}}])
     html = write(run, title=hostile)
@@ -250,11 +252,58 @@ def test_a_run_without_a_bank_is_told_so(run):
         write(run)
 
 
+def places(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else ()
+    for key, part in enumerate(value) if isinstance(value, list) else items:
+        yield from places(part, (*path, key))
+
+
+def changed(value, path, new):
+    """The value with a new one at a place; left out there where the new one is `...`."""
+    if not path:
+        return new
+    value = copy.deepcopy(value)
+    part = value
+    for key in path[:-1]:
+        part = part[key]
+    if new is ...:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = new
+    return value
+
+
 @pytest.mark.parametrize("name", ["metrics.json", "judge.json", "labels.json"])
-def test_a_damaged_part_is_named(run, name):
-    write_text(run / name, '"x"')
+def test_a_damaged_part_is_named_or_does_no_harm(run, name):
+    add_judge(run)
+    whole = json.loads((run / name).read_text())
+    whole = whole[:2] if name == "metrics.json" else whole
+    if name == "judge.json":
+        del whole["pairs"], whole["criteria"]["fluency"]
+    refused = 0
+    for path in places(whole):
+        for new in (..., None, "x", -3, 10**400, float("nan"), {"a": []}):
+            damaged = {} if not path and new is ... else changed(whole, path, new)
+            write_text(run / name, json.dumps(damaged))
+            try:
+                read_content(run)
+            except InputError as error:
+                assert name in str(error)
+                refused += 1
+            else:
+                write(run)
+    assert refused > 20
+    write_text(run / name, "[{")
     with pytest.raises(InputError, match=name):
         write(run)
+
+
+def test_a_set_without_the_leading_cutoff_is_shown_without_it(run):
+    records = [record("bm25", "test", 0.5), record("bm25", "real", 0.5, k=7)]
+    write_json(run / "metrics.json", records)
+    assert "Recall@7" in text_of(write(run), "#retrieval")
 
 
 def test_no_credentials_of_a_url_reach_the_page(run):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank import Bank
 from toolbank.errors import InputError
-from toolbank.files import read_json
+from toolbank.report.records import read_judged, read_labels, read_metrics
 
 
 @dataclass(frozen=True)
@@ -53,22 +53,11 @@ def read_content(run: Path) -> Content:
         name=run.resolve().name,
         bank=Bank.load(run / "bank"),
         recipe=_read_recipe(run / "recipe.yaml"),
-        judge=_read_optional(run / "judge.json", dict),
-        metrics=_read_optional(run / "metrics.json", list) or [],
-        labels=_read_optional(run / "labels.json", list) or [],
+        judge=read_judged(run / "judge.json"),
+        metrics=read_metrics(run / "metrics.json"),
+        labels=read_labels(run / "labels.json"),
         models=run / "models",
     )
-
-
-def _read_optional(path: Path, kind: type) -> Any:
-    if not path.is_file():
-        return None
-    value = read_json(path)
-    if not isinstance(value, kind):
-        raise InputError(
-            f"{path}: not the file that a run leaves. Delete it and run again."
-        )
-    return value
 
 
 def _read_recipe(path: Path) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 
 Record = dict[str, Any]
 
-_KEYS = ("retriever", "set", "metric", "value", "low", "high", "n")
 _SETS = {
     "test": "Held-out requests",
     "test-seen-sets": "Held-out, set of tools seen in training",
@@ -39,7 +38,9 @@ class ScoreTable:
     rows: tuple[tuple[str, tuple[Score | None, ...]], ...]
 
     def column(self, name: str) -> list[tuple[str, Score | None]]:
-        """One column as (retriever, score)."""
+        """One column as (retriever, score); empty where the set has no such column."""
+        if name not in self.columns:
+            return []
         position = self.columns.index(name)
         return [(retriever, scores[position]) for retriever, scores in self.rows]
 
@@ -47,9 +48,7 @@ class ScoreTable:
 def tabulate(records: Sequence[Record], metrics: Iterable[str]) -> list[ScoreTable]:
     """A table for every evaluation set, in the order of the records."""
     wanted = set(metrics)
-    usable = [
-        r for r in records if all(k in r for k in _KEYS) and r["metric"] in wanted
-    ]
+    usable = [record for record in records if record["metric"] in wanted]
     tables = []
     for name in _unique(record["set"] for record in usable):
         rows = [record for record in usable if record["set"] == name]
@@ -59,7 +58,7 @@ def tabulate(records: Sequence[Record], metrics: Iterable[str]) -> list[ScoreTab
 
 def headline_k(records: Sequence[Record]) -> int | None:
     """The cut-off that stands for the others: 5, or else the middle one."""
-    ks = sorted({r["k"] for r in records if r.get("metric") == "recall" and r.get("k")})
+    ks = sorted({r["k"] for r in records if r["metric"] == "recall" and r["k"]})
     if not ks:
         return None
     return 5 if 5 in ks else int(ks[len(ks) // 2])
@@ -85,15 +84,14 @@ def best_score(table: ScoreTable, column: str) -> tuple[str, Score] | None:
 
 
 def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
-    columns = _unique((record["metric"], record.get("k")) for record in records)
-    found = {(r["retriever"], r["metric"], r.get("k")): r for r in records}
+    columns = _unique((record["metric"], record["k"]) for record in records)
+    found = {(r["retriever"], r["metric"], r["k"]): r for r in records}
     best = {}
     for column in columns:
         values = [
             record["value"]
             for record in records
-            if (record["metric"], record.get("k")) == column
-            and record["value"] is not None
+            if (record["metric"], record["k"]) == column and record["value"] is not None
         ]
         best[column] = max(values, default=None)
     rows = []
