@@ -114,6 +114,23 @@ def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
     assert judged["criteria"]["coherence"]["failed"] == {}
 
 
+def test_a_verdict_that_was_cut_is_counted_and_never_asked_for_again(judge):
+    def script(call):
+        if sides(call)[0].startswith("good 1"):
+            return Answer.text('{"reason": "hm', finish_reason="length")
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
+        judged = judge(**settings)
+        asked = len(server.calls)
+        assert judge(**settings) == judged
+        assert len(server.calls) == asked
+    assert judged["calls_failed"] == 0
+    assert judged["criteria"]["fluency"]["failed"] == {"cut-off": 1}
+    assert counts(judged) == (7, 0, 0)
+
+
 def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there(judge):
     with ChatServer(prefer("good")) as server:
         settings = {"engine": "openai", "base_url": server.url, "model": "m"}

@@ -98,11 +98,6 @@ def test_a_reply_comes_back_with_the_servers_model_and_the_tokens_it_cost():
         (Answer(body=b'{"choices": []}'), "not-json-response", True, False),
         (Answer(body=b'{"choices": [{"message": null}]}'), "not-json-response", 1, 0),
         (Answer(body=b"[" * 100_000), "not-json-response", True, False),
-        (Answer.text(""), "empty", True, False),
-        (Answer.text(None), "empty", True, False),
-        (Answer.text('{"q', finish_reason="length"), "length", False, False),
-        (Answer.text("", finish_reason="content_filter"), "content-filter", 0, 0),
-        (Answer.text(None, refusal="I won't"), "content-filter", False, False),
         (Answer.connection_reset(), "connection", True, False),
     ],
 )
@@ -159,8 +154,29 @@ def test_nobody_listening_is_a_connection_failure_and_fatal_when_it_stays_so():
     assert "Is the server running" in str(errors[0])
 
 
-def test_replies_of_no_use_do_not_make_a_server_count_as_down():
-    got, _ = answers(lambda call: Answer.text("{", finish_reason="length"), times=5)
+@pytest.mark.parametrize(
+    ("answer", "text", "finish"),
+    [
+        (GOOD, '{"query": "fine"}', "stop"),
+        (Answer.text('{"q', finish_reason="length"), '{"q', "cut-off"),
+        (Answer.text(None, finish_reason="length"), "", "cut-off"),
+        (Answer.text("", finish_reason="content_filter"), "", "content-filter"),
+        (Answer.text(None, refusal="I won't"), "I won't", "content-filter"),
+        (Answer.text(" "), " ", "empty"),
+        (Answer.text(None), "", "empty"),
+    ],
+)
+def test_an_answer_that_was_paid_for_is_a_reply_that_says_how_it_ended(
+    answer, text, finish
+):
+    (reply,), _ = answers(lambda call: answer)
+    assert (reply.text, reply.finish) == (text, finish)
+    assert (reply.prompt_tokens, reply.completion_tokens) == (7, 3)
+
+
+def test_endless_replies_do_not_make_a_server_count_as_down():
+    endless = Answer.text("x" * (MAX_REPLY_BYTES * 5 // 4))
+    got, _ = answers(lambda call: endless, times=5)
     assert [error.fatal for error in got] == [False] * 5
 
 

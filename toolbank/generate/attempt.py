@@ -11,7 +11,12 @@ from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.fold import Attempt
 from toolbank.generate.prompts import Prompts
-from toolbank.generate.replies import Rejection, read_draft, read_polished
+from toolbank.generate.replies import (
+    Rejection,
+    check_finish,
+    read_draft,
+    read_polished,
+)
 from toolbank.generate.sampling import make_offers
 from toolbank.journal import Journal
 from toolbank.llm import create_engine
@@ -96,7 +101,8 @@ class Writer:
         if write is None or not isinstance(write.task, WriteTask):
             raise ValueError(f"there is no attempt {number}")
         offered, at_most = write.task.tools, write.task.at_most
-        draft = read_draft((await self._ask(write)).text)
+        reply = await self._ask(write)
+        draft = check_finish(reply) or read_draft(reply.text)
         if isinstance(draft, Rejection):
             return _rejected(number, draft)
         if draft.declined:
@@ -106,7 +112,7 @@ class Writer:
             return _rejected(number, tools)
         polish = self._prompts.polish(number, draft, tools)
         reply = await self._ask(polish)
-        polished = read_polished(reply.text, draft.draft)
+        polished = check_finish(reply) or read_polished(reply.text, draft.draft)
         if isinstance(polished, Rejection):
             return _rejected(number, polished)
         problem = self._checker.check_text(polished.query)

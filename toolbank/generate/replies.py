@@ -12,6 +12,8 @@ from toolbank.llm.json_answer import AnswerError, find_answer
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
+    from toolbank.llm.chat import ChatReply
+
 
 _TEXT = {"type": "string"}
 _YES_OR_NO = {"type": "boolean"}
@@ -69,6 +71,17 @@ class Polished:
     query: str
     already_good: bool = False
     reason: str = ""
+
+
+def check_finish(reply: ChatReply) -> Rejection | None:
+    """Why a reply is no whole answer: `cut-off`, `content-filter` or `empty`; None where it is."""
+    details = {
+        "cut-off": "cut at max_tokens; set a larger one, mostly so for models that think first",
+        "content-filter": "the model or its filter refused to answer",
+    }
+    if reply.finish == "stop":
+        return None
+    return Rejection(reply.finish, details.get(reply.finish, ""))
 
 
 def read_draft(text: str) -> Draft | Rejection:

@@ -163,6 +163,8 @@ class _ModelAsker:
                 raise
             self.calls_failed += 1
             return None, error.reason
+        if reply.finish != "stop":
+            return None, reply.finish
         winner = read_winner(reply.text)
         return winner, "" if winner else "unreadable-reply"
 

@@ -76,12 +76,17 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """What came back: the text as sent, the model's own name, and the tokens it cost."""
+    """What came back: the text as sent, the model's own name, and the tokens it cost.
+
+    `finish` is "stop" where the model said all that it had to say; else why the text is no answer:
+    `cut-off` (at max_tokens), `content-filter` (it or its filter refused), `empty`.
+    """
 
     text: str
     model: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    finish: str = "stop"
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ _ABOUT_FORMAT = re.compile(
 # So many failures in a row, with no reply between them, and the endpoint counts as down.
 _DOWN_AT_START = 3
 _DOWN_PER_CONCURRENT_CALL = 10
-# Failures of an endpoint that is up: the model answered, and the answer is of no use.
-_ANSWERS = frozenset({"content-filter", "empty", "length", "reply-too-large"})
+# The failure of an endpoint that is up: the model answered, at no end.
+_TOO_LARGE = "reply-too-large"
 
 
 class OpenAIEngine:
@@ -79,16 +79,16 @@ class OpenAIEngine:
         self._failures = 0
 
     async def answer(self, request: ChatRequest) -> ChatReply:
-        """Answer one request.
+        """Answer one request; an answer that was cut, refused or left empty is a reply too.
 
         Raises:
-            EngineError: no usable reply came. It is `fatal` where the key or model is refused,
+            EngineError: no reply came. It is `fatal` where the key or model is refused,
                 and where the endpoint has failed so often in a row that it counts as down.
         """
         try:
             reply = await self._answer(request)
         except EngineError as error:
-            self._failures += error.reason not in _ANSWERS
+            self._failures += error.reason != _TOO_LARGE
             error.fatal = error.fatal or self._is_down()
             raise
         self._answered = True
@@ -158,7 +158,7 @@ class OpenAIEngine:
             raise EngineError(
                 f"{self._config.base_url}: a reply of more than "
                 f"{MAX_REPLY_BYTES // 2**20} MB; it was not read further.",
-                reason="reply-too-large",
+                reason=_TOO_LARGE,
             )
         return bytes(body)
 
@@ -202,25 +202,15 @@ class OpenAIEngine:
             finish = choice.get("finish_reason")
         except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
             raise unusable_reply(body, url, self._key) from None
-        if finish == "content_filter" or message.get("refusal"):
-            raise EngineError(
-                f"{url}: the model or its filter refused to answer.",
-                reason="content-filter",
-            )
-        if finish == "length":
-            raise EngineError(
-                f"{url}: the reply was cut at max_tokens = {self._config.max_tokens}. "
-                "Set a larger max_tokens, mostly so for models that think first.",
-                reason="length",
-            )
-        if not isinstance(content, str) or not content.strip():
-            raise EngineError(f"{url}: an empty reply.", reason="empty", retryable=True)
+        refusal = message.get("refusal")
+        text = next((t for t in (content, refusal) if isinstance(t, str)), "")
         usage = completion.get("usage")
         return ChatReply(
-            text=_encodable(content),
+            text=_encodable(text),
             model=_encodable(str(completion.get("model") or self.model)),
             prompt_tokens=_count(usage, "prompt_tokens"),
             completion_tokens=_count(usage, "completion_tokens"),
+            finish=_read_finish(finish, text, bool(refusal)),
         )
 
 
@@ -259,6 +249,15 @@ def _response_format(kind: str, request: ChatRequest) -> dict[str, Any] | None:
         return {"type": kind}
     schema = {"name": request.stage, "strict": True, "schema": dict(request.schema)}
     return {"type": kind, "json_schema": schema}
+
+
+def _read_finish(reason: Any, text: str, refused: bool) -> str:
+    """What `ChatReply.finish` says of a choice; some servers give no reason."""
+    if reason == "content_filter" or refused:
+        return "content-filter"
+    if reason == "length":
+        return "cut-off"
+    return "stop" if text.strip() else "empty"
 
 
 def _encodable(text: str) -> str:

@@ -1,0 +1,34 @@
+import pytest
+
+from tests.chat_server import Answer, ChatServer
+from tests.generate.test_loop import good, run
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer.text('{"draft": "Once', finish_reason="length"), "cut-off"),
+        (Answer.text("", finish_reason="content_filter"), "content-filter"),
+        (Answer.text(""), "empty"),
+    ],
+)
+@pytest.mark.parametrize("spoils_polish", [False, True])
+def test_an_answer_that_is_not_whole_is_rejected_and_never_paid_for_again(
+    tmp_path, answer, reason, spoils_polish
+):
+    def script(call):
+        is_third = call.number % 5 == 3
+        return answer if is_third and call.asks_polish == spoils_polish else good(call)
+
+    with ChatServer(script) as server:
+        made = run(server.url, tmp_path, queries=12, concurrency=1)
+        asked = len(server.calls)
+        again = run(server.url, tmp_path, queries=12, concurrency=1)
+        assert len(server.calls) == asked
+        larger = run(server.url, tmp_path, queries=1, max_tokens=9999)
+        assert len(server.calls) > asked
+    assert set(made.counts["rejected"]) == {reason}
+    assert made.counts["failed"] == {}
+    assert made.complete
+    assert (again.queries, again.counts) == (made.queries, made.counts)
+    assert larger.queries
