@@ -143,3 +143,16 @@ def test_the_key_is_in_no_file_and_no_message(tmp_path, monkeypatch):
     files = [path for path in tmp_path.iterdir() if path.is_file()]
     assert files
     assert not any(key.encode() in path.read_bytes() for path in files)
+
+
+def test_the_counts_are_told_in_a_line():
+    counts = AskCounts(asked=1200, from_journal=12)
+    assert counts.summary() == "1,200 replies asked for, 12 from the journal"
+    counts.prompt_tokens, counts.completion_tokens = 41210, 9300
+    counts.retries.update(["timeout", "http-429", "http-429"])
+    counts.failures.update(["http-500"])
+    assert counts.summary() == (
+        "1,200 replies asked for (41,210 tokens in, 9,300 out; "
+        "3 retries: http-429 2, timeout 1; 1 failed call: http-500 1), "
+        "12 from the journal"
+    )
