@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,11 @@ def toolbank(*arguments, cwd, **environment):
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def rerun(folder, command, *settings):
+    sets = [part for setting in settings for part in ("--set", setting)]
+    return toolbank(command, "mine.yaml", *sets, cwd=folder)
 
 
 @pytest.fixture
@@ -128,6 +134,76 @@ def test_more_queries_go_on_from_those_that_are_there(finished, tmp_path):
     assert " 0 from the journal" not in done.stderr
 
 
+def test_figures_of_an_earlier_bank_are_not_shown_nor_used(tmp_path):
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    assert "R@5" in toolbank("run", "mine.yaml", cwd=tmp_path).stdout
+    done = rerun(tmp_path, "generate", "generate.queries=45")
+    assert "R@5" not in done.stdout
+    assert "retrievers/bm25" in done.stdout
+    stale = toolbank("evaluate", "runs/mine", cwd=tmp_path)
+    assert stale.returncode == 2
+    assert "not fitted on this bank" in stale.stderr
+    for command in ("judge", "train", "report"):
+        refused = rerun(tmp_path, command, "generate.queries=60")
+        assert refused.returncode == 2
+        assert "not done under this recipe" in refused.stderr
+    kept = (tmp_path / "runs" / "mine" / "recipe.yaml").read_text()
+    assert "queries: 45" in kept
+    assert rerun(tmp_path, "run", "generate.queries=45").stdout.count("R@5") >= 1
+
+
+def test_one_stage_alone_changes_its_part_of_the_recipe_and_keeps_its_origin(finished):
+    before = (finished / "runs" / "mine" / "recipe.yaml").read_text()
+    done = toolbank("judge", "runs/mine", "--set", "judge.pairs=7", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    after = (finished / "runs" / "mine" / "recipe.yaml").read_text()
+    assert after.splitlines()[0] == before.splitlines()[0]
+    assert "pairs: 7" in after
+    assert toolbank("run", "mine.yaml", cwd=finished).returncode == 0
+
+
+def test_a_run_folder_that_was_moved_can_still_be_searched_and_evaluated(tmp_path):
+    asked = '{"query": "middle value", "tools": ["statistics.median"]}\n'
+    (tmp_path / "asked.jsonl").write_text(asked)
+    (tmp_path / "mine.yaml").write_text(RECIPE + "evaluate: {on: [asked.jsonl]}\n")
+    assert toolbank("run", "mine.yaml", cwd=tmp_path).returncode == 0
+    (tmp_path / "runs" / "mine").rename(tmp_path / "moved")
+    (tmp_path / "asked.jsonl").rename(tmp_path / "other.jsonl")
+    assert toolbank("search", "moved", "median", cwd=tmp_path).returncode == 0
+    done = toolbank("evaluate", "moved", "--on", "other.jsonl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lost = toolbank("run", "moved", cwd=tmp_path)
+    assert lost.returncode == 2
+    assert "asked.jsonl" in lost.stderr
+
+
+def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
+    (tmp_path / "quickstart").mkdir()
+    done = toolbank("plan", "quickstart", cwd=tmp_path)
+    assert "runs/quickstart" in done.stdout
+
+
+def test_the_python_of_the_readme_runs_as_it_stands(finished):
+    readme = Path(__file__).resolve().parents[1] / "README.md"
+    code = readme.read_text().partition("```python")[2].partition("```")[0]
+    code = code.replace("runs/quickstart", "runs/mine").replace(
+        '"quickstart"', '"mine.yaml"'
+    )
+    code = code.replace("queries=500", "queries=31")
+    script = f"import asyncio\nasync def cell():\n{indented(code)}\nasyncio.run(cell())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=finished, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 5
+    shutil.rmtree(finished / "runs" / "mine")
+    assert toolbank("run", "mine.yaml", cwd=finished).returncode == 0
+
+
+def indented(code):
+    return "\n".join(f"    {line}" for line in code.splitlines())
+
+
 def test_search_prints_tools_and_writes_a_file_of_hits(finished):
     done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
     assert "statistics.median" in done.stdout
@@ -215,6 +291,16 @@ def test_usage_and_recipes(recipe):
     )
 
 
+def test_init_refuses_what_a_recipe_can_not_hold(recipe):
+    bad(recipe, "init", "a b", code=2, told=["name"])
+    bad(
+        *(recipe, "init", "new", "--base-url", "http://me:secret@host/v1"),
+        code=2,
+        told=["base_url"],
+    )
+    assert not (recipe / "new.yaml").exists()
+
+
 def test_sources(recipe):
     bad(
         *(recipe, "run", "mine.yaml", "--set", "sources.0.package=no_such_package"),
@@ -287,7 +373,9 @@ def test_runs_that_are_not_there(recipe):
     bad(recipe, "search", "runs/none", "x", code=2, told=["runs/none"])
     bad(recipe, "evaluate", "runs/none", code=2, told=["runs/none"])
     bad(recipe, "export", "runs/none", "--out", "x", code=2, told=["runs/none"])
-    bad(recipe, "report", "mine.yaml", code=2, told=["not there", "stages before"])
+    bad(recipe, "report", "mine.yaml", code=2, told=["runs/mine", "not done"])
+    assert not (recipe / "runs").exists()
+    bad(recipe, "judge", "runs/quikstart", code=2, told=["runs/quikstart", "folder"])
 
 
 def test_a_folder_that_another_process_holds(finished):

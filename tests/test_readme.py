@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from toolbank.recipe import Recipe, recipe_schema
+from toolbank.recipe import recipe_schema
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 TABLE = README.partition("## Recipe reference")[2].partition("\n## ")[0]
@@ -30,13 +30,3 @@ def test_every_command_is_named():
 
     for command in app.registered_commands:
         assert f"`{command.callback.__name__}" in README, command.callback.__name__
-
-
-def test_the_python_example_uses_names_that_exist():
-    import toolbank
-
-    used = re.findall(r"toolbank\.(\w+)\(", README)
-    assert {"load", "load_recipe", "run_recipe"} <= set(used)
-    for name in used:
-        assert hasattr(toolbank, name)
-    assert Recipe.model_fields

@@ -59,7 +59,13 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "  max_tools: 30\n", ["line 5", "max_tools (30)", "offered (10)"]),
         (GOOD + "  engine: rules\n", ["line 7", "given twice"]),
         (GOOD.replace("python", "pyton"), ["line 3", "pyton", "python"]),
-        (GOOD + "  replies: none.jsonl\n", ["none.jsonl", "no such file"]),
+        (GOOD + "  min_tools: 1\n", ["line 7", "generate.min_tools"]),
+        (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
+        (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),
+        (GOOD + "retrievers: [{type: bm26}]\n", ["line 7", "bm26", "'bm25'"]),
+        (GOOD + "judge:\n", ["line 7", "judge", "mapping"]),
+        (GOOD + "evaluate: {on: [a/test.jsonl]}\n", ["evaluate.on", "'test'"]),
+        (GOOD + "evaluate: {on: [a/x.jsonl, b/x.jsonl]}\n", ["evaluate.on", "'x'"]),
         (GOOD + "  base_url: http://me:secret@x/v1\n", ["generate.base_url"]),
         ("[1, 2]", ["mapping"]),
         ("a: [", ["line 1", "YAML"]),
@@ -84,6 +90,29 @@ def test_a_key_put_where_its_name_belongs_is_not_repeated(tmp_path):
     assert "verysecret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["api_key_env", "base_url"])
+def test_what_may_hold_a_password_is_never_repeated(tmp_path, key):
+    path = write(tmp_path, GOOD + f"  {key}: http://me:verysecret@host/v1\n")
+    with pytest.raises(InputError) as caught:
+        load_recipe(path)
+    assert key in str(caught.value)
+    assert "verysecret" not in str(caught.value)
+
+
+def test_aliases_that_multiply_are_read_in_no_time(tmp_path):
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+    )
+    with pytest.raises(InputError, match="unknown key"):
+        load_recipe(write(tmp_path, GOOD + bomb))
+
+
+def test_a_folder_with_an_encoder_is_found_from_the_recipes_folder(tmp_path):
+    text = GOOD + "retrievers: [{type: tool2vec, encoder: {model: ./enc}}]\n"
+    (config,) = load_recipe(write(tmp_path, text)).recipe.retrievers
+    assert config.encoder.model == str(tmp_path / "enc")
+
+
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
@@ -91,6 +120,9 @@ def test_a_key_put_where_its_name_belongs_is_not_repeated(tmp_path):
         ("generate.queries", "key=value"),
         ("sources.5.package=json", "'5'"),
         ("generate.queries=x", "--set generate.queries"),
+        ("retrievers=[{type: bm26}]", "--set retrievers: .*bm26"),
+        ('generate.replies="a\\0b"', "path"),
+        ("generate=" + "[" * 5000, "not valid YAML"),
     ],
 )
 def test_a_faulty_setting_is_refused(tmp_path, setting, told):
@@ -109,4 +141,4 @@ def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     loaded = load_recipe("quickstart")
     assert loaded.recipe.name == "mine"
-    assert "yours" in loaded.notes[0]
+    assert loaded.own

@@ -5,14 +5,27 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from toolbank.errors import ToolbankError
 
+
+class _Commands(TyperGroup):
+    """The commands; Ctrl-C in any of them ends with a message."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise ToolbankError("stopped.") from error
+
+
 app = typer.Typer(
     name="toolbank",
+    cls=_Commands,
     help="Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever.",
     epilog="Example: toolbank run quickstart",
     no_args_is_help=True,
@@ -226,7 +239,7 @@ def report(
 def plan(
     recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
 ) -> None:
-    """Say what a run would do, how many calls and tokens; call nothing."""
+    """Say what a run would do, how many calls and tokens; call no model."""
     from toolbank.plan import describe_plan
     from toolbank.recipe import load_recipe
 
@@ -263,9 +276,7 @@ def search(
     finder = load(run, retriever)
     if query is not None:
         typer.echo(format_hits(finder.search(query, k)))
-    elif queries is not None:
-        if out is None:
-            raise typer.BadParameter("--queries needs --out FILE.jsonl for the hits.")
+    elif queries is not None and out is not None:
         count = write_hits(finder, queries, k, out)
         typer.echo(f"Wrote the hits of {count:,} requests to {out}")
 
@@ -321,7 +332,9 @@ def _run(
 
 
 def _folder(name: str, out: Path | None, recipe_name: str) -> Path:
-    if out is None and Path(name).is_dir():
+    from toolbank.recipe import is_run_folder
+
+    if out is None and is_run_folder(Path(name)):
         return Path(name)
     return out or Path("runs") / recipe_name
 
@@ -338,6 +351,9 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         _complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _complain("stopped.")
         sys.exit(1)
 
 

@@ -1,5 +1,6 @@
 """Files that are either whole or not there."""
 
+import errno
 import hashlib
 import json
 import os
@@ -40,9 +41,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 def unwritable(path: Path, error: OSError) -> str:
     """Say that `path` could not be written, and what to do."""
+    mend = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
     return (
-        f"{path}: can't write ({error.strerror or error}). "
-        "Make room or give another folder with --out; what was done so far is kept."
+        f"{path}: can't write ({error.strerror or error}). {mend}, or give another place "
+        "with --out; what was done so far is kept."
     )
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
 from toolbank.errors import ToolbankError
 from toolbank.files import sha256_file, unwritable, write_json, write_text
 
@@ -66,16 +68,6 @@ class RunFolder:
         """The page for people."""
         return self.path / "report.html"
 
-    def retriever_names(self) -> list[str]:
-        """The retrievers that are saved here."""
-        if not self.models.is_dir():
-            return []
-        return sorted(
-            path.name
-            for path in self.models.iterdir()
-            if path.is_dir() and not path.name.startswith(".")
-        )
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder alone; the lock goes with the process, however it ends.
@@ -86,12 +78,10 @@ class RunFolder:
         from filelock import FileLock, Timeout
 
         owner = self.path / ".lock.owner"
+        lock = FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / ".lock", timeout=0)
-            with lock:
-                write_text(owner, f"{os.getpid()}\n")
-                yield
+            lock.acquire()
         except Timeout as error:
             holder = owner.read_text().strip() if owner.is_file() else "another"
             raise ToolbankError(
@@ -100,56 +90,72 @@ class RunFolder:
             ) from error
         except OSError as error:
             raise ToolbankError(unwritable(self.path, error)) from error
+        try:
+            write_text(owner, f"{os.getpid()}\n")
+            yield
+        finally:
+            lock.release()
 
     def is_done(self, stage: str, key: str) -> bool:
         """Whether `stage` finished with this key and its files are as it left them."""
         stamp = self._stamps().get(stage)
         return (
-            isinstance(stamp, dict)
-            and stamp.get("key") == key
-            and stamp.get("complete") is True
-            and all(
-                (self.path / name).is_file() and sha256_file(self.path / name) == sha
-                for name, sha in stamp["outputs"].items()
-            )
+            stamp is not None
+            and stamp.key == key
+            and stamp.complete
+            and not self._changed(stamp)
         )
 
     def changed_files(self, stage: str, key: str) -> list[str]:
-        """Files of a finished stage that are missing or not as it left them."""
+        """Files of a stage run with this key that are missing or not as it left them."""
         stamp = self._stamps().get(stage)
-        if not isinstance(stamp, dict) or stamp.get("key") != key:
-            return []
-        return [
-            name
-            for name, sha in stamp["outputs"].items()
-            if not (self.path / name).is_file() or sha256_file(self.path / name) != sha
-        ]
+        return self._changed(stamp) if stamp is not None and stamp.key == key else []
 
     def stamp(
         self, stage: str, key: str, outputs: Iterable[Path], *, complete: bool
     ) -> None:
         """Note that `stage` has left these files."""
         stamps = self._stamps()
-        stamps[stage] = {
-            "key": key,
-            "complete": complete,
-            "outputs": {
+        stamps[stage] = _Stamp(
+            key=key,
+            complete=complete,
+            outputs={
                 path.relative_to(self.path).as_posix(): sha256_file(path)
                 for path in sorted(outputs)
             },
-        }
-        write_json(self._stamps_path, stamps)
+        )
+        write_json(
+            self._stamps_path,
+            {name: stamp.model_dump() for name, stamp in stamps.items()},
+        )
 
     @property
     def _stamps_path(self) -> Path:
         return self.path / "stages.json"
 
-    def _stamps(self) -> dict[str, Any]:
+    def _stamps(self) -> dict[str, _Stamp]:
+        """The stamps; none where they can't be read, and then all is made again."""
         try:
-            stamps = json.loads(self._stamps_path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            content = self._stamps_path.read_bytes()
+            return TypeAdapter(dict[str, _Stamp]).validate_json(content)
+        except (OSError, ValidationError):
             return {}
-        return stamps if isinstance(stamps, dict) else {}
+
+    def _changed(self, stamp: _Stamp) -> list[str]:
+        return [
+            name
+            for name, sha256 in stamp.outputs.items()
+            if not (self.path / name).is_file()
+            or sha256_file(self.path / name) != sha256
+        ]
+
+
+class _Stamp(BaseModel):
+    """What a stage depended on when it ran, and the hashes of the files that it left."""
+
+    key: str
+    complete: bool
+    outputs: dict[str, str]
 
 
 def stage_key(stage: str, depends: Mapping[str, Any]) -> str:

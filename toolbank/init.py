@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+from pydantic import ValidationError
 
 from toolbank.assets import shipped
 from toolbank.errors import InputError
 from toolbank.files import write_text
+from toolbank.recipe import Recipe, recipe_schema
+from toolbank.recipe_errors import explain
 
 _RECIPE = """\
 # A recipe says all of a run. Check it with: toolbank plan {file}
@@ -45,7 +48,8 @@ def write_recipe(
     """Write a commented recipe; without a package or site, one for a package to fill in.
 
     Raises:
-        InputError: the file is there already, or both a package and a site are given.
+        InputError: the file is there already, both a package and a site are given, or one
+            of the values can't stand in a recipe.
     """
     if path.exists():
         raise InputError(f"{path}: is there already. Give another with --out.")
@@ -69,6 +73,10 @@ def write_recipe(
         source=_indented([source], 2),
         generate=_indented(generate, 2),
     )
+    try:
+        Recipe.model_validate(yaml.safe_load(text))
+    except ValidationError as error:
+        raise InputError(explain(error, recipe_schema(), "init", {}, ())) from error
     write_text(path, text)
     return path
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from toolbank import aio
 from toolbank.folder import RunFolder
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
@@ -16,7 +17,9 @@ from toolbank.stages import current_tools
 
 
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
-    """Make the first `count` attempts of a recipe and tell all of each; nothing is kept.
+    """Make the first `count` attempts of a recipe and tell all of each.
+
+    Nothing is kept but the pages of a crawl, which are in the run folder's cache.
 
     Raises:
         InputError: the recipe asks for what can't be.
@@ -25,9 +28,9 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     tools = current_tools(recipe, RunFolder(out))
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         writer = Writer(
-            tools, recipe.generate, recipe.domain or recipe.name, recipe.seed, journal
+            tools, recipe.generate, recipe.domain_name, recipe.seed, journal
         )
-        attempts = asyncio.run(_attempt(writer, count))
+        attempts = aio.run(_attempt(writer, count))
         entries = list(journal.entries())
     return [
         "\n".join(_tell(attempt, [e for e in entries if e.attempt == attempt.number]))

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolbank.assets import find_asset, has_asset
 from toolbank.errors import InputError, ToolbankError
 from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
-from toolbank.recipe import RecipeFile, dump_recipe
+from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stages import STAGES, Stage, make_stages
+
+# The stages that must be done before one can be started with; others may be missing.
+_NEEDS = {
+    "sources": (),
+    "generate": ("sources",),
+    "judge": ("sources", "generate"),
+    "retrievers": ("sources", "generate"),
+    "evaluate": ("sources", "generate", "retrievers"),
+    "report": ("sources", "generate", "judge", "retrievers", "evaluate"),
+}
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The folder of a run, and which of its stages were run this time."""
+    """The folder of a run, which stages were run this time, and which are still to do."""
 
     folder: RunFolder
     did: tuple[str, ...]
+    todo: tuple[str, ...]
 
 
 def run_recipe(
@@ -32,7 +45,8 @@ def run_recipe(
     """Run the stages that are not done yet, `start` in any case, up to `until`.
 
     Raises:
-        InputError: the recipe asks for something that can't be.
+        InputError: the recipe asks for something that can't be, or what `start` needs is not
+            done under this recipe.
         ToolbankError: a stage failed or was interrupted; what was done stays, and the next run
             goes on from it.
     """
@@ -41,16 +55,24 @@ def run_recipe(
     last = STAGES.index(until) if until else len(STAGES) - 1
     if first > last:
         raise InputError(f"--from {start} comes after --until {until}.")
+    chosen = STAGES[first : last + 1]
+    for path in (p for stage in chosen for p in recipe_files(recipe.recipe, stage)):
+        if not path.is_file():
+            raise InputError(
+                f"{recipe.path}: it names {path}, and there is no such file."
+            )
+    stages = make_stages(recipe.recipe, folder)
+    if start:
+        _require(_NEEDS[start], stages, folder)
     did = []
     with folder.locked():
-        for note in recipe.notes:
+        write_text(folder.recipe, _resolved(recipe, folder))
+        for note in _notes(recipe):
             _say(note)
-        write_text(folder.recipe, _resolved(recipe))
-        for stage in make_stages(recipe.recipe, folder):
-            position = STAGES.index(stage.name.partition("/")[0])
-            if first <= position <= last:
+        for stage in stages:
+            if stage.kind in chosen:
                 try:
-                    ran = _run_stage(stage, folder, anew=STAGES[position] == start)
+                    ran = _run_stage(stage, folder, anew=stage.kind == start)
                 except KeyboardInterrupt as error:
                     raise ToolbankError(
                         f"stopped in stage {stage.name}. What was done is kept in {out}; "
@@ -58,16 +80,16 @@ def run_recipe(
                     ) from error
                 if ran:
                     did.append(stage.name)
-    return RunResult(folder, tuple(did))
+    return RunResult(folder, tuple(did), tuple(_todo(stages, folder)))
 
 
 def describe_result(result: RunResult) -> str:
-    """The table of the run's metrics, as far as it got, and where everything lies."""
+    """The table of the run's metrics, if it is of this bank, and where everything lies."""
     from toolbank.evaluation.table import format_notes, format_table
 
     folder = result.folder
     lines = []
-    if folder.metrics.is_file() and folder.labels.is_file():
+    if "evaluate" not in result.todo:
         lines += [format_table(read_json(folder.metrics)), ""]
         notes = format_notes(read_json(folder.labels))
         lines += [notes, ""] if notes else []
@@ -81,20 +103,49 @@ def describe_result(result: RunResult) -> str:
     ):
         if path.exists():
             lines.append(f"{path}: {told.format(folder.path)}")
+    if result.todo:
+        lines.append(
+            f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}. "
+            f"Next: toolbank run {folder.path}"
+        )
     return "\n".join(lines)
 
 
-def pending(recipe: RecipeFile, out: Path) -> dict[str, bool]:
+def pending(recipe: Recipe, out: Path) -> dict[str, bool]:
     """Whether each stage is still to be run, by its name."""
     folder = RunFolder(out)
-    waiting: dict[str, bool] = {}
-    for stage in make_stages(recipe.recipe, folder):
-        try:
-            done = folder.is_done(stage.name, stage_key(stage.name, stage.depends()))
-        except InputError:
-            done = False
-        waiting[stage.name] = not done
-    return waiting
+    stages = make_stages(recipe, folder)
+    todo = _todo(stages, folder)
+    return {stage.name: stage.name in todo for stage in stages}
+
+
+def _todo(stages: Sequence[Stage], folder: RunFolder) -> list[str]:
+    """The stages that are not done, and those that stand on one that is not."""
+    todo: list[str] = []
+    stale: set[str] = set()
+    for stage in stages:
+        is_done = stale.isdisjoint(_NEEDS[stage.kind]) and _is_done(stage, folder)
+        if not is_done:
+            todo.append(stage.name)
+            stale.add(stage.kind)
+    return todo
+
+
+def _is_done(stage: Stage, folder: RunFolder) -> bool:
+    try:
+        return folder.is_done(stage.name, stage_key(stage.name, stage.depends()))
+    except InputError:
+        return False
+
+
+def _require(needed: Sequence[str], stages: Sequence[Stage], folder: RunFolder) -> None:
+    for stage in stages:
+        if stage.kind in needed and not _is_done(stage, folder):
+            raise InputError(
+                f"{folder.path}: the stage {stage.name} is not done under this recipe, and "
+                f"it comes before. Run all that is missing: toolbank run RECIPE --out "
+                f"{folder.path}"
+            )
 
 
 def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> bool:
@@ -108,12 +159,37 @@ def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> bool:
     outcome = stage.work()
     folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
     _say(f"{stage.name:<24} {outcome.message} ({time.monotonic() - begun:.1f} s)")
+    for problem in outcome.problems:
+        _say(f"{'':<24} {problem}")
     return True
 
 
-def _resolved(recipe: RecipeFile) -> str:
-    header = f"# Resolved from {recipe.path.name}, sha256 {recipe.sha256}\n"
-    return header + dump_recipe(recipe.recipe)
+def _resolved(recipe: RecipeFile, folder: RunFolder) -> str:
+    """The recipe with every default, and in comments where it is from."""
+    from toolbank.generate.prompts import prompt_files
+
+    if recipe.path.resolve() == folder.recipe.resolve():
+        lines = recipe.path.read_text(encoding="utf-8").splitlines()
+        origin = [line for line in lines[:1] if line.startswith("# Resolved from ")]
+    else:
+        origin = [f"# Resolved from {recipe.path.name}, sha256 {recipe.sha256}"]
+    used = prompt_files(recipe.recipe.domain_name)
+    files = [f"# {name}: sha256 {sha256}" for name, sha256 in used.items()]
+    return "\n".join([*origin, *files, dump_recipe(recipe.recipe)])
+
+
+def _notes(recipe: RecipeFile) -> list[str]:
+    """Which files of the user's own are used in place of ours."""
+    from toolbank.generate.prompts import prompt_notes
+
+    notes = [f"{recipe.path}: yours, used"] if recipe.own else []
+    for source in recipe.recipe.sources:
+        name = f"{source.scope_name}.yaml"
+        if has_asset("crawlers", name) and find_asset("crawlers", name).own:
+            notes.append(f"crawlers/{name}: yours, used")
+    if recipe.recipe.generate.engine == "openai":
+        notes += prompt_notes(recipe.recipe.domain_name)
+    return notes
 
 
 def _say(message: str) -> None:

@@ -12,6 +12,7 @@ from toolbank.bank import Tool, read_tools
 from toolbank.errors import InputError
 from toolbank.files import write_text
 from toolbank.folder import RunFolder
+from toolbank.recipe import load_recipe
 
 if TYPE_CHECKING:
     from toolbank.retrievers.protocol import Retriever
@@ -59,10 +60,19 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     from toolbank.retrievers import load_retriever
 
     folder = RunFolder(Path(run))
-    names = folder.retriever_names()
+    if not folder.recipe.is_file():
+        raise InputError(
+            f"{folder.path}: not the folder of a run. Make one: toolbank run RECIPE."
+        )
+    recipe = load_recipe(str(folder.recipe)).recipe
+    names = [
+        config.type
+        for config in recipe.retrievers
+        if (folder.models / config.type).is_dir()
+    ]
     if not names:
         raise InputError(
-            f"{folder.path}: no retrievers here. Finish the run first: toolbank run RECIPE."
+            f"{folder.path}: no retrievers yet. Finish the run: toolbank run {folder.path}"
         )
     name = retriever or (_PREFERRED if _PREFERRED in names else names[0])
     if name not in names:

@@ -11,12 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 import toolbank
 from toolbank.assets import find_asset
 from toolbank.bank import Bank, Tool, read_tools, write_queries, write_tools
 from toolbank.errors import InputError
+from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.sets import (
     EvaluationSet,
     describe_labels,
@@ -24,10 +25,10 @@ from toolbank.evaluation.sets import (
     split_sets,
 )
 from toolbank.files import read_json, sha256_file, write_json
-from toolbank.folder import RunFolder, hash_tree
+from toolbank.folder import RunFolder, hash_tree, stage_key
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe, load_recipe
-from toolbank.retrievers.config import RetrieverConfig
+from toolbank.retrievers.config import Bm25Config, RetrieverConfig
 
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
 
@@ -48,6 +49,7 @@ class Outcome:
     message: str
     files: tuple[Path, ...]
     complete: bool = True
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Stage:
     name: str
     depends: Callable[[], Mapping[str, Any]]
     work: Callable[[], Outcome]
+
+    @property
+    def kind(self) -> str:
+        """The name without the part, such as "retrievers" of "retrievers/bm25"."""
+        return self.name.partition("/")[0]
 
 
 def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
@@ -83,15 +90,15 @@ def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
 
 
 def current_tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
-    """The tools of a recipe: from the run folder if they are there, else read anew.
+    """The tools of a recipe: from the run folder if they are up to date, else read anew.
 
-    A crawl keeps its pages in the run folder, so that they are not fetched again.
+    A crawl keeps its pages in the run folder's cache, so that they are not fetched again.
     """
     from toolbank.sources.collect import collect_tools
 
-    path = folder.bank / "tools.parquet"
-    if path.is_file():
-        return read_tools(path)
+    key = stage_key("sources", _sources_depends(recipe, folder))
+    if folder.is_done("sources", key):
+        return read_tools(folder.bank / "tools.parquet")
     return collect_tools(recipe.sources, folder.cache).tools
 
 
@@ -112,7 +119,12 @@ def _collect(recipe: Recipe, folder: RunFolder) -> Outcome:
     tools, info = folder.bank / "tools.parquet", folder.bank / "sources.json"
     write_tools(tools, collected.tools)
     write_json(info, collected.info)
-    return Outcome(f"{len(collected.tools):,} tools", (tools, info))
+    return Outcome(
+        f"{len(collected.tools):,} tools",
+        (tools, info),
+        complete=collected.complete,
+        problems=collected.problems,
+    )
 
 
 def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
@@ -125,7 +137,7 @@ def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "sources": _sha256(folder.bank / "sources.json"),
         "config": _settings(config, "replies"),
         "replies": _sha256(plays) if plays else None,
-        "prompts": prompt_hash(recipe.domain or recipe.name),
+        "prompts": prompt_hash(recipe.domain_name),
         "split": _settings(recipe.split),
         "seed": recipe.seed,
         "toolbank": toolbank.__version__,
@@ -137,13 +149,18 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
     from toolbank.journal import Journal
     from toolbank.split import split_queries
 
-    domain = recipe.domain or recipe.name
+    domain = recipe.domain_name
     tools = read_tools(folder.bank / "tools.parquet")
     with Journal(folder.journal) as journal:
         made = generate(
             tools, recipe.generate, domain=domain, seed=recipe.seed, journal=journal
         )
     queries = split_queries(made.queries, recipe.split, recipe.seed)
+    if not any(query.split == "train" for query in queries):
+        raise InputError(
+            f"split: of {len(queries)} queries none is left to train on. Hold back smaller "
+            "shares, or write more queries."
+        )
     files = {name: folder.bank / f"{name}.parquet" for name in ("tools", "queries")}
     write_queries(files["queries"], queries)
     info = folder.bank / "bank.json"
@@ -168,7 +185,7 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             "sha256": {path.name: sha256_file(path) for path in files.values()},
         },
     )
-    return Outcome(made.message, (files["queries"], info), made.complete)
+    return Outcome(made.message, (files["queries"], info), made.complete, made.problems)
 
 
 def _judge_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
@@ -207,8 +224,15 @@ def _fit_depends(
     return {
         "bank": _bank_hashes(folder),
         "config": _settings(config),
+        "encoder": _encoder_identity(config),
         "toolbank": toolbank.__version__,
     }
+
+
+def _encoder_identity(config: RetrieverConfig) -> str | None:
+    if isinstance(config, Bm25Config):
+        return None
+    return config.encoder.model
 
 
 def _fit(config: RetrieverConfig, _: Recipe, folder: RunFolder) -> Outcome:
@@ -263,9 +287,20 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
 
     folder = RunFolder(path)
     recipe = load_recipe(str(folder.recipe)).recipe
-    names = folder.retriever_names()
-    if not names:
-        raise InputError(f"{path}: no retrievers here. First: toolbank run {path}.")
+    names = [config.type for config in recipe.retrievers]
+    for stage in make_stages(recipe, folder):
+        key = (
+            stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
+        )
+        if stage.kind == "retrievers" and not folder.is_done(stage.name, key):
+            raise InputError(
+                f"{path}: {stage.name} is not fitted on this bank. First: toolbank run {path}"
+            )
+    try:
+        EvaluateConfig(on=tuple(on))
+    except ValidationError as error:
+        told = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InputError(f"--on {told}.") from error
     bank = Bank.load(folder.bank)
     sets = _file_sets(bank, on) if on else split_sets(bank)
     records = _measure(folder, names, sets, recipe)
@@ -305,6 +340,7 @@ def _report_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "info": _sha256(folder.bank / "bank.json"),
         "judge": _sha256(folder.judge),
         "metrics": _sha256(folder.metrics),
+        "labels": _sha256(folder.labels),
         "models": _model_hashes(recipe, folder),
         "recipe": _settings(recipe),
         "toolbank": toolbank.__version__,

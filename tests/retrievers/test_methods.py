@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from toolbank.bank import Bank, Tool
 from toolbank.errors import InputError
@@ -98,6 +99,37 @@ def test_vectors_that_do_not_fit_the_tools_are_told(fitted, tmp_path):
     (tmp_path / "tools.json").write_text(json.dumps(["only.one"]))
     with pytest.raises(InputError):
         load_retriever(tmp_path).search(["x"], 1)
+
+
+def test_numbers_that_can_not_be_are_told(fitted, tmp_path):
+    fitted.save(tmp_path)
+    path = tmp_path / "vectors.safetensors"
+    arrays = load_file(path)
+    for name, array in arrays.items():
+        huge = [np.nan, np.inf] if array.dtype.kind == "f" else [-2, 10**6]
+        damaged = [array[..., :-1], array[:-1], array.reshape(-1, 1, 1)]
+        for number in huge:
+            changed = array.copy()
+            changed.flat[len(changed.flat) // 2] = number
+            damaged.append(changed)
+        for changed in damaged:
+            save_file({**arrays, name: np.ascontiguousarray(changed)}, path)
+            with pytest.raises(InputError, match=r"Fit it again: toolbank train RUN"):
+                load_retriever(tmp_path)
+    save_file(arrays, path)
+    load_retriever(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words", ['{"a": 1000000}', '{"a": -1}', '{"a": "x"}', '{"a": true}', "[]"]
+)
+def test_a_vocabulary_of_another_index_is_told(bank, tmp_path, words):
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(bank)
+    retriever.save(tmp_path)
+    (tmp_path / "vocabulary.json").write_text(words)
+    with pytest.raises(InputError, match=r"vocabulary\.json: damaged .* Fit it again"):
+        load_retriever(tmp_path)
 
 
 def test_a_foreign_method_is_named(tmp_path):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, field_validator
 
 from toolbank.config import Config
 
@@ -17,3 +17,15 @@ class EvaluateConfig(Config):
     resamples: int = Field(
         default=1000, ge=100, description="of the bootstrap behind each interval"
     )
+
+    @field_validator("on")
+    @classmethod
+    def _names_differ(cls, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        names = ["test", "test-seen-sets", "test-unseen-sets"]
+        for path in paths:
+            if path.stem in names:
+                raise ValueError(
+                    f"{path}: there is another set named {path.stem!r}; rename the file"
+                )
+            names.append(path.stem)
+        return paths

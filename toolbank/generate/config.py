@@ -20,8 +20,8 @@ class GenerateConfig(EngineConfig):
         default=None, description="the file that the `recorded` engine plays"
     )
     offered: int = Field(default=10, ge=2, description="T: tools shown in one attempt")
-    min_tools: int = Field(default=2, ge=1, description="fewest tools of a query")
-    max_tools: int = Field(default=5, ge=1, description="M: most tools of a query")
+    min_tools: int = Field(default=2, ge=2, description="fewest tools of a query")
+    max_tools: int = Field(default=5, ge=2, description="M: most tools of a query")
     examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
     sampling: Literal["deck", "uniform"] = "deck"
     max_attempts: int | None = Field(

@@ -96,8 +96,10 @@ class NearDuplicates:
         from datasketch import MinHashLSH
 
         self._threshold = threshold
-        # Aim below the threshold: a missed candidate can't be mended, a false one is checked.
-        self._index = MinHashLSH(threshold=threshold * 0.9, num_perm=_PERMUTATIONS)
+        # A missed candidate can't be mended, and a false one is checked.
+        self._index = MinHashLSH(
+            threshold=threshold * 0.9, num_perm=_PERMUTATIONS, weights=(0.05, 0.95)
+        )
         self._texts: list[str] = []
 
     def holds_like(self, text: str) -> bool:
@@ -114,7 +116,7 @@ class NearDuplicates:
         self._texts.append(text)
 
 
-_PERMUTATIONS = 64
+_PERMUTATIONS = 128
 
 
 def _minhash(grams: set[str]) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tqdm import tqdm
 
+from toolbank import aio
 from toolbank.bank import Query, Tool
 from toolbank.errors import ToolbankError
 from toolbank.generate.attempt import Writer
@@ -37,6 +38,7 @@ class Generated:
     info: dict[str, Any]
     message: str
     complete: bool
+    problems: tuple[str, ...]
 
 
 def generate(
@@ -55,7 +57,7 @@ def generate(
         InputError: the recipe asks for what the bank or the engine can't give.
         ToolbankError: the endpoint is down or refuses, or nothing it writes can be used.
     """
-    return asyncio.run(_generate(Writer(tools, config, domain, seed, journal)))
+    return aio.run(_generate(Writer(tools, config, domain, seed, journal)))
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
@@ -88,16 +90,13 @@ async def _generate(writer: Writer) -> Generated:
     message = f"{len(fold.queries):,} queries of {fold.attempts:,} attempts"
     if short:
         message += f" ({wanted:,} were wanted)"
-    message += (
-        f"; {writer.asked.asked:,} replies asked for, "
-        f"{writer.asked.from_journal:,} from the journal"
-    )
     return Generated(
         queries=tuple(fold.queries),
         counts=counts,
         info={**writer.describe(), "examples": dict(sorted(fold.examples.items()))},
-        message=message,
+        message=f"{message}; {writer.asked.asked:,} replies asked for, {writer.asked.from_journal:,} from the journal",
         complete=not (short and counts["failed"]),
+        problems=tuple(_problems(writer, fold)),
     )
 
 
@@ -168,14 +167,32 @@ class _Crew:
             )
 
 
-def _nothing_usable(writer: Writer, fold: Fold) -> str:
+def _problems(writer: Writer, fold: Fold) -> Iterator[str]:
+    told = _reasons(fold)
+    if told:
+        yield f"not accepted: {told}"
+    if fold.failed:
+        yield f"the last failure: {writer.last_failure}"
+    missing = writer.describe()["missing_tools"]
+    if missing:
+        yield (
+            f"{len(missing)} offered tools are not in the bank ({sum(missing.values())} "
+            f"offers), such as {next(iter(missing))}; all are in bank.json"
+        )
+
+
+def _reasons(fold: Fold) -> str:
     reasons = {
         **({"declined": fold.declined.total()} if fold.declined else {}),
         **fold.rejected,
         **fold.failed,
     }
-    told = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items()))
+    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
+
+
+def _nothing_usable(writer: Writer, fold: Fold) -> str:
     return (
-        f"None of {fold.attempts} attempts gave a query that can be used ({told}). "
-        f"Look at what {writer.engine.name} is asked and answers: toolbank preview RECIPE."
+        f"None of {fold.attempts} attempts gave a query that can be used "
+        f"({_reasons(fold)}). Look at what {writer.engine.name} is asked and answers: "
+        "toolbank preview RECIPE."
     )

@@ -80,6 +80,4 @@ class UniformOffers:
 
 def draw_at_most(config: GenerateConfig, seed: int, attempt: int) -> int:
     """M, the most tools that the query of this attempt may use."""
-    return Random(f"{seed}:{attempt}").randint(
-        max(2, config.min_tools), config.max_tools
-    )
+    return Random(f"{seed}:{attempt}").randint(config.min_tools, config.max_tools)

@@ -25,6 +25,11 @@ class PythonSource(Config):
     methods: bool = Field(default=False, description="take methods of classes too")
 
     @property
+    def scope_name(self) -> str:
+        """The file in crawlers/ that may give the scope."""
+        return self.package
+
+    @property
     def has_default_scope(self) -> bool:
         """Whether the recipe leaves the scope to crawlers/<package>.yaml."""
         return self.parents is None and self.exclude is None
@@ -38,6 +43,11 @@ class SphinxSource(Config):
     base_url: str | None = Field(
         default=None, description="another address of the same site"
     )
+
+    @property
+    def scope_name(self) -> str:
+        """The file in crawlers/ that says what to read."""
+        return self.site
 
 
 SourceConfig = Annotated[PythonSource | SphinxSource, Field(discriminator="type")]
