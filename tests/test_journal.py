@@ -104,3 +104,94 @@ def test_a_journal_of_another_layout_is_refused(tmp_path):
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(ToolbankError, match="layout 99"), Journal(path):
         pass
+
+
+def put_all(journal, requests):
+    async def put():
+        return await asyncio.gather(
+            *(
+                journal.put(str(i), "me", request, ChatReply("r", "m"))
+                for i, request in enumerate(requests)
+            ),
+            return_exceptions=True,
+        )
+
+    return asyncio.run(asyncio.wait_for(put(), 30))
+
+
+def test_a_row_that_can_not_be_kept_fails_alone_and_the_writer_goes_on(tmp_path):
+    requests = [request(i) for i in range(20)]
+    requests[7] = request(2**70)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        got = put_all(journal, requests)
+        assert [i for i, error in enumerate(got) if error] == [7]
+        assert isinstance(got[7], ToolbankError)
+        assert put_all(journal, [request(99)]) == [None]
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        assert len(journal) == 19
+
+
+def test_a_put_into_a_closed_journal_is_refused_at_once(tmp_path):
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        pass
+    (error,) = put_all(journal, [request(0)])
+    assert isinstance(error, ToolbankError)
+    assert "closed" in str(error)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_a_writer_that_died(tmp_path, monkeypatch):
+    def die(*_):
+        raise SystemExit
+
+    monkeypatch.setattr(Journal, "_write_batch", die)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        got = put_all(journal, [request(i) for i in range(3)])
+        got += put_all(journal, [request(4)])
+    assert all(isinstance(error, ToolbankError) for error in got)
+
+
+def test_a_journal_that_another_process_holds_is_not_called_damaged(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("toolbank.journal._LOCK_WAIT_S", 0.05)
+    path = tmp_path / "journal.sqlite"
+    with Journal(path) as journal:
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        (error,) = put_all(journal, [request(0)])
+        assert "another process uses the journal" in str(error)
+        assert "ove it away" not in str(error)
+        with pytest.raises(ToolbankError, match="another process uses"), Journal(path):
+            pass
+        holder.execute("COMMIT")
+        holder.close()
+        assert put_all(journal, [request(0)]) == [None]
+
+
+def test_a_full_disk_is_told_as_such(tmp_path, monkeypatch):
+    connect = Journal._connect
+
+    def connect_small(journal):
+        connection = connect(journal)
+        connection.execute("PRAGMA max_page_count = 8")
+        return connection
+
+    monkeypatch.setattr(Journal, "_connect", connect_small)
+    big = ChatReply("r" * 200_000, "m")
+    with (
+        Journal(tmp_path / "journal.sqlite") as journal,
+        pytest.raises(ToolbankError, match="no room left on the disk"),
+    ):
+        asyncio.run(journal.put("k", "me", request(0), big))
+
+
+def test_a_reply_without_a_finish_is_one_of_an_older_journal_and_whole(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    with Journal(path) as journal:
+        put_all(journal, [request(0)])
+    with sqlite3.connect(path) as connection:
+        old = '{"text": "r", "model": "m", "prompt_tokens": 1, "completion_tokens": 2}'
+        connection.execute("UPDATE replies SET reply = ?", (old,))
+    with Journal(path) as journal:
+        assert journal.get("0") == ChatReply("r", "m", 1, 2, finish="stop")

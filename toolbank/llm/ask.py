@@ -28,8 +28,10 @@ class AskCounts:
     failures: Counter[str] = field(default_factory=Counter)
 
     def summary(self) -> str:
-        """The counts in a line, such as "27 replies asked for (41,210 tokens in, 9,300 out; 3
-        retries: http-429 2, timeout 1), 12 from the journal".
+        """The counts in a line.
+
+        Such as "27 replies asked for (41,210 tokens in, 9,300 out; 3 retries: http-429 2,
+        timeout 1), 12 from the journal".
         """
         details = []
         if self.prompt_tokens or self.completion_tokens:
