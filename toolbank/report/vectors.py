@@ -194,7 +194,7 @@ def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, ToolVectors]
             raise ValueError("not all of its numbers are finite")
     except (SafetensorError, ValidationError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{folder}: damaged ({error}). Fit it again: toolbank train RECIPE."
+            f"{folder}: damaged ({error}). Fit it again: toolbank train RUN."
         ) from error
     if names != [tool.name for tool in bank.tools]:
         return None

@@ -16,7 +16,15 @@ from toolbank.files import read_json, write_json
 from toolbank.retrievers.config import Bm25Config
 from toolbank.retrievers.protocol import Hits
 from toolbank.retrievers.ranking import blocks, join, top_k
-from toolbank.retrievers.store import load_arrays, load_head, save_arrays, save_head
+from toolbank.retrievers.store import (
+    VECTORS,
+    demand,
+    load_arrays,
+    load_head,
+    save_arrays,
+    save_head,
+    within,
+)
 from toolbank.retrievers.text import all_words
 
 _VOCABULARY = "vocabulary.json"
@@ -78,14 +86,17 @@ class Bm25Retriever:
         config, tools = load_head(folder, Bm25Config)
         retriever = cls(config)
         retriever.tools = tools
-        vocabulary = read_json(folder / _VOCABULARY)
-        if not isinstance(vocabulary, dict):
-            raise InputError(f"{folder / _VOCABULARY}: not a vocabulary.")
         arrays = load_arrays(folder, dict.fromkeys((*_ARRAYS, "num_docs"), (None,)))
-        if arrays.pop("num_docs").tolist() != [len(tools)]:
-            raise InputError(
-                f"{folder}: index and tools.json are not of the same tools."
-            )
+        vectors = folder / VECTORS
+        n_documents = arrays.pop("num_docs").tolist()
+        demand(n_documents == [len(tools)], vectors, "not of the tools in tools.json")
+        _check_index(vectors, len(tools), **arrays)
+        vocabulary = read_json(folder / _VOCABULARY)
+        demand(
+            _is_vocabulary(vocabulary, len(arrays["indptr"]) - 1),
+            folder / _VOCABULARY,
+            "not the words of the index",
+        )
         retriever._index.scores = {**arrays, "num_docs": len(tools)}
         retriever._index.vocab_dict = vocabulary
         retriever._index.nonoccurrence_array = None
@@ -95,6 +106,28 @@ class Bm25Retriever:
         known = self._index.get_tokens_ids(words)
         scores: NDArray[np.float32] = self._index.get_scores_from_ids(known)
         return scores
+
+
+def _check_index(
+    path: Path,
+    n_tools: int,
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+) -> None:
+    """Demand a sparse matrix of words and tools; `indptr` says where each word begins."""
+    demand(len(data) == len(indices), path, "data and indices differ in length")
+    demand(within(indices, 0, n_tools), path, "indices of tools that are not there")
+    steps_up = len(indptr) > 0 and bool((indptr[1:] >= indptr[:-1]).all())
+    demand(
+        steps_up and within(indptr, 0, len(data) + 1), path, "indptr is not of the data"
+    )
+
+
+def _is_vocabulary(content: Any, n_words: int) -> bool:
+    return isinstance(content, dict) and all(
+        type(number) is int and 0 <= number < n_words for number in content.values()
+    )
 
 
 def _tokenize(texts: Sequence[str], **options: Any) -> Any:

@@ -14,7 +14,15 @@ from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.protocol import Hits
 from toolbank.retrievers.ranking import blocks, cosine_scores, join, top_k
-from toolbank.retrievers.store import load_arrays, load_head, save_arrays, save_head
+from toolbank.retrievers.store import (
+    VECTORS,
+    demand,
+    load_arrays,
+    load_head,
+    save_arrays,
+    save_head,
+    within,
+)
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.usage import train_usage
 
@@ -85,9 +93,24 @@ class NearestRetriever:
             "uses": (None, None),
         }
         arrays = load_arrays(folder, shapes)
-        retriever._descriptions = arrays["descriptions"].astype(np.float32, copy=False)
-        retriever._queries = arrays["queries"].astype(np.float32, copy=False)
-        retriever._uses = arrays["uses"].astype(np.int64, copy=False)
+        uses, queries, descriptions = (
+            arrays[name] for name in ("uses", "queries", "descriptions")
+        )
+        path = folder / VECTORS
+        demand(len(uses) == len(queries), path, "uses and queries differ in number")
+        demand(
+            within(uses, -1, len(tools)),
+            path,
+            "uses of tools that are not in tools.json",
+        )
+        demand(
+            queries.shape[1] == descriptions.shape[1],
+            path,
+            "queries and descriptions differ in length",
+        )
+        retriever._descriptions = descriptions.astype(np.float32, copy=False)
+        retriever._queries = queries.astype(np.float32, copy=False)
+        retriever._uses = uses.astype(np.int64, copy=False)
         return retriever
 
     def _score(self, encoded: NDArray[np.float32]) -> NDArray[np.float32]:

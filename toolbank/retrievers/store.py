@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from toolbank.config import Config
 from toolbank.errors import InputError
 from toolbank.files import atomic_path, read_json, write_json
 
-_CONFIG, _TOOLS, _VECTORS = "config.json", "tools.json", "vectors.safetensors"
-_AGAIN = "Fit it again: toolbank train RECIPE."
+VECTORS = "vectors.safetensors"
+
+_CONFIG, _TOOLS = "config.json", "tools.json"
+_AGAIN = "Fit it again: toolbank train RUN."
 
 C = TypeVar("C", bound=Config)
 Arrays = dict[str, NDArray[np.generic]]
@@ -41,7 +43,7 @@ def load_head(folder: Path, kind: type[C]) -> tuple[C, tuple[str, ...]]:
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()
         )
         raise InputError(
-            f"{folder / _CONFIG}: not a {kind.__name__} ({wrong})."
+            f"{folder / _CONFIG}: not a {kind.__name__} ({wrong}). {_AGAIN}"
         ) from error
     tools = read_json(folder / _TOOLS)
     if not isinstance(tools, list) or not all(isinstance(name, str) for name in tools):
@@ -65,7 +67,7 @@ def save_arrays(folder: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None
     """Write named arrays to vectors.safetensors; same arrays, same bytes."""
     from safetensors.numpy import save_file
 
-    with atomic_path(folder / _VECTORS) as temporary:
+    with atomic_path(folder / VECTORS) as temporary:
         save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, temporary)
 
 
@@ -73,12 +75,13 @@ def load_arrays(folder: Path, shapes: Mapping[str, tuple[int | None, ...]]) -> A
     """Read the named arrays of vectors.safetensors; None in a shape is any length.
 
     Raises:
-        InputError: the file is missing or damaged, or an array is missing or misshapen.
+        InputError: the file is missing or damaged, or an array is missing, misshapen, or has
+            numbers that are not finite.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    path = folder / _VECTORS
+    path = folder / VECTORS
     try:
         arrays: Arrays = load_file(path)
     except FileNotFoundError as error:
@@ -90,7 +93,26 @@ def load_arrays(folder: Path, shapes: Mapping[str, tuple[int | None, ...]]) -> A
         if found is None or not _fits(found, shape):
             wanted = tuple("any" if length is None else length for length in shape)
             raise InputError(f"{path}: {name} is {found}, expected {wanted}. {_AGAIN}")
-    return arrays
+        finite = bool(np.isfinite(arrays[name]).all())
+        demand(finite, path, f"{name} has numbers that are not finite")
+    return {name: arrays[name] for name in shapes}
+
+
+def demand(holds: bool, path: Path, what: str) -> None:
+    """Refuse a file that does not fit the others; `what` says what is wrong with it.
+
+    Raises:
+        InputError: it does not hold.
+    """
+    if not holds:
+        raise InputError(f"{path}: damaged ({what}). {_AGAIN}")
+
+
+def within(values: NDArray[Any], low: int, high: int) -> bool:
+    """Whether all values are integers from `low` up to and without `high`."""
+    return np.issubdtype(values.dtype, np.integer) and bool(
+        ((values >= low) & (values < high)).all()
+    )
 
 
 def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:

@@ -14,7 +14,14 @@ from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.protocol import Hits
 from toolbank.retrievers.ranking import search_vectors
-from toolbank.retrievers.store import load_arrays, load_head, save_arrays, save_head
+from toolbank.retrievers.store import (
+    VECTORS,
+    demand,
+    load_arrays,
+    load_head,
+    save_arrays,
+    save_head,
+)
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.usage import train_usage
 
@@ -84,6 +91,11 @@ class Tool2VecRetriever:
         retriever = cls(config)
         retriever.tools = tools
         arrays = load_arrays(folder, {"tools": (len(tools), None), "common": (None,)})
+        demand(
+            arrays["tools"].shape[1:] == arrays["common"].shape,
+            folder / VECTORS,
+            "tools and common differ in length",
+        )
         retriever.vectors = arrays["tools"].astype(np.float32, copy=False)
         retriever.common = arrays["common"].astype(np.float32, copy=False)
         return retriever
