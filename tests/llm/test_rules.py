@@ -144,7 +144,18 @@ def test_the_draft_has_steps_and_the_polished_request_has_not(engine, tools):
 
 
 def test_it_declines_where_nothing_belongs_together():
-    words = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet"]
+    words = [
+        "alpha",
+        "bravo",
+        "charlie",
+        "delta",
+        "echo",
+        "foxtrot",
+        "golf",
+        "hotel",
+        "india",
+        "juliet",
+    ]
     strangers = tuple(
         Tool(name=f"{word}.{word}x", kind="function", summary=f"Return the {word}.")
         for word in words

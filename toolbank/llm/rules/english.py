@@ -25,7 +25,7 @@ _CODE = re.compile(r"``[^`]*``|`[^`]*`|>>>.*|\$[^$]*\$")
 _BRACKETS = re.compile(r"\s*\([^()]*\)|\s*\[[^\[\]]*\]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z])")
 _UNSAYABLE = re.compile(
-    r"[_=<>{}\[\]()`*|\\^/@#$+~\"]|\w\.\w|\b[A-Za-z]+\d|\d[A-Za-z]|[a-z][A-Z]|[A-Z]{4}|\.\."
+    r"[_=<>{}\[\]()`*|\\^/@#$+~\"]|\w\.\w|\b[A-Za-z]+\d|\d[A-Za-z]|[a-z][A-Z]|[A-Z]{4}|\.\.|\b[B-HJ-Z]\b|(?:^|\s)[.']\w"
 )
 _DIMENSIONS = {"1": "one", "2": "two", "3": "three", "n": "many"}
 _DIMENSION = re.compile(r"\b([123nN])-?[dD](?:imensional)?\b|\b([123nN])-dimensional\b")
@@ -188,7 +188,9 @@ def _clean(sentence: str) -> str | None:
     text = _MARKUP.sub(r"\1", sentence)
     text = _DIMENSION.sub(_say_dimension, text)
     text = _CODE.sub(_say_code, text)
-    text = re.sub(r"\bNaNs?\b|\bN/?A\b", "missing values", text)
+    text = re.sub(
+        r"\bNaNs?\b|\bN/?A\b|\b[Nn]ot a [Nn]umbers?\b", "missing values", text
+    )
     text = _CAMEL.sub(_say_camel, text)
     text = re.sub(r"\bdtype", "data type", text)
     text = _LISTED.sub("", text)

@@ -49,10 +49,8 @@ def say_plainly(phrase: Phrase, things: str, rng: Random) -> Phrase:
     )
     text = _ELEMENTWISE.sub("", _AXIS.sub("", text))
     text = _explain(text, things, is_do, rng)
-    first = True
 
     def name_data(match: re.Match[str]) -> str:
-        nonlocal first
         before = text[: match.start()].split()
         if (
             before
@@ -60,9 +58,7 @@ def say_plainly(phrase: Phrase, things: str, rng: Random) -> Phrase:
             and before[-1] not in _BEFORE_THE
         ):
             return things
-        said = f"the {things}" if first or rng.random() < 0.5 else "them"
-        first = False
-        return said
+        return f"the {things}"
 
     text = _DATA.sub(name_data, text)
     text = re.sub(rf"\b({re.escape(things)}) (is|has|was)\b", _agree, text)

@@ -15,6 +15,9 @@ from toolbank.llm.rules.wording import fill, say_plainly
 ASKED = 0.5
 CHOSEN = 0.15
 EXPLAINED = 0.6
+_TRIES = 4
+OPENED = 0.4
+PLACED = 0.4
 NOTED = 0.2
 _ASKED_TERMS = (0.7, 0.2, 0.1)
 _PURPOSES = {
@@ -48,31 +51,34 @@ _FACT_LEADS = (
     "As far as I know,",
 )
 _OPENINGS = (
-    "I have {x} {place}.",
-    "I've got {x} {place}.",
-    "Here are {x} {place}.",
-    "There are {x} {place}.",
-    "I'm looking at {x} {place}.",
-    "We collected {x} {place}.",
-    "I keep {x} {place}.",
-    "These are {x} {place}.",
-    "I was handed {x} {place}.",
-    "My file holds {x} {place}.",
+    "I have {x}.",
+    "I've got {x}.",
+    "Here are {x}.",
+    "There are {x}.",
+    "I'm looking at {x}.",
+    "We collected {x}.",
+    "I keep {x}.",
+    "This is about {x}.",
+    "I was handed {x}.",
+    "My file holds {x}.",
 )
 
 
 def write_request(profiles: Sequence[Profile], random: Random) -> str:
     """A draft whose steps need the profiled tools, in this order."""
     things = choose_things(profiles[0], random)
-    steps = [
-        write_step(profile, things, EXPLAINED if n == 0 else EXPLAINED / 2, random)
-        for n, profile in enumerate(profiles)
-    ]
+    steps: list[str] = []
+    for profile in profiles:
+        explained = EXPLAINED / 2 if steps else EXPLAINED
+        for _ in range(_TRIES):
+            step = write_step(profile, things, explained, random)
+            if not any(_are_alike(step, said) for said in steps):
+                break
+        steps.append(step)
     opening = ""
-    if random.random() < 0.6:
-        opening = random.choice(_OPENINGS).format(
-            x=things, place=random.choice(PLACES).strip()
-        )
+    if random.random() < OPENED:
+        place = f" {random.choice(PLACES).strip()}" if random.random() < PLACED else ""
+        opening = random.choice(_OPENINGS).format(x=things + place)
     opening += write_fact(profiles, things, random)
     return write_draft(opening.strip(), steps, random)
 
@@ -111,6 +117,11 @@ def write_step(profile: Profile, things: str, explained: float, random: Random) 
 def explain_step(ask: Phrase, random: Random) -> str:
     """What a step is for, in other words."""
     return random.choice(_PURPOSES[ask.kind]) + ask.text
+
+
+def _are_alike(first: str, second: str) -> bool:
+    a, b = set(first.split()), set(second.split())
+    return len(a & b) > 0.5 * min(len(a), len(b))
 
 
 def write_fact(profiles: Sequence[Profile], things: str, random: Random) -> str:
