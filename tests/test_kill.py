@@ -60,7 +60,7 @@ def check_kills(tmp_path, arguments, kills):
         seconds = min(seconds, ended[1] if ended else max(again, moment))
         assert bank_of(out) == expected
         assert journaled(out) == total
-        asked = re.search(r"([\d,]+) replies asked for", told)
+        asked = re.search(r"([\d,]+) repl(?:y|ies) asked for", told)
         if asked is not None:
             assert int(asked[1].replace(",", "")) == total - before
         else:

@@ -94,7 +94,7 @@ async def _generate(writer: Writer) -> Generated:
         queries=tuple(fold.queries),
         counts=counts,
         info={**writer.describe(), "examples": dict(sorted(fold.examples.items()))},
-        message=f"{message}; {writer.asked.asked:,} replies asked for, {writer.asked.from_journal:,} from the journal",
+        message=f"{message}; {writer.asked.summary()}",
         complete=not (short and counts["failed"]),
         problems=tuple(_problems(writer, fold)),
     )
