@@ -2,6 +2,7 @@ import asyncio
 import time
 
 import pytest
+from pydantic import ValidationError
 
 from tests.chat_server import Answer, ChatServer, closed_url
 from toolbank.bank import Tool
@@ -9,7 +10,7 @@ from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm import create_engine
 from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
-from toolbank.llm.openai import MAX_REPLY_BYTES, OpenAIEngine, is_private
+from toolbank.llm.openai import MAX_REPLY_BYTES, OpenAIEngine
 
 KEY = "sk-test-5f1c9a"
 SCHEMA = {
@@ -258,22 +259,6 @@ def test_a_local_endpoint_needs_none(monkeypatch):
     assert reply.text
 
 
-@pytest.mark.parametrize(
-    ("url", "private"),
-    [
-        ("http://127.0.0.1:8000/v1", True),
-        ("http://[::1]:8000/v1", True),
-        ("http://192.168.1.20/v1", True),
-        ("http://localhost:8000/v1", True),
-        ("http://vllm:8000/v1", True),
-        ("https://api.openai.com/v1", False),
-        ("http://8.8.8.8/v1", False),
-    ],
-)
-def test_private_endpoints_are_told_from_public_ones(url, private):
-    assert is_private(url) is private
-
-
 def test_a_key_that_no_key_can_be_is_refused_without_showing_it(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-\u00e9\nabc")
     with pytest.raises(InputError) as caught:
@@ -292,3 +277,10 @@ def test_identity_names_what_shapes_a_reply_and_nothing_else():
     colder = OpenAIEngine(config("http://127.0.0.1:1/v1", temperature=0.1))
     assert first.identity == moved.identity != colder.identity
     assert KEY not in first.identity
+
+
+@pytest.mark.parametrize("value", ["sk-proj-1a2b", "gsk_abc", "hf_Secret", "", "A B"])
+def test_a_key_where_its_variable_is_to_be_named_is_refused(value):
+    with pytest.raises(ValidationError, match="NAME of an environment variable"):
+        config("http://127.0.0.1:1/v1", api_key_env=value)
+    assert config("http://127.0.0.1:1/v1", api_key_env="MY_KEY_2")

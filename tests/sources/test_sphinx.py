@@ -479,6 +479,18 @@ def test_a_wrong_address_is_told(site: SiteServer, tmp_path: Path) -> None:
         crawl_site(SphinxSource(site="sample", base_url="nowhere"), tmp_path / "cache")
 
 
+def test_a_password_in_an_address_is_refused_and_not_shown(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"base_url: .*password") as given:
+        SphinxSource(site="sample", base_url="https://me:hunter2@sample.example/")
+    yaml = tmp_path / "crawlers" / "sample.yaml"
+    yaml.write_text(YAML.replace("https://", "https://me:hunter2@"))
+    with pytest.raises(InputError, match=r"base_url: .*password") as written:
+        crawl(site, tmp_path)
+    assert "hunter2" not in f"{given.value} {written.value}"
+
+
 def test_an_unwritable_cache_ends_the_crawl_with_its_path(
     site: SiteServer, tmp_path: Path
 ) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import os
 import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from toolbank.addresses import is_private
 from toolbank.errors import InputError
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.endpoint_errors import (
@@ -212,16 +211,6 @@ class OpenAIEngine:
             completion_tokens=_count(usage, "completion_tokens"),
             finish=_read_finish(finish, text, bool(refusal)),
         )
-
-
-def is_private(url: str) -> bool:
-    """Whether a URL's host is this machine or in a private network, by its name or address."""
-    host = urlsplit(url).hostname or ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
-    return address.is_private or address.is_loopback
 
 
 def _read_key(config: EngineConfig) -> str:

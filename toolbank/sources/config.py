@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from toolbank.addresses import checked_address
 from toolbank.config import Config
+from toolbank.errors import InputError
 
 
 class PythonSource(Config):
@@ -43,6 +45,15 @@ class SphinxSource(Config):
     base_url: str | None = Field(
         default=None, description="another address of the same site"
     )
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_address(cls, value: str | None) -> str | None:
+        try:
+            return value and checked_address(value)
+        except ValueError as error:
+            # Not pydantic's error, so that a command that builds a source tells it as it is.
+            raise InputError(f"base_url: {error}.") from None
 
     @property
     def scope_name(self) -> str:

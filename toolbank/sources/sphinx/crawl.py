@@ -11,11 +11,12 @@ from typing import Any
 from urllib.parse import urljoin
 
 from toolbank import aio
+from toolbank.addresses import checked_address
 from toolbank.bank import Tool
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx.harvest import Harvest
-from toolbank.sources.sphinx.site import Site, checked_address, load_site
+from toolbank.sources.sphinx.site import Site, load_site
 from toolbank.sources.sphinx.tools import is_loss, tools_of
 
 _SECONDS_TO_STOP = 3
@@ -70,7 +71,7 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
         ToolbankError: the site is down, or the cache can't be written to.
     """
     site = load_site(config)
-    base_url = _address(config.base_url) if config.base_url else site.base_url
+    base_url = checked_address(config.base_url or site.base_url)
     start = time.monotonic()
     harvest = _crawl(site, base_url, cache)
     seconds = time.monotonic() - start
@@ -110,13 +111,6 @@ def _problems(
         total = sum(lost.values())
         objects = "1 object was" if total == 1 else f"{total:,} objects were"
         yield f"sphinx:{site}: {objects} not found ({_counted(lost)})"
-
-
-def _address(base_url: str) -> str:
-    try:
-        return checked_address(base_url)
-    except ValueError as error:
-        raise InputError(f"base_url: {error}") from error
 
 
 def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:

@@ -1,7 +1,6 @@
 """How the crawler behaves on a site: it stays there, and waits before it tries again."""
 
 import asyncio
-import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from toolbank import __version__
+from toolbank.addresses import is_private
 
 _MAX_WAIT_S = 60.0
 _MAX_BYTES = 16 * 1024 * 1024
@@ -65,7 +65,7 @@ class WaitBeforeRetry:
 
 def crawl_settings(base_url: str, cache: str) -> dict[str, Any]:
     """Scrapy's settings for a site: full speed on loopback and private addresses, else gentle."""
-    is_near = is_private(urlsplit(base_url).hostname or "")
+    is_near = is_private(base_url)
     pace: dict[str, Any] = (
         {"CONCURRENT_REQUESTS_PER_DOMAIN": 8, "RETRY_FIRST_WAIT_S": 0.2}
         if is_near
@@ -104,13 +104,3 @@ def crawl_settings(base_url: str, cache: str) -> dict[str, Any]:
         "SITE_BASE_URL": base_url,
         **pace,
     }
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine or of a private network, by its address and not by DNS."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return False

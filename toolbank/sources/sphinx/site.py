@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
+from toolbank.addresses import checked_address
 from toolbank.assets import find_asset
 from toolbank.config import Config
 from toolbank.errors import InputError
@@ -65,25 +65,6 @@ def load_site(source: SphinxSource) -> Site:
             for problem in error.errors()
         ]
         raise InputError("\n".join(problems)) from error
-
-
-def checked_address(address: str) -> str:
-    """The address of a folder, with the slash that ends it.
-
-    Raises:
-        ValueError: it is no http or https address.
-    """
-    try:
-        parts = urlsplit(address)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        valid = False
-    if not valid or parts.query or parts.fragment:
-        raise ValueError(
-            f"{address!r} is no site's address; give one such as https://numpy.org/doc/2.0/"
-        )
-    return address if address.endswith("/") else f"{address}/"
 
 
 def matches(path: str, patterns: Sequence[str]) -> bool:
