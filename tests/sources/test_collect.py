@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,26 @@ def test_the_version_of_a_site_follows_its_crawler_file(
     after = source_versions([SphinxSource(site="mine")])
     moved = source_versions([SphinxSource(site="mine", base_url="http://127.0.0.1/")])
     assert len({*before, *after, *moved}) == 3
+
+
+def test_a_package_that_changes_under_one_version_is_collected_again(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    package = make_package({"__init__.py": "", "deep/mod.py": 'def f(): "Do."'})
+    source = PythonSource(package=f"{package}.deep")
+    before = source_versions([source])
+    assert source_versions([source]) == before
+    (tmp_path / package / "deep" / "mod.py").write_text('def g(): "Go."')
+    assert source_versions([source]) != before
+    assert package not in sys.modules
+
+
+@pytest.mark.parametrize("name", [".json", "..json", "json.", "a b", ".", "a..b"])
+def test_a_name_that_nothing_can_be_imported_by_is_refused(
+    name: str, tmp_path: Path
+) -> None:
+    source = PythonSource(package=name)
+    with pytest.raises(InputError, match="no import name"):
+        source_versions([source])
+    with pytest.raises(InputError, match="no import name"):
+        collect_tools([source], tmp_path)

@@ -9,6 +9,7 @@ from toolbank.assets import find_asset, has_asset
 from toolbank.bank import Tool
 from toolbank.errors import InputError
 from toolbank.sources.config import PythonSource, SourceConfig, SphinxSource
+from toolbank.sources.installed import package_version, source_hash
 from toolbank.sources.names import with_prompt_names
 
 
@@ -74,7 +75,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
 def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     """What stands for the content of each source without reading it.
 
-    Version of the package, or address of the site; and the hash of the file in crawlers/ that
+    Version of the package, with a hash of one that may change under its version; or address of the site; and the hash of the file in crawlers/ that
     gives the scope, where there is one. A change of any says that the tools must be collected
     again.
     """
@@ -112,12 +113,11 @@ def _read(source: SourceConfig, cache: Path) -> _Read:
 def _version(source: SourceConfig) -> str:
     if isinstance(source, SphinxSource):
         return f"sphinx:{source.site}@{source.base_url}#{_scope_hash(source.site)}"
-    from toolbank.sources.python import package_version
-
     scope = ""
     if source.has_default_scope and has_asset("crawlers", f"{source.package}.yaml"):
         scope = f"#{_scope_hash(source.package)}"
-    return f"python:{package_version(source.package)}{scope}"
+    content = source_hash(source.package)[:16]
+    return f"python:{package_version(source.package)}{content and '+'}{content}{scope}"
 
 
 def _scope_hash(site: str) -> str:

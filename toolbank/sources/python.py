@@ -1,10 +1,8 @@
 """Tools of an installed Python package, by introspection."""
 
-import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from importlib import metadata
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +12,7 @@ from toolbank.errors import InputError
 from toolbank.sources.config import PythonSource, SphinxSource
 from toolbank.sources.docstring import read_docstring
 from toolbank.sources.documented import Documented
+from toolbank.sources.installed import package_version
 from toolbank.sources.ownership import own_docstring
 from toolbank.sources.public import (
     PublicObject,
@@ -54,8 +53,8 @@ def inspect_package(config: PythonSource) -> PackageRead:
     Raises:
         InputError: as `read_package`.
     """
-    root = _import(config.package)
     source = f"python:{package_version(config.package)}"
+    root = _import(config.package)
     parents, exclude = _scope(config)
     walk = walk_package(root, lambda name: _is_outside(name, parents, exclude))
     taken: dict[str, Tool] = {}
@@ -81,21 +80,6 @@ def inspect_package(config: PythonSource) -> PackageRead:
         skipped=dict(sorted(walk.skipped.items())),
         examples=dict(sorted(walk.examples.items())),
     )
-
-
-def package_version(package: str) -> str:
-    """Name and version, "numpy==2.3.5", of the distribution that brings a package.
-
-    The standard library has Python's version; what pip did not install has none.
-    """
-    top = package.partition(".")[0]
-    names = metadata.packages_distributions().get(top) or [top]
-    try:
-        return f"{package}=={metadata.version(names[0])}"
-    except metadata.PackageNotFoundError:
-        if top in sys.stdlib_module_names:
-            return f"{package}=={'.'.join(map(str, sys.version_info[:3]))}"
-        return package
 
 
 def _import(name: str) -> ModuleType:
