@@ -206,6 +206,10 @@ def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> 
     assert add.source == "sphinx:Sample 1.2"
 
 
+def test_a_tool_can_be_shown_to_a_writer(site: SiteServer, tmp_path: Path) -> None:
+    assert all(found.prompt_name for found in crawl(site, tmp_path).tools)
+
+
 def test_a_url_is_that_of_the_public_site(site: SiteServer, tmp_path: Path) -> None:
     box = tool(crawl(site, tmp_path), "sample.Box")
     assert box.url == "https://sample.example/doc/api/sample.Box.html#sample.Box"

@@ -13,13 +13,12 @@ from toolbank.sources.documented import Documented
 from toolbank.sources.fieldlist import has_fields, read_fields
 from toolbank.sources.google import has_google_sections, read_google
 from toolbank.sources.markup import directive_text, inline, plain, plain_line
+from toolbank.sources.opening import split_summary
 from toolbank.sources.schema import Parameter
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)
-_SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
 _SAYS_DEPRECATED = re.compile(r"(?:[\w.]+ (?:is|was|has been) )?deprecated\b", re.I)
-_MAX_SUMMARY = 120
 
 
 def read_docstring(text: str | None) -> Documented:
@@ -73,15 +72,9 @@ def _opening(text: str) -> tuple[str, str, str]:
             signature = signature or first_line.strip()
             paragraphs[0] = rest
     prose = plain("\n\n".join(paragraphs))
-    summary, _, description = prose.partition("\n\n")
-    summary = " ".join(summary.split())
-    if len(summary) > _MAX_SUMMARY:
-        sentences = _SENTENCE_END.split(summary, 1)
-        if len(sentences) == 2:
-            summary = sentences[0]
-            description = "\n\n".join(
-                part for part in (sentences[1], description) if part
-            )
+    first, _, more = prose.partition("\n\n")
+    summary, rest = split_summary(first)
+    description = "\n\n".join(part for part in (rest, more) if part)
     return signature, summary, description.strip()
 
 

@@ -8,6 +8,7 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.bank import Returned, SeeAlso
 from toolbank.sources.documented import Documented
+from toolbank.sources.opening import split_summary
 from toolbank.sources.schema import Parameter
 from toolbank.sources.sphinx.text import (
     blocks,
@@ -18,8 +19,6 @@ from toolbank.sources.sphinx.text import (
     line,
 )
 
-_SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
-_MAX_SUMMARY = 120
 _PARAMETERS = frozenset({"Parameters", "Other Parameters"})
 _RETURNS = frozenset({"Returns", "Yields"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -83,12 +82,8 @@ def _opening(paragraphs: list[str]) -> tuple[str, str]:
     """Summary and description: a long first paragraph gives its first sentence."""
     if not paragraphs:
         return "", ""
-    summary, rest = paragraphs[0], paragraphs[1:]
-    summary = " ".join(summary.split())
-    if len(summary) > _MAX_SUMMARY:
-        sentences = _SENTENCE_END.split(summary, 1)
-        summary, rest = sentences[0], [*sentences[1:], *rest]
-    return summary, "\n\n".join(rest)
+    summary, rest = split_summary(paragraphs[0])
+    return summary, "\n\n".join(part for part in (rest, *paragraphs[1:]) if part)
 
 
 def _read_fields(node: LexborNode, parts: _Parts) -> None:

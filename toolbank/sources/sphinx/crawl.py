@@ -15,6 +15,7 @@ from toolbank.addresses import checked_address
 from toolbank.bank import Tool
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
+from toolbank.sources.names import with_prompt_names
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.site import Site, load_site
 from toolbank.sources.sphinx.tools import is_loss, tools_of
@@ -25,7 +26,7 @@ _NAMED_PAGES = 3
 
 @dataclass(frozen=True)
 class CrawlResult:
-    """Tools sorted by name, and `info`: counts for bank.json, the same for the same pages.
+    """Tools sorted by name, with their prompt names, and `info`: counts for bank.json, the same for the same pages.
 
     `info["objects"]` = `info["tools"]` + `info["aliases"]` + the sum of `info["skipped"]`.
     `pages` were read in `seconds`, `from_cache` of them without asking the site. `problems` are
@@ -82,7 +83,7 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
             f"({_counted(info['skipped'])}). Check roles, parents and tables in the YAML."
         )
     return CrawlResult(
-        tools=tools,
+        tools=with_prompt_names(tools),
         info=info,
         pages=len(harvest.pages),
         from_cache=len(harvest.from_cache),
