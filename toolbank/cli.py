@@ -273,6 +273,8 @@ def search(
         raise typer.BadParameter(
             "Give a request, or --queries FILE.jsonl, and not both."
         )
+    if query is not None and not query.strip():
+        raise typer.BadParameter("The request is empty.")
     finder = load(run, retriever)
     if query is not None:
         typer.echo(format_hits(finder.search(query, k)))

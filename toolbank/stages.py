@@ -232,7 +232,9 @@ def _fit_depends(
 def _encoder_identity(config: RetrieverConfig) -> str | None:
     if isinstance(config, Bm25Config):
         return None
-    return config.encoder.model
+    from toolbank.encoders.places import encoder_identity
+
+    return encoder_identity(config.encoder)
 
 
 def _fit(config: RetrieverConfig, _: Recipe, folder: RunFolder) -> Outcome:

@@ -81,12 +81,12 @@ def test_a_folder_that_is_not_there_is_told(name):
         find_folder(name)
 
 
-def test_the_cached_snapshot_is_named_by_its_revision(folder, tmp_path):
+def test_a_model_of_the_hub_has_one_identity_before_and_after_its_download(folder, tmp_path):
     snapshot = tmp_path / "hub" / "models--nobody--mine" / "snapshots" / "abc123"
     shutil.copytree(folder, snapshot)
     (snapshot.parents[1] / "refs").mkdir()
     (snapshot.parents[1] / "refs" / "main").write_text("abc123")
-    assert told("nobody/mine", tmp_path / "hub") == "hub nobody/mine abc123"
+    assert told("nobody/mine", tmp_path / "hub") == "hub nobody/mine"
 
 
 def test_the_package_is_named_by_its_version(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolbank.bank import Bank
+from toolbank.bank import Bank, Provenance
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import Tool2VecConfig
@@ -14,6 +14,7 @@ from toolbank.retrievers.tool2vec import (
     take_out,
     tool_vectors,
 )
+from toolbank.retrievers.usage import train_usage
 
 E1, E2, E3 = np.eye(3, dtype=np.float32)
 
@@ -79,3 +80,19 @@ def test_scores_are_cosines_with_the_embedded_requests(bank):
     indices, scores = retriever.search(["water the lawn"], 6)
     cosines = (embedded @ retriever.vectors.T)[0]
     np.testing.assert_allclose(scores[0], cosines[indices[0]], atol=1e-5)
+
+
+def test_a_query_written_by_rules_counts_for_a_quarter(bank):
+    made = Provenance(attempt=0, engine="rules", model="", prompt_hash="", seed=0)
+    by_rules = bank.queries[0].model_copy(update={"provenance": made})
+    usage = train_usage(Bank(bank.tools, (by_rules, *bank.queries[1:])))
+    assert usage.weights.tolist() == [0.25, 1, 1, 1]
+    retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
+    retriever.fit(Bank(bank.tools, (by_rules,)))
+    encoder = load_encoder(EncoderConfig())
+    (query,) = encoder.encode_queries([by_rules.query])
+    (described,) = encoder.encode_documents([title_and_summary(bank.tools[2])])
+    expected = 0.25 * query + 2 * described
+    np.testing.assert_allclose(
+        retriever.vectors[2], expected / np.linalg.norm(expected), atol=1e-5
+    )

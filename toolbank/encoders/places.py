@@ -27,7 +27,7 @@ def encoder_identity(config: EncoderConfig) -> str:
     """Names the weights that `config.model` stands for on this machine.
 
     Of a folder, the SHA-256 over the names and contents of its files; of the package, its
-    version; of a model of the hub, its name, with the revision once it is in the hub's cache.
+    version; of a model of the hub, its name: the same before and after it is downloaded.
     Nothing is downloaded, and no model is read.
 
     Raises:
@@ -37,10 +37,7 @@ def encoder_identity(config: EncoderConfig) -> str:
     if folder:
         return f"folder {_hash_files(folder, _stamps(folder))}"
     repository = hub_name(config.model)
-    cached = find_cached(repository)
-    if cached:
-        return f"hub {repository} {cached.name}"
-    if find_packaged(repository):
+    if not find_cached(repository) and find_packaged(repository):
         return f"package {_DISTRIBUTION} {metadata.version(_DISTRIBUTION)}"
     return f"hub {repository}"
 

@@ -40,7 +40,7 @@ def evaluate_retriever(
         if retriever.tools != evaluated.tools:
             raise InputError(
                 f"{retriever.name} was fitted on {len(retriever.tools)} tools that are not "
-                f"the bank's {len(evaluated.tools)}. Fit it again: toolbank train RECIPE."
+                f"the bank's {len(evaluated.tools)}. Fit it again: toolbank train RUN."
             )
         metrics = _metrics(config)
         if evaluated.queries:

@@ -63,7 +63,10 @@ class Tool2VecRetriever:
             queries = take_out(self.common, queries)
             descriptions = take_out(common_part(descriptions), descriptions)
         self.vectors = tool_vectors(
-            queries, descriptions, usage.tools, self.config.description_weight
+            usage.weights[:, None] * queries,
+            descriptions,
+            usage.tools,
+            self.config.description_weight,
         )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -120,12 +123,12 @@ def take_out(
 
 
 def tool_vectors(
-    queries: NDArray[np.float32],
+    queries: NDArray[np.floating],
     descriptions: NDArray[np.float32],
     uses: NDArray[np.int64],
     description_weight: float,
 ) -> NDArray[np.float32]:
-    """Unit vectors [n_tools, d] of tools from unit vectors of queries and descriptions.
+    """Unit vectors [n_tools, d] of tools from vectors of queries and of descriptions.
 
     `uses` [n_queries, most] are the indices of each query's tools, padded with -1. A tool
     that no query uses, or whose sum vanishes, is its description.

@@ -5,15 +5,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank
+from toolbank.bank import Bank, Query
+
+_RULES_WEIGHT = 0.25
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Train queries and the indices of their tools, [n_queries, most], padded with -1."""
+    """Train queries, and the indices of their tools, [n_queries, most], padded with -1.
+
+    `weights` [n_queries] say how much each query tells of its tools, in queries of a language
+    model or a person. One by the `rules` engine counts for a quarter: its words are mostly the
+    reference's own.
+    """
 
     queries: list[str]
     tools: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 def train_usage(bank: Bank) -> Usage:
@@ -29,4 +37,10 @@ def train_usage(bank: Bank) -> Usage:
     tools = np.full((len(train), max(map(len, used), default=0)), -1, dtype=np.int64)
     for row, indices in zip(tools, used, strict=True):
         row[: len(indices)] = indices
-    return Usage([query.query for query in train], tools)
+    weights = np.array([_weight(query) for query in train], dtype=np.float64)
+    return Usage([query.query for query in train], tools, weights)
+
+
+def _weight(query: Query) -> float:
+    by_rules = query.provenance is not None and query.provenance.engine == "rules"
+    return _RULES_WEIGHT if by_rules else 1.0
