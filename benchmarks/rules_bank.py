@@ -31,7 +31,7 @@ def main() -> None:
     tools = read_package(
         PythonSource(
             package=arguments.package,
-            exclude=tuple(arguments.exclude),
+            exclude=tuple(arguments.exclude) or None,
             methods=arguments.methods,
         )
     )
