@@ -14,7 +14,11 @@ import pytest
 from toolbank.journal import Journal
 
 TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]
-RULES = ["--set", "generate.engine=rules", "--set", "generate.queries=3000"]
+# Up to the bank and no further: so every kill falls where calls are made.
+RULES = [
+    *("--set", "generate.engine=rules", "--set", "generate.queries=3000"),
+    *("--until", "judge"),
+]
 
 
 def run(out, *arguments, kill_after=None):
