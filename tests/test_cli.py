@@ -369,6 +369,41 @@ def test_labelled_files_with_broken_lines(finished):
     )
 
 
+def test_labels_that_are_all_of_another_bank(finished):
+    (finished / "strange.jsonl").write_text('{"query": "a", "tools": ["np.x"]}\n')
+    bad(
+        *(finished, "evaluate", "runs/mine", "--on", "strange.jsonl"),
+        code=2,
+        told=["strange.jsonl", "np.x", "json."],
+    )
+
+
+def test_requests_and_folders_that_can_not_be(finished):
+    bad(finished, "search", "runs/mine", "  ", code=2, told=["empty"])
+    bad(finished, "search", "runs/mine", "x", "--out", "y", code=2, told=["together"])
+    bad(
+        *(finished, "export", "runs/mine", "--format", "jsonl"),
+        *("--out", "runs/mine/bank/copy"),
+        code=2,
+        told=["in the folder of a run"],
+    )
+    bad(finished, "run", "mine.yaml", "--out", "mine.yaml", code=2, told=["a file"])
+    bad(
+        *(
+            finished,
+            "plan",
+            "mine.yaml",
+            "--out",
+            "new",
+            "--set",
+            "generate.offered=50",
+        ),
+        code=2,
+        told=["50 tools", "generate.offered"],
+    )
+    bad(finished, "plan", "mine.yaml", "--set", f"seed={2**70}", code=2, told=["seed"])
+
+
 def test_runs_that_are_not_there(recipe):
     bad(recipe, "search", "runs/none", "x", code=2, told=["runs/none"])
     bad(recipe, "evaluate", "runs/none", code=2, told=["runs/none"])

@@ -3,7 +3,7 @@
     import toolbank
 
     finder = toolbank.load("runs/quickstart")
-    for hit in finder.search("running total of daily sales", k=5):
+    for hit in finder.search("middle value of house prices, ignoring blanks", k=5):
         print(f"{hit.score:.2f}  {hit.tool.name}  {hit.tool.summary}")
 
 `toolbank.load_recipe` and `toolbank.run_recipe` do what `toolbank run` does.

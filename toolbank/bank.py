@@ -243,4 +243,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     try:
         return pl.read_parquet(path).to_dicts()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{path}: damaged or not a parquet file ({error}).") from error
+        raise InputError(
+            f"{path}: damaged or not a parquet file ({error}). "
+            "`toolbank run` on its run folder makes it again."
+        ) from error

@@ -248,14 +248,14 @@ def plan(
 
 
 @app.command(
-    epilog='Example: toolbank search runs/quickstart "running total of daily sales"'
+    epilog='Example: toolbank search runs/quickstart "middle value of house prices, ignoring blanks"'
 )
 def search(
     run: RunArgument,
     query: Annotated[
         str | None, typer.Argument(help="A request, in your own words.")
     ] = None,
-    k: Annotated[int, typer.Option(min=1, help="How many tools.")] = 5,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many tools.")] = 5,
     retriever: Annotated[
         str | None, typer.Option(help="tool2vec, or the first there is, if not given.")
     ] = None,
@@ -273,6 +273,8 @@ def search(
         raise typer.BadParameter(
             "Give a request, or --queries FILE.jsonl, and not both."
         )
+    if (queries is None) != (out is None):
+        raise typer.BadParameter("--queries FILE and --out FILE go together.")
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
     finder = load(run, retriever)
@@ -294,11 +296,9 @@ def export(
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.bank import Bank
-    from toolbank.folder import RunFolder
-    from toolbank.loaders.export import export_bank
+    from toolbank.stages import export_run
 
-    for path in export_bank(Bank.load(RunFolder(run).bank), form.value, out):
+    for path in export_run(run, form.value, out):
         typer.echo(f"Wrote {path}")
 
 

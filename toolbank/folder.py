@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from toolbank.errors import ToolbankError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.files import sha256_file, unwritable, write_json, write_text
 
 
@@ -148,6 +148,20 @@ class RunFolder:
             if not (self.path / name).is_file()
             or sha256_file(self.path / name) != sha256
         ]
+
+
+def open_run(path: Path) -> RunFolder:
+    """The folder of a run that was started.
+
+    Raises:
+        InputError: there is none.
+    """
+    folder = RunFolder(path)
+    if not folder.recipe.is_file():
+        raise InputError(
+            f"{path}: not the folder of a run. Make one: toolbank run RECIPE."
+        )
+    return folder
 
 
 class _Stamp(BaseModel):

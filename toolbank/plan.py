@@ -7,11 +7,11 @@ from pathlib import Path
 
 from toolbank.bank import Tool
 from toolbank.folder import RunFolder
-from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import wanted_queries
 from toolbank.generate.prompts import Prompts
 from toolbank.generate.sampling import make_offers
 from toolbank.judge.config import JudgeConfig
+from toolbank.llm.chat import Offers
 from toolbank.recipe import Recipe, RecipeFile
 from toolbank.run import pending
 from toolbank.stages import current_tools
@@ -43,13 +43,14 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
 def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     config = recipe.generate
     tools = current_tools(recipe, folder)
+    offers = make_offers([tool.name for tool in tools], config, recipe.seed)
     if config.engine != "openai":
         wanted = wanted_queries(config)
         told = f"{wanted:,} queries" if wanted else "all queries of its file"
         yield f"{len(tools):,} tools; {told} from {config.engine}; no model is called."
         return
     wanted = wanted_queries(config) or 0
-    tokens = _tokens_of_a_prompt(recipe, tools)
+    tokens = _tokens_of_a_prompt(recipe, tools, offers)
     yield f"{len(tools):,} tools; {wanted:,} queries wanted from {config.model}"
     yield (
         f"At least {2 * wanted:,} calls to {config.base_url}, {config.concurrency} at a time: "
@@ -63,11 +64,11 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     )
 
 
-def _tokens_of_a_prompt(recipe: Recipe, tools: tuple[Tool, ...]) -> float:
-    config: GenerateConfig = recipe.generate
+def _tokens_of_a_prompt(
+    recipe: Recipe, tools: tuple[Tool, ...], offers: Offers
+) -> float:
     by_name = {tool.name: tool for tool in tools}
-    offers = make_offers(list(by_name), config, recipe.seed)
-    prompts = Prompts(recipe.domain_name, config, recipe.seed)
+    prompts = Prompts(recipe.domain_name, recipe.generate, recipe.seed)
     characters = 0
     for number in range(_PROMPTS_COUNTED):
         offer = offers.offer(number)

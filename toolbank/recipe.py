@@ -40,7 +40,7 @@ class Recipe(Config):
     domain: str = Field(
         default="", description="picks prompts/examples/<domain>.jsonl; unset: the name"
     )
-    seed: int = 0
+    seed: int = Field(default=0, ge=-(2**63), lt=2**63)
     sources: tuple[SourceConfig, ...] = Field(min_length=1)
     generate: GenerateConfig = GenerateConfig()
     split: SplitConfig = SplitConfig()

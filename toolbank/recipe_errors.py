@@ -81,6 +81,9 @@ def _place(
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
 ) -> str:
+    for override in overrides:
+        if override[: len(location)] == tuple(map(str, location)):
+            return f"--set {'.'.join(override)}"
     starts = [location[:n] for n in range(len(location), 0, -1)]
     for start in starts:
         if tuple(str(part) for part in start) in overrides:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -55,6 +56,10 @@ def run_recipe(
     last = STAGES.index(until) if until else len(STAGES) - 1
     if first > last:
         raise InputError(f"--from {start} comes after --until {until}.")
+    if folder.path.exists() and not folder.path.is_dir():
+        raise InputError(
+            f"{out}: a file, and a run needs a folder. Give another --out."
+        )
     chosen = STAGES[first : last + 1]
     for path in (p for stage in chosen for p in recipe_files(recipe.recipe, stage)):
         if not path.is_file():
@@ -102,7 +107,7 @@ def describe_result(result: RunResult) -> str:
         (folder.report, "all of it for people"),
     ):
         if path.exists():
-            lines.append(f"{path}: {told.format(folder.path)}")
+            lines.append(f"{path}: {told.format(shlex.quote(str(folder.path)))}")
     if result.todo:
         lines.append(
             f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}. "

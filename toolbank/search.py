@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toolbank.bank import Tool, read_tools
 from toolbank.errors import InputError
 from toolbank.files import write_text
-from toolbank.folder import RunFolder
+from toolbank.folder import open_run
 from toolbank.recipe import load_recipe
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     """
     from toolbank.retrievers import load_retriever
 
-    folder = RunFolder(Path(run))
-    if not folder.recipe.is_file():
-        raise InputError(
-            f"{folder.path}: not the folder of a run. Make one: toolbank run RECIPE."
-        )
+    folder = open_run(Path(run))
     recipe = load_recipe(str(folder.recipe)).recipe
     names = [
         config.type

@@ -25,9 +25,9 @@ from toolbank.evaluation.sets import (
     split_sets,
 )
 from toolbank.files import read_json, sha256_file, write_json
-from toolbank.folder import RunFolder, hash_tree, stage_key
+from toolbank.folder import RunFolder, hash_tree, open_run, stage_key
 from toolbank.loaders.labelled import read_labelled
-from toolbank.recipe import Recipe, load_recipe
+from toolbank.recipe import Recipe, is_run_folder, load_recipe
 from toolbank.retrievers.config import Bm25Config, RetrieverConfig
 
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
@@ -277,6 +277,20 @@ def _evaluate(recipe: Recipe, folder: RunFolder) -> Outcome:
     return Outcome(told, (folder.metrics, folder.labels))
 
 
+def export_run(path: Path, form: str, out: Path) -> list[Path]:
+    """Write the bank of a run in another format; gives what was written.
+
+    Raises:
+        InputError: no run there, or `out` is in a run's folder or holds something else.
+    """
+    from toolbank.loaders.export import export_bank
+
+    folder = open_run(path)
+    if any(map(is_run_folder, (out, *out.resolve().parents))):
+        raise InputError(f"{out}: in the folder of a run. Give another --out.")
+    return export_bank(Bank.load(folder.bank), form, out)
+
+
 def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     """Evaluate a finished run's retrievers on labelled files, or on its test split if none.
 
@@ -287,7 +301,7 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     """
     from toolbank.evaluation.table import format_notes, format_table
 
-    folder = RunFolder(path)
+    folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
     names = [config.type for config in recipe.retrievers]
     for stage in make_stages(recipe, folder):
@@ -314,8 +328,18 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
 
 
 def _file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
-    labelled = [read_labelled(path) for path in paths]
-    return [make_set(file.name, bank, file.queries, file.refusals) for file in labelled]
+    sets = []
+    for path in paths:
+        file = read_labelled(path)
+        labels = [name for query in file.queries for name in query.tools]
+        if not any(name in bank.index for name in labels):
+            example = f", such as {labels[0]}" if labels else ""
+            raise InputError(
+                f"{path}: none of its {len(labels)} labels is a tool of this bank{example}. "
+                f"The bank's names look like {bank.tools[0].name}."
+            )
+        sets.append(make_set(file.name, bank, file.queries, file.refusals))
+    return sets
 
 
 def _measure(

@@ -81,7 +81,9 @@ def test_a_folder_that_is_not_there_is_told(name):
         find_folder(name)
 
 
-def test_a_model_of_the_hub_has_one_identity_before_and_after_its_download(folder, tmp_path):
+def test_a_model_of_the_hub_has_one_identity_before_and_after_its_download(
+    folder, tmp_path
+):
     snapshot = tmp_path / "hub" / "models--nobody--mine" / "snapshots" / "abc123"
     shutil.copytree(folder, snapshot)
     (snapshot.parents[1] / "refs").mkdir()

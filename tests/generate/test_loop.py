@@ -222,6 +222,12 @@ def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
     ):
         run(server.url, tmp_path, queries=1000)
     assert len(server.calls) < 80
+    with (
+        ChatServer(good) as server,
+        pytest.raises(ToolbankError, match="another --out"),
+    ):
+        run(server.url, tmp_path, queries=1000)
+    assert not server.calls
 
 
 def test_the_same_seed_gives_the_same_queries_at_any_concurrency(tmp_path):

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 _NAMED = 5
+_PARTS = ("test-seen-sets", "test-unseen-sets")
 
 
 def format_table(records: Sequence[dict[str, Any]]) -> str:
     """Records as a block a set and a line a retriever, in percent.
 
+    A part of the test split that is the whole of it is not repeated.
     Recall at every k, with the 95 % interval at 5 (or the smallest k); nDCG and COMP there too.
     """
-    return "\n\n".join(
-        _format_set(name, [r for r in records if r["set"] == name])
-        for name in dict.fromkeys(record["set"] for record in records)
-    )
+    sizes = {record["set"]: record["n"] for record in records}
+    blocks = []
+    for name, n in sizes.items():
+        if name in _PARTS and n == sizes.get("test") and n:
+            blocks.append(f"{name}: all of test (n = {n})")
+        else:
+            blocks.append(_format_set(name, [r for r in records if r["set"] == name]))
+    return "\n\n".join(blocks)
 
 
 def format_notes(labels: Sequence[dict[str, Any]]) -> str:

@@ -193,6 +193,7 @@ def _reasons(fold: Fold) -> str:
 def _nothing_usable(writer: Writer, fold: Fold) -> str:
     return (
         f"None of {fold.attempts} attempts gave a query that can be used "
-        f"({_reasons(fold)}). Look at what {writer.engine.name} is asked and answers: "
-        "toolbank preview RECIPE."
+        f"({_reasons(fold)}; {writer.asked.summary()}). Look at what {writer.engine.name} is "
+        "asked and answers: toolbank preview RECIPE. Replies that are in the journal are not "
+        "asked for again: if the endpoint is mended since, give another --out."
     )

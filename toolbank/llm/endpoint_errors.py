@@ -23,8 +23,9 @@ def status_error(error: APIStatusError, url: str, model: str, key: str) -> Engin
     said = _quote(error.response.text, key)
     if status in (401, 403):
         return EngineError(
-            f"{url}: the key is refused (HTTP {status}). Check the environment variable that "
-            "`api_key_env` names, and that the key may use this model.",
+            f"{url}: the key is refused (HTTP {status}). Check the environment variable "
+            "(OPENAI_API_KEY, or the one that `api_key_env` names), and that the key may use "
+            "this model.",
             reason="refused-key",
             fatal=True,
         )
