@@ -71,6 +71,13 @@ def test_a_name_finds_its_tool_before_anothers_alias_does():
     assert bank.index == {"a": 0, "b": 1, "c": 0}
 
 
+def test_a_bank_file_that_is_no_object_is_named(tmp_path):
+    Bank((Tool(name="a", kind="function"),)).save(tmp_path)
+    (tmp_path / "bank.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"bank\.json: not a file of this version"):
+        Bank.load(tmp_path)
+
+
 def test_a_damaged_or_foreign_file_is_named(tmp_path):
     path = tmp_path / "tools.parquet"
     with pytest.raises(InputError, match="no such file"):
