@@ -141,16 +141,14 @@ class Bank:
         Raises:
             InputError: a file is missing, damaged, or not of this layout.
         """
+        tools = read_tools(folder / "tools.parquet")
+        queries = read_queries(folder / "queries.parquet")
         info = read_json(folder / "bank.json")
         if not isinstance(info, dict):
             raise InputError(
                 _foreign(folder / "bank.json", TypeError("no JSON object"))
             )
-        return cls(
-            tools=read_tools(folder / "tools.parquet"),
-            queries=read_queries(folder / "queries.parquet"),
-            info=info,
-        )
+        return cls(tools, queries, info)
 
 
 def write_tools(path: Path, tools: Iterable[Tool]) -> None:
