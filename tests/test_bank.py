@@ -1,3 +1,4 @@
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,9 +7,11 @@ from toolbank.bank import (
     Bank,
     Provenance,
     Query,
+    Raised,
     Returned,
     SeeAlso,
     Tool,
+    VersionNote,
     read_queries,
     read_tools,
     write_tools,
@@ -24,7 +27,24 @@ tools = st.builds(
     parameters=st.fixed_dictionaries(
         {"type": st.just("object"), "properties": st.dictionaries(texts, st.just({}))}
     ),
-    returns=st.lists(st.builds(Returned, name=texts), max_size=2).map(tuple),
+    returns=st.lists(
+        st.builds(
+            Returned,
+            name=texts,
+            structure=st.none() | st.dictionaries(texts, st.lists(texts)),
+        ),
+        max_size=2,
+    ).map(tuple),
+    raises=st.lists(st.builds(Raised, type=texts), max_size=2).map(tuple),
+    versions=st.lists(
+        st.builds(
+            VersionNote,
+            change=st.sampled_from(["added", "removed"]),
+            version=texts,
+            parameter=texts,
+        ),
+        max_size=2,
+    ).map(tuple),
     see_also=st.lists(st.builds(SeeAlso, name=texts), max_size=2).map(tuple),
     aliases=st.lists(texts, max_size=2).map(tuple),
 )
@@ -69,6 +89,18 @@ def test_a_name_finds_its_tool_before_anothers_alias_does():
         )
     )
     assert bank.index == {"a": 0, "b": 1, "c": 0}
+
+
+def test_a_file_from_before_raises_versions_and_structure_is_read(tmp_path):
+    path = tmp_path / "tools.parquet"
+    tool = Tool(name="a", kind="function", returns=(Returned(name="out", type="int"),))
+    write_tools(path, [tool])
+    older = pl.read_parquet(path).drop("raises", "versions")
+    returns = pl.col("returns").list.eval(
+        pl.struct(pl.element().struct.field("name", "type", "description"))
+    )
+    older.with_columns(returns).write_parquet(path)
+    assert read_tools(path) == (tool,)
 
 
 def test_a_bank_file_that_is_no_object_is_named(tmp_path):

@@ -28,11 +28,28 @@ class _Record(BaseModel):
 
 
 class Returned(_Record):
-    """One value that a tool gives back."""
+    """One value that a tool gives back; `structure` is its JSON Schema where it is nested."""
 
     name: str = ""
     type: str = ""
     description: str = ""
+    structure: dict[str, Any] | None = None
+
+
+class Raised(_Record):
+    """An exception that a tool raises, or a warning that it gives, and when."""
+
+    type: str
+    description: str = ""
+
+
+class VersionNote(_Record):
+    """What a version of the library changed; `parameter` is "" for the whole tool."""
+
+    change: Literal["added", "changed", "deprecated", "removed"]
+    version: str
+    description: str = ""
+    parameter: str = ""
 
 
 class SeeAlso(_Record):
@@ -59,10 +76,12 @@ class Tool(_Record):
         default_factory=lambda: {"type": "object", "properties": {}}
     )
     returns: tuple[Returned, ...] = ()
+    raises: tuple[Raised, ...] = ()
     examples: str = ""
     notes: str = ""
     see_also: tuple[SeeAlso, ...] = ()
     deprecated: str = ""
+    versions: tuple[VersionNote, ...] = ()
     url: str = ""
     source: str = ""
     aliases: tuple[str, ...] = ()
@@ -155,7 +174,10 @@ def write_tools(path: Path, tools: Iterable[Tool]) -> None:
     """Write tools to a parquet file, atomically; same tools, same bytes."""
     rows = [tool.model_dump() for tool in tools]
     for row in rows:
-        row["parameters"] = json.dumps(row["parameters"], ensure_ascii=False)
+        row["parameters"] = _to_json(row["parameters"])
+        for returned in row["returns"]:
+            if returned["structure"] is not None:
+                returned["structure"] = _to_json(returned["structure"])
     _write_rows(path, rows, _tool_schema())
 
 
@@ -165,17 +187,19 @@ def write_queries(path: Path, queries: Iterable[Query]) -> None:
 
 
 def read_tools(path: Path) -> tuple[Tool, ...]:
-    """Read a tools.parquet.
+    """Read a tools.parquet; what an older layout did not have yet is empty.
 
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
     rows = _read_rows(path)
     try:
-        return tuple(
-            Tool.model_validate({**row, "parameters": json.loads(row["parameters"])})
-            for row in rows
-        )
+        for row in rows:
+            row["parameters"] = json.loads(row["parameters"])
+            for returned in row["returns"]:
+                if returned.get("structure") is not None:
+                    returned["structure"] = json.loads(returned["structure"])
+        return tuple(Tool.model_validate(row) for row in rows)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(_foreign(path, error)) from error
 
@@ -192,6 +216,10 @@ def read_queries(path: Path) -> tuple[Query, ...]:
         raise InputError(_foreign(path, error)) from error
 
 
+def _to_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _foreign(path: Path, error: Exception) -> str:
     return f"{path}: not a file of this version of toolbank ({error})."
 
@@ -201,12 +229,19 @@ def _tool_schema() -> dict[str, pl.DataType]:
 
     text = pl.String()
     columns: dict[str, pl.DataType] = dict.fromkeys(Tool.model_fields, text)
-    columns["returns"] = pl.List(
-        pl.Struct({"name": text, "type": text, "description": text})
-    )
-    columns["see_also"] = pl.List(pl.Struct({"name": text, "description": text}))
+    columns["returns"] = pl.List(_struct(Returned))
+    columns["raises"] = pl.List(_struct(Raised))
+    columns["see_also"] = pl.List(_struct(SeeAlso))
+    columns["versions"] = pl.List(_struct(VersionNote))
     columns["aliases"] = pl.List(text)
     return columns
+
+
+def _struct(record: type[_Record]) -> pl.Struct:
+    """The fields of a record that holds text, or JSON as text, only."""
+    import polars as pl
+
+    return pl.Struct(dict.fromkeys(record.model_fields, pl.String()))
 
 
 def _query_schema() -> dict[str, pl.DataType]:
