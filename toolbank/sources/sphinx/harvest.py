@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from toolbank.sources.sphinx.inventory import Inventory
+from toolbank.sources.sphinx.inventory import Scope
 from toolbank.sources.sphinx.page import PageObject
 
 
@@ -10,17 +10,22 @@ from toolbank.sources.sphinx.page import PageObject
 class Harvest:
     """What a crawl gave so far.
 
-    `objects` and `listed`, what tables link to, go by (page, anchor); `failed` says why a page
-    gave nothing, and `may_pass` holds those of which another try may give more; `pages` holds the bytes of those that were read, `from_cache` which of them the
-    site was not asked for. `error` ends the crawl.
+    `scope` is there once the inventory was read. `objects` and `listed`, what tables link to, go
+    by (page, anchor); `failed` says why a page gave nothing, and `may_pass` holds those of which
+    another try may give more; `pages` holds the bytes of those that were read, `from_cache` which
+    of them the site was not asked for. `error` ends the crawl.
     """
 
-    inventory: Inventory | None = None
+    scope: Scope | None = None
     objects: dict[tuple[str, str], PageObject] = field(default_factory=dict)
     listed: set[tuple[str, str]] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     may_pass: set[str] = field(default_factory=set)
     pages: dict[str, int] = field(default_factory=dict)
     from_cache: set[str] = field(default_factory=set)
+    revalidated: set[str] = field(default_factory=set)
+    stale: set[str] = field(default_factory=set)
+    requests: int = 0
+    limit: str = ""
     error: Exception | None = None
     is_complete: bool = False

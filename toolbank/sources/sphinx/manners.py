@@ -12,6 +12,7 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from toolbank import __version__
 from toolbank.addresses import is_private
+from toolbank.sources.conduct import Conduct
 
 _MAX_WAIT_S = 60.0
 _MAX_BYTES = 16 * 1024 * 1024
@@ -63,8 +64,16 @@ class WaitBeforeRetry:
         return response
 
 
-def crawl_settings(base_url: str, cache: str) -> dict[str, Any]:
+def user_agent(contact: str) -> str:
+    """What the crawler calls itself."""
+    return f"toolbank/{__version__}" + (f" (+{contact})" if contact else "")
+
+
+def crawl_settings(
+    base_url: str, cache: str, conduct: Conduct | None = None
+) -> dict[str, Any]:
     """Scrapy's settings for a site: full speed on loopback and private addresses, else gentle."""
+    conduct = conduct or Conduct()
     is_near = is_private(base_url)
     pace: dict[str, Any] = (
         {"CONCURRENT_REQUESTS_PER_DOMAIN": 8, "RETRY_FIRST_WAIT_S": 0.2}
@@ -84,7 +93,7 @@ def crawl_settings(base_url: str, cache: str) -> dict[str, Any]:
         "REMOTE_CONTROL_ENABLED": False,
         "COOKIES_ENABLED": False,
         "REFERER_ENABLED": False,
-        "USER_AGENT": f"toolbank/{__version__}",
+        "USER_AGENT": user_agent(conduct.contact),
         "ROBOTSTXT_OBEY": True,
         "DOWNLOAD_MAXSIZE": _MAX_BYTES,
         "DOWNLOAD_WARNSIZE": 0,
