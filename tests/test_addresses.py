@@ -1,6 +1,6 @@
 import pytest
 
-from toolbank.addresses import checked_address, is_private
+from toolbank.addresses import checked_address, is_private, is_public_ip, origin
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ from toolbank.addresses import checked_address, is_private
         ("http://8.8.8.8/v1", False),
         ("http://10.0.0.8/doc/", True),
         ("http://localhost/doc/", True),
+        ("http://169.254.169.254/", True),
+        ("http://100.64.1.1/", True),
         ("nowhere", False),
     ],
 )
@@ -41,3 +43,45 @@ def test_an_address_with_a_secret_is_refused_without_showing_it(address):
     with pytest.raises(ValueError, match="password") as caught:
         checked_address(address)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "239.255.255.250",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+        "not an address",
+    ],
+)
+def test_addresses_that_no_public_site_has(address):
+    assert not is_public_ip(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+)
+def test_addresses_that_a_public_site_may_have(address):
+    assert is_public_ip(address)
+
+
+def test_a_site_is_the_same_however_its_address_is_written():
+    assert origin("https://Docs.Example/a") == origin("https://docs.example:443/b")
+    assert origin("http://docs.example") != origin("https://docs.example")
+    assert origin("http://docs.example:8000") != origin("http://docs.example")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
 
 def checked_address(address: str) -> str:
     """The address of a folder on the web, with the slash that ends it.
@@ -34,8 +36,34 @@ def is_private(url: str) -> bool:
     """Whether a URL's host is this machine or in a private network, by its name or address."""
     host = urlsplit(url).hostname or ""
     try:
-        address = ipaddress.ip_address(host)
+        ipaddress.ip_address(host)
     except ValueError:
         is_near_name = host.endswith((".localhost", ".local", ".internal"))
         return bool(host) and ("." not in host or is_near_name)
-    return address.is_private or address.is_loopback
+    return not is_public_ip(host)
+
+
+def is_public_ip(text: str) -> bool:
+    """Whether an IP address is one of the public internet.
+
+    Not public: this machine, private, link-local (cloud metadata among them), shared (RFC 6598),
+    multicast and reserved ones, and IPv6 addresses that hold such an IPv4 address.
+    """
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public_ip(str(inner))
+    return address.is_global and not address.is_multicast
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of a URL: what a site is, whichever way it is written."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname or "", port
