@@ -119,32 +119,79 @@ def init(
 
 
 @app.command(
-    epilog="Example: toolbank crawl numpy --base-url http://127.0.0.1:8001/ --out tools.parquet"
+    epilog="Example: toolbank crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; "
+    "or toolbank crawl --diff crawls/old crawls/new"
 )
 def crawl(
-    site: Annotated[str, typer.Argument(help="A site of crawlers/<site>.yaml.")],
-    out: Annotated[Path, typer.Option(help="Where the tools go.")] = Path(
-        "tools.parquet"
-    ),
+    site: Annotated[
+        str | None, typer.Argument(help="A site of crawlers/<site>.yaml.")
+    ] = None,
+    sphinx: Annotated[
+        str | None,
+        typer.Option(
+            "--sphinx", metavar="URL", help="Any Sphinx site, read by its inventory."
+        ),
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option(help="Another address of the same site.")
     ] = None,
-    cache: Annotated[
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Take only this name and what is in it; repeatable."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave this name out, and what is in it; repeatable."),
+    ] = None,
+    out: Annotated[
         Path | None,
-        typer.Option(help="Where pages are kept; <out>.cache if not given."),
+        typer.Option(help="The crawl's folder; crawls/<site> if not given."),
+    ] = None,
+    contact: Annotated[
+        str | None,
+        typer.Option(
+            help="Your mail or web address, told to the site with each request."
+        ),
+    ] = None,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Ask the site whether pages have changed."),
+    ] = False,
+    diff: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            metavar="OLD NEW",
+            help="Compare the tools of two crawls, and fetch nothing.",
+        ),
     ] = None,
 ) -> None:
-    """Read the tools of a Sphinx site into a parquet file."""
-    from toolbank.bank import write_tools
-    from toolbank.sources.config import SphinxSource
-    from toolbank.sources.sphinx import crawl_site
+    """Read the tools of a Sphinx site, or compare two readings."""
+    if diff is not None:
+        from toolbank.compare import compare_crawls
 
-    result = crawl_site(
-        SphinxSource(site=site, base_url=base_url), cache or out.with_suffix(".cache")
+        if site or sphinx:
+            raise typer.BadParameter("--diff takes two crawls, and no site.")
+        typer.echo(compare_crawls(*diff))
+        return
+    if sphinx and (site or base_url):
+        raise typer.BadParameter(
+            "--sphinx URL reads a site by its inventory alone; give it without a site's name "
+            "and --base-url."
+        )
+    if not (site or sphinx):
+        raise typer.BadParameter("Give a site of crawlers/, or --sphinx URL.")
+    from toolbank.crawl import crawl_to_folder
+
+    crawled = crawl_to_folder(
+        out,
+        site=site,
+        base_url=sphinx or base_url,
+        include=include or (),
+        exclude=exclude or (),
+        contact=contact,
+        refresh=refresh,
     )
-    write_tools(out, result.tools)
-    typer.echo(result.summary())
-    typer.echo(f"Wrote {len(result.tools):,} tools to {out}")
+    typer.echo(crawled.describe())
 
 
 @app.command(

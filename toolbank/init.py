@@ -11,7 +11,7 @@ from toolbank.assets import shipped
 from toolbank.errors import InputError
 from toolbank.files import write_text
 from toolbank.recipe import Recipe, recipe_schema
-from toolbank.recipe_errors import explain
+from toolbank.config_errors import explain
 
 _RECIPE = """\
 # A recipe says all of a run. Check it with: toolbank plan {file}

@@ -17,8 +17,8 @@ from toolbank.errors import InputError
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.recipe_errors import explain
-from toolbank.recipe_yaml import parse_mapping, parse_value
+from toolbank.config_errors import explain
+from toolbank.config_yaml import parse_mapping, parse_value
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers.config import (
     Bm25Config,

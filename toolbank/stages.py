@@ -119,9 +119,13 @@ def _collect(recipe: Recipe, folder: RunFolder) -> Outcome:
     tools, info = folder.bank / "tools.parquet", folder.bank / "sources.json"
     write_tools(tools, collected.tools)
     write_json(info, collected.info)
+    files = [tools, info]
+    if collected.crawls:
+        files.append(folder.bank / "crawl.json")
+        write_json(files[-1], {"sources": collected.crawls})
     return Outcome(
         f"{len(collected.tools):,} tools",
-        (tools, info),
+        tuple(files),
         complete=collected.complete,
         problems=collected.problems,
     )

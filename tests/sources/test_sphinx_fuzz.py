@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.errors import InputError
-from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory
+from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.page import Page
 from toolbank.sources.sphinx.site import Objects, Site, matches
 
@@ -58,7 +58,7 @@ def packed(lines: str) -> bytes:
 @given(st.binary() | st.binary().map(lambda data: INVENTORY_HEAD + b"\n\n\n\n" + data))
 def test_any_bytes_are_an_inventory_or_an_input_error(data: bytes) -> None:
     try:
-        read_inventory(data, "https://sample.example/objects.inv", SITE)
+        read_inventory(data, "https://sample.example/objects.inv")
     except InputError as error:
         assert "https://sample.example/objects.inv" in str(error)
 
@@ -73,10 +73,15 @@ def test_entries_aliases_and_skipped_add_up_to_all(
     objects: list[tuple[str, str, str]],
 ) -> None:
     lines = "".join(f"{name} {role} 1 {uri} -\n" for name, role, uri in objects)
-    inventory = read_inventory(packed(lines), "https://sample.example/", SITE)
-    entries = inventory.entries.values()
-    found = sum(1 + len(entry.aliases) for entry in entries)
-    assert inventory.total == len(objects) == found + inventory.skipped.total()
+    inventory = read_inventory(packed(lines), "https://sample.example/")
+    scope = select(inventory, SITE)
+    entries = scope.entries.values()
+    parted = [item for entry in entries for item in entry.objects]
+    for left_out in scope.left_out.values():
+        parted.extend(left_out)
+    assert len(inventory.objects) == len(objects)
+    assert sorted(map(str, parted)) == sorted(map(str, inventory.objects))
+    assert all(len(entry.objects) == 1 + len(entry.aliases) for entry in entries)
     assert all({"..", "http:"}.isdisjoint(entry.page.split("/")) for entry in entries)
 
 

@@ -17,12 +17,13 @@ from toolbank.sources.names import with_prompt_names
 class Collected:
     """Tools sorted by name, and `info`: what each source gave, for bank.json.
 
-    `problems` are lines for people on what could not be read. Not `complete`: some of it failed
+    `crawls` says of each crawl what became of every object and page. `problems` are lines for people on what could not be read. Not `complete`: some of it failed
     for a reason that may pass, so that collecting again may give more.
     """
 
     tools: tuple[Tool, ...]
     info: dict[str, Any]
+    crawls: tuple[dict[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
     complete: bool = True
 
@@ -35,6 +36,7 @@ class _Read:
     info: dict[str, Any]
     problems: tuple[str, ...]
     complete: bool
+    crawl: dict[str, Any] | None = None
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
@@ -67,6 +69,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     return Collected(
         tuple(named),
         {"tools": len(named), "sources": infos},
+        crawls=tuple(read.crawl for read in reads if read.crawl is not None),
         problems=tuple(problem for read in reads for problem in read.problems),
         complete=all(read.complete for read in reads),
     )
@@ -75,9 +78,9 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
 def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     """What stands for the content of each source without reading it.
 
-    Version of the package, with a hash of one that may change under its version; or address of the site; and the hash of the file in crawlers/ that
-    gives the scope, where there is one. A change of any says that the tools must be collected
-    again.
+    Version of the package, with a hash of one that may change under its version; or address of
+    the site; and the hash of the file in crawlers/ that gives the scope, where there is one. A
+    change of any says that the tools must be collected again.
     """
     return [_version(source) for source in sources]
 
@@ -104,15 +107,17 @@ def _read(source: SourceConfig, cache: Path) -> _Read:
     result = crawl_site(source, cache)
     return _Read(
         result.tools,
-        {"source": f"sphinx:{source.site}", **result.info},
+        {"source": source.label, **result.info},
         result.problems,
         result.complete,
+        {"source": source.label, **result.record},
     )
 
 
 def _version(source: SourceConfig) -> str:
     if isinstance(source, SphinxSource):
-        return f"sphinx:{source.site}@{source.base_url}#{_scope_hash(source.site)}"
+        rules = f"#{_scope_hash(source.site)}" if source.site else ""
+        return f"{source.label}@{source.base_url}{rules}"
     scope = ""
     if source.has_default_scope and has_asset("crawlers", f"{source.package}.yaml"):
         scope = f"#{_scope_hash(source.package)}"

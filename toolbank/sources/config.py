@@ -1,12 +1,11 @@
 """Configuration of the sources: where tools come from."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from toolbank.addresses import checked_address
 from toolbank.config import Config
-from toolbank.errors import InputError
 
 
 class PythonSource(Config):
@@ -38,25 +37,50 @@ class PythonSource(Config):
 
 
 class SphinxSource(Config):
-    """A Sphinx site, read through crawlers/<site>.yaml."""
+    """A Sphinx site, read through crawlers/<site>.yaml, or by its inventory alone.
+
+    Without `site`, all that can be called and has a public name is a tool.
+    """
 
     type: Literal["sphinx"] = "sphinx"
-    site: str = Field(min_length=1, description="name of a file in crawlers/")
+    site: str | None = Field(
+        default=None, min_length=1, description="name of a file in crawlers/"
+    )
     base_url: str | None = Field(
-        default=None, description="another address of the same site"
+        default=None,
+        description="the site's address; with `site`, another address of the same pages",
+    )
+    include: tuple[str, ...] = Field(
+        default=(),
+        description="only these names, with all that is in them, such as ec2.client",
+    )
+    exclude: tuple[str, ...] = Field(
+        default=(),
+        description="names to leave out, besides those that the site's file does",
+    )
+    contact: str | None = Field(
+        default=None,
+        description="your mail or web address, for the people who run the site",
     )
 
     @field_validator("base_url")
     @classmethod
     def _check_address(cls, value: str | None) -> str | None:
-        try:
-            return value and checked_address(value)
-        except ValueError as error:
-            # Not pydantic's error, so that a command that builds a source tells it as it is.
-            raise InputError(f"base_url: {error}.") from None
+        return value and checked_address(value)
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if self.site is None and self.base_url is None:
+            raise ValueError("give `site`, a file of crawlers/, or `base_url`, or both")
+        return self
 
     @property
-    def scope_name(self) -> str:
+    def label(self) -> str:
+        """What messages call the source."""
+        return f"sphinx:{self.site or self.base_url}"
+
+    @property
+    def scope_name(self) -> str | None:
         """The file in crawlers/ that says what to read."""
         return self.site
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,12 @@ from toolbank.bank import Tool
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.names import with_prompt_names
+from toolbank.sources.sphinx.guess import guess_site, site_yaml
 from toolbank.sources.sphinx.harvest import Harvest
-from toolbank.sources.sphinx.site import Site, load_site
-from toolbank.sources.sphinx.tools import is_loss, tools_of
+from toolbank.sources.sphinx.inventory import Inventory, Scope
+from toolbank.sources.sphinx.record import describe
+from toolbank.sources.sphinx.site import Site, load_site, narrowed
+from toolbank.sources.sphinx.tools import is_loss, read_harvest
 
 _SECONDS_TO_STOP = 3
 _NAMED_PAGES = 3
@@ -26,15 +29,21 @@ _NAMED_PAGES = 3
 
 @dataclass(frozen=True)
 class CrawlResult:
-    """Tools sorted by name, with their prompt names, and `info`: counts for bank.json, the same for the same pages.
+    """Tools sorted by name, with their prompt names, and what became of everything else.
 
-    `info["objects"]` = `info["tools"]` + `info["aliases"]` + the sum of `info["skipped"]`.
-    `pages` were read in `seconds`, `from_cache` of them without asking the site. `problems` are
-    lines on what was lost. Not `complete`: another crawl may get pages that this one could not.
+    `info` has the counts for bank.json: `objects` = `tools` + `aliases` + the sum of `skipped`;
+    `record` is the content of crawl.json: the same with every object and page by its name. Both
+    are the same for the same pages. `pages` were read in `seconds`, `from_cache` of them without
+    asking the site. `problems` are lines on what was lost. Not `complete`: another crawl may get
+    pages that this one could not. `rules` is the text of a crawlers/<site>.yaml that takes what
+    this crawl took; `guessed` says that there was none before.
     """
 
     tools: list[Tool]
     info: dict[str, Any]
+    record: dict[str, Any]
+    rules: str
+    guessed: bool
     pages: int
     from_cache: int
     seconds: float
@@ -44,57 +53,74 @@ class CrawlResult:
     def summary(self) -> str:
         """What a person wants to know of the crawl, in a few lines."""
         rate = self.pages / self.seconds if self.seconds else 0.0
-        left_out = ", ".join(
-            f"{reason} {count:,}" for reason, count in self.info["skipped"].items()
-        )
         lines = [
             f"{self.info['project']} {self.info['version']}: {self.pages:,} pages "
             f"({self.from_cache:,} from the cache) in {self.seconds:.1f} s, "
             f"{rate:.0f} pages/s",
             f"{self.info['objects']:,} objects in the inventory: "
             f"{self.info['tools']:,} tools, {self.info['aliases']:,} other names of them; "
-            f"left out: {left_out or 'none'}",
+            f"left out: {_counted(self.info['skipped'])}",
         ]
         return "\n".join([*lines, *self.problems])
 
 
-def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
-    """Read the tools of a site through crawlers/<site>.yaml.
+def crawl_site(
+    config: SphinxSource, cache: Path, *, refresh: bool = False
+) -> CrawlResult:
+    """Read the tools of a site through crawlers/<site>.yaml, or by its inventory alone.
 
-    Pages are asked for at `config.base_url` where it is given, and a tool's `url` is always that
-    of the site's own address, so that the tools are the same wherever the pages lie. Answers are
-    kept in the folder `cache`; a page that is there is not asked for again. Objects whose pages
-    say the same in every word are one tool with several names. A page that can't be read is
-    named in `info`, and its objects are counted as skipped.
+    Pages are asked for at `config.base_url` where it is given, and with a `site` a tool's `url`
+    is always that of the site's own address, so that the tools are the same wherever the pages
+    lie. Answers are kept in the folder `cache`; a page that is there and fresh is not asked for
+    again. Objects whose pages say the same in every word are one tool with several names. A page
+    that can't be read is named in `info`, and its objects are counted as skipped.
 
     Raises:
         InputError: no such site, a wrong address, no inventory there, or no tool in it.
         ToolbankError: the site is down, or the cache can't be written to.
     """
-    site = load_site(config)
-    base_url = checked_address(config.base_url or site.base_url)
+    site = load_site(config.site) if config.site else None
+    base_url = checked_address(config.base_url or (site.base_url if site else ""))
+
+    def site_of(inventory: Inventory, found_at: str) -> Site:
+        rules = site or guess_site(inventory, found_at)
+        return narrowed(rules, config.include, config.exclude)
+
     start = time.monotonic()
-    harvest = _crawl(site, base_url, cache)
+    inventory_url = urljoin(base_url, site.inventory if site else "objects.inv")
+    harvest = _crawl(site_of, inventory_url, cache)
     seconds = time.monotonic() - start
-    tools, info = tools_of(site, harvest)
-    if not tools:
+    if harvest.scope is None:
+        raise AssertionError("a crawl that ends without error has an inventory")
+    reading = read_harvest(harvest)
+    info, record = describe(harvest, reading)
+    if not reading.tools:
         raise InputError(
             f"{base_url}: no object of its inventory became a tool "
-            f"({_counted(info['skipped'])}). Check roles, parents and tables in the YAML."
+            f"({_counted(info['skipped'])}). {_remedy(harvest.scope)}"
         )
     return CrawlResult(
-        tools=with_prompt_names(tools),
+        tools=with_prompt_names(reading.tools),
         info=info,
+        record=record,
+        rules=site_yaml(harvest.scope),
+        guessed=site is None,
         pages=len(harvest.pages),
         from_cache=len(harvest.from_cache),
         seconds=seconds,
-        problems=tuple(_problems(config.site, base_url, harvest, info)),
+        problems=tuple(_problems(config.label, base_url, harvest, info)),
         complete=not harvest.may_pass,
     )
 
 
+def _remedy(scope: Scope) -> str:
+    if scope.entries and not scope.site.tables:
+        return "Its pages don't show them as Sphinx does; was the site made by another program?"
+    return "Check roles, parents, include, exclude, pages and tables of its rules."
+
+
 def _problems(
-    site: str, base_url: str, harvest: Harvest, info: dict[str, Any]
+    label: str, base_url: str, harvest: Harvest, info: dict[str, Any]
 ) -> Iterator[str]:
     """A line on the pages that failed for each reason, and one on the objects that were lost."""
     failed: dict[str, list[str]] = {}
@@ -104,17 +130,19 @@ def _problems(
         more = ", ..." if len(urls) > _NAMED_PAGES else ""
         pages = "1 page" if len(urls) == 1 else f"{len(urls):,} pages"
         yield (
-            f"sphinx:{site}: {pages} failed ({reason}): "
+            f"{label}: {pages} failed ({reason}): "
             f"{', '.join(urls[:_NAMED_PAGES])}{more}"
         )
     lost = {reason: n for reason, n in info["skipped"].items() if is_loss(reason)}
     if lost:
         total = sum(lost.values())
         objects = "1 object was" if total == 1 else f"{total:,} objects were"
-        yield f"sphinx:{site}: {objects} not found ({_counted(lost)})"
+        yield f"{label}: {objects} not found ({_counted(lost)})"
 
 
-def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:
+def _crawl(
+    site_of: Callable[[Inventory, str], Site], inventory_url: str, cache: Path
+) -> Harvest:
     from scrapy.crawler import AsyncCrawlerRunner
 
     from toolbank.sources.sphinx.manners import crawl_settings
@@ -123,9 +151,12 @@ def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:
     harvest = Harvest()
 
     async def crawl() -> None:
-        runner = AsyncCrawlerRunner(crawl_settings(base_url, str(cache.resolve())))
+        runner = AsyncCrawlerRunner(crawl_settings(inventory_url, str(cache.resolve())))
         crawling = runner.crawl(
-            SphinxSpider, site=site, base_url=base_url, harvest=harvest
+            SphinxSpider,
+            site_of=site_of,
+            inventory_url=inventory_url,
+            harvest=harvest,
         )
         try:
             await asyncio.shield(crawling)
@@ -140,7 +171,7 @@ def _crawl(site: Site, base_url: str, cache: Path) -> Harvest:
         raise harvest.error
     if not harvest.is_complete:
         raise ToolbankError(
-            f"{base_url}: the crawl was cut short. Run the command again; "
+            f"{inventory_url}: the crawl was cut short. Run the command again; "
             "pages that were read are kept."
         )
     return harvest
@@ -162,6 +193,5 @@ def _quiet(name: str) -> Iterator[None]:
 
 def _counted(skipped: dict[str, int]) -> str:
     return (
-        ", ".join(f"{reason}: {count:,}" for reason, count in skipped.items())
-        or "empty"
+        ", ".join(f"{reason}: {count:,}" for reason, count in skipped.items()) or "none"
     )

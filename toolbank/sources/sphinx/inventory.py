@@ -2,47 +2,72 @@
 
 import posixpath
 import zlib
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from toolbank.errors import InputError
-from toolbank.sources.sphinx.site import Objects, Site, matches
+from toolbank.sources.sphinx.site import Objects, Site, matches, names
 
 INVENTORY_HEAD = b"# Sphinx inventory version 2"
 _MAX_BYTES = 64 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object as the inventory lists it; `page` and `anchor` say where it is documented."""
+
+    domain: str
+    role: str
+    name: str
+    page: str
+    anchor: str
+
+    def __str__(self) -> str:
+        return f"{self.domain}:{self.role} {self.name}"
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What an objects.inv says of its site."""
+
+    project: str
+    version: str
+    objects: tuple[Listed, ...]
+
+
 @dataclass(frozen=True)
 class Entry:
-    """An object that can be a tool: where it is documented, and its other names."""
+    """An object that can be a tool: where it is documented, and its other names.
+
+    `objects` are what the inventory lists of it: itself first, then a line for each other name.
+    """
 
     name: str
     role: str
     page: str
     anchor: str
     aliases: tuple[str, ...] = ()
+    objects: tuple[Listed, ...] = ()
 
 
 @dataclass(frozen=True)
-class Inventory:
-    """What an inventory says.
+class Scope:
+    """Which objects of an inventory can be tools under a site's rules.
 
-    `entries` are the objects that fit the site's rules, by (page, anchor); `skipped` counts
-    those that don't, by reason; `table_pages` are the pages whose tables list tools.
-    `total` objects = entries + their aliases + skipped.
+    `entries` go by (page, anchor); `left_out` holds the others by reason; `table_pages` are the
+    pages whose tables list tools.
+    All objects = those of the entries + left out.
     """
 
-    project: str
-    version: str
-    total: int
+    site: Site
+    inventory: Inventory
     entries: dict[tuple[str, str], Entry]
     table_pages: tuple[str, ...]
-    skipped: Counter[str] = field(default_factory=Counter)
+    left_out: dict[str, list[Listed]] = field(default_factory=dict)
 
 
-def read_inventory(data: bytes, url: str, site: Site) -> Inventory:
+def read_inventory(data: bytes, url: str) -> Inventory:
     """Read the bytes of an objects.inv that came from `url`.
 
     Raises:
@@ -53,35 +78,45 @@ def read_inventory(data: bytes, url: str, site: Site) -> Inventory:
     try:
         text = _unpack(data)
         inventory = sphobjinv.Inventory(plaintext=text)
+        objects = tuple(
+            Listed(item.domain, item.role, item.name, *_place(item.uri_expanded))
+            for item in inventory.objects
+        )
     except Exception as error:  # the library documents no set of exceptions
         raise InputError(
             f"{url}: not a Sphinx inventory ({str(error) or type(error).__name__}). Give the "
             "address of the folder that the site's objects.inv lies in."
         ) from error
-    found: dict[tuple[str, str], list[Entry]] = {}
-    skipped: Counter[str] = Counter()
-    names: set[str] = set()
-    pages: set[str] = set()
+    return Inventory(inventory.project, inventory.version, objects)
+
+
+def select(inventory: Inventory, site: Site) -> Scope:
+    """Part the objects by the site's rules."""
+    found: dict[tuple[str, str], list[tuple[str, Listed]]] = {}
+    left_out: dict[str, list[Listed]] = {}
+    taken: set[str] = set()
     for item in inventory.objects:
-        page, anchor = _place(item.uri_expanded)
-        if item.domain == "std" and item.role == "doc" and matches(page, site.tables):
-            pages.add(page)
-        reason = _refusal(item.domain, item.role, item.name, page, site.objects)
-        if not reason and item.name in names:
+        name = _tool_name(item, site)
+        reason = _refusal(item, name, site.objects)
+        if not reason and name in taken:
             reason = "name repeated in the inventory"
         if reason:
-            skipped[reason] += 1
+            left_out.setdefault(reason, []).append(item)
             continue
-        names.add(item.name)
-        entry = Entry(item.name, item.role, page, anchor)
-        found.setdefault((page, anchor), []).append(entry)
-    return Inventory(
-        project=inventory.project,
-        version=inventory.version,
-        total=len(inventory.objects),
-        entries={place: _merged(anchored) for place, anchored in found.items()},
+        taken.add(name)
+        found.setdefault((item.page, item.anchor), []).append((name, item))
+    pages = {
+        item.page
+        for item in inventory.objects
+        if (item.domain, item.role) == ("std", "doc")
+        and matches(item.page, site.tables)
+    }
+    return Scope(
+        site=site,
+        inventory=inventory,
+        entries={place: _merged(members) for place, members in found.items()},
         table_pages=tuple(sorted(pages)),
-        skipped=skipped,
+        left_out=left_out,
     )
 
 
@@ -104,28 +139,50 @@ def _place(uri: str) -> tuple[str, str]:
     return unquote(page), unquote(anchor)
 
 
-def _refusal(domain: str, role: str, name: str, page: str, rules: Objects) -> str:
-    if domain != "py":
-        return "not of the py domain"
-    if role not in rules.roles:
-        return f"role {role}"
-    if any(name == left or name.startswith(f"{left}.") for left in rules.exclude):
+def _tool_name(item: Listed, site: Site) -> str:
+    """The name that a tool of this object has: a route of an HTTP API goes with its method."""
+    name = f"{item.role.upper()} {item.name}" if item.domain == "http" else item.name
+    return name.lower() if site.lowercase else name
+
+
+def _refusal(item: Listed, name: str, rules: Objects) -> str:
+    if item.domain != rules.domain:
+        return f"not of the {rules.domain} domain"
+    if item.role not in rules.roles:
+        return f"role {item.role}"
+    if names(name, rules.exclude):
         return "excluded"
+    if rules.include and not names(name, rules.include):
+        return "not included"
     if rules.parents and name.rpartition(".")[0] not in rules.parents:
         return "parent not listed"
+    page = item.page
     if urlsplit(page).scheme or page.startswith("/") or ".." in page.split("/"):
         return "page outside the site"
+    if rules.pages and not matches(page, rules.pages):
+        return "page not listed"
     return ""
 
 
-def _merged(entries: Iterable[Entry]) -> Entry:
-    """Entries of one anchor as one: the name that is the anchor, or the shortest, leads."""
-    first, *others = sorted(
-        entries,
-        key=lambda entry: (entry.name != entry.anchor, len(entry.name), entry.name),
+def _merged(members: Iterable[tuple[str, Listed]]) -> Entry:
+    """Objects of one anchor as one: the name that is the anchor, or the shortest, leads."""
+    ranked = sorted(
+        members,
+        key=lambda member: (
+            member[1].name != member[1].anchor,
+            len(member[0]),
+            member[0],
+        ),
     )
-    aliases = tuple(sorted(entry.name for entry in others))
-    return Entry(first.name, first.role, first.page, first.anchor, aliases)
+    name, first = ranked[0]
+    return Entry(
+        name=name,
+        role=first.role,
+        page=first.page,
+        anchor=first.anchor,
+        aliases=tuple(sorted(alias for alias, _ in ranked[1:])),
+        objects=tuple(item for _, item in ranked),
+    )
 
 
 def resolve(page: str, href: str) -> tuple[str, str]:

@@ -1,31 +1,75 @@
 """crawlers/<site>.yaml: where a Sphinx site lies and which of its objects are tools."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Literal, Self
 
-import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from toolbank.addresses import checked_address
 from toolbank.assets import find_asset
 from toolbank.config import Config
+from toolbank.config_errors import explain
+from toolbank.config_yaml import parse_mapping
 from toolbank.errors import InputError
-from toolbank.sources.config import SphinxSource
 
-Role = Literal["function", "class", "exception", "data", "module", "method"]
+Domain = Literal["py", "js", "c", "cpp", "http"]
+
+ROLES: dict[Domain, tuple[str, ...]] = {
+    "py": (
+        *("function", "method", "classmethod", "staticmethod", "class", "exception"),
+        *("data", "attribute", "property", "module", "decorator", "decoratormethod"),
+    ),
+    "js": ("function", "method", "class", "data", "attribute", "module"),
+    "c": ("function", "macro", "struct", "union", "enum", "type", "var", "member"),
+    "cpp": ("function", "class", "struct", "enum", "type", "var", "member"),
+    "http": (
+        *("get", "post", "put", "patch", "delete", "head", "options", "any"),
+        *("copy", "trace", "connect"),
+    ),
+}
 
 
 class Objects(Config):
-    """Which objects of the inventory can be tools."""
+    """Which objects of the inventory can be tools.
 
-    roles: tuple[Role, ...] = Field(min_length=1, description="roles of the py domain")
+    A name in `include` or `exclude` stands for itself and all that is in it; with a `*` it is a
+    pattern that the whole name must fit.
+    """
+
+    domain: Domain = Field(default="py", description="the language of the objects")
+    roles: tuple[str, ...] = Field(
+        min_length=1, description="what they are, as the inventory calls it"
+    )
     parents: tuple[str, ...] = Field(
-        default=(), description="modules whose direct members count; none: all"
+        default=(),
+        description="modules or classes whose direct members count; none: all",
     )
-    exclude: tuple[str, ...] = Field(
-        default=(), description="names left out, with all that is in them"
+    include: tuple[str, ...] = Field(
+        default=(), description="names that count; none: all"
     )
+    exclude: tuple[str, ...] = Field(default=(), description="names left out")
+    constants: bool = Field(
+        default=False,
+        description="take data that holds a value too, and not only callable data",
+    )
+    pages: tuple[str, ...] = Field(
+        default=(),
+        description="pages, as patterns such as api/*.html, that document them; none: all",
+    )
+
+    @model_validator(mode="after")
+    def _check_roles(self) -> Self:
+        known = ROLES[self.domain]
+        for role in self.roles:
+            if role not in known:
+                near = get_close_matches(role, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"({', '.join(known)})"
+                raise ValueError(
+                    f"no role {role!r} in the {self.domain} domain; {hint}"
+                )
+        return self
 
 
 class Site(Config):
@@ -39,6 +83,11 @@ class Site(Config):
         description="pages, as patterns such as reference/*.html, whose autosummary tables "
         "list the tools; none: every object that fits is a tool",
     )
+    lowercase: bool = Field(
+        default=False,
+        description="write names in lower case: ec2.client for EC2.Client; the rules above "
+        "see them so",
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -46,25 +95,45 @@ class Site(Config):
         return checked_address(value)
 
 
-def load_site(source: SphinxSource) -> Site:
-    """Read crawlers/<site>.yaml.
+def load_site(name: str) -> Site:
+    """Read crawlers/<name>.yaml.
 
     Raises:
-        InputError: there is no such file, it is no YAML, a key is unknown or a value is wrong.
+        InputError: there is no such file, it is no YAML, a key is unknown or a value is wrong;
+            the message names file, line and key.
     """
-    path = find_asset("crawlers", f"{source.site}.yaml").path
+    path = find_asset("crawlers", f"{name}.yaml").path
     try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: can't be read as YAML ({error}).") from error
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: can't be read ({error}).") from error
+    data, lines = parse_mapping(text, str(path))
     try:
         return Site.model_validate(data)
     except ValidationError as error:
-        problems = [
-            f"{path}: {'.'.join(map(str, problem['loc'])) or 'top level'}: {problem['msg']}."
-            for problem in error.errors()
-        ]
-        raise InputError("\n".join(problems)) from error
+        message = explain(error, Site.model_json_schema(), str(path), lines, ())
+        raise InputError(message) from error
+
+
+def narrowed(site: Site, include: Sequence[str], exclude: Sequence[str]) -> Site:
+    """The site with fewer names: those in `include` if it is given, without those in `exclude`."""
+    objects = site.objects.model_copy(
+        update={
+            "include": tuple(include) or site.objects.include,
+            "exclude": (*site.objects.exclude, *exclude),
+        }
+    )
+    return site.model_copy(update={"objects": objects})
+
+
+def names(name: str, rules: Iterable[str]) -> bool:
+    """Whether a rule of `include` or `exclude` speaks of a name."""
+    return any(
+        name == rule
+        or name.startswith(f"{rule}.")
+        or ("*" in rule and fnmatchcase(name, rule))
+        for rule in rules
+    )
 
 
 def matches(path: str, patterns: Sequence[str]) -> bool:

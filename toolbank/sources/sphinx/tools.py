@@ -1,60 +1,68 @@
 """What a crawl brought in, made tools."""
 
+import hashlib
 import json
 import re
-from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin
 
 from toolbank.bank import Tool
 from toolbank.sources.schema import parameters_schema
 from toolbank.sources.sphinx.harvest import Harvest
-from toolbank.sources.sphinx.inventory import Entry
+from toolbank.sources.sphinx.inventory import Entry, Listed
 from toolbank.sources.sphinx.page import PageObject
 from toolbank.sources.sphinx.site import Site
 
-_NAMED_FAILURES = 20
+_MEMBERS = frozenset(
+    {
+        "method",
+        "classmethod",
+        "staticmethod",
+        "attribute",
+        "property",
+        "decoratormethod",
+    }
+)
 _NO_TABLE_READ = "in no table that could be read"
 _NOT_THERE = "not on its page"
 _PAGE_FAILED = "page failed: "
 
 
-def tools_of(site: Site, harvest: Harvest) -> tuple[list[Tool], dict[str, Any]]:
-    """Tools sorted by name, and the counts of the crawl.
+@dataclass(frozen=True)
+class Reading:
+    """What became of the objects of an inventory.
 
-    Objects that the pages say the same of are one tool. Every object of the inventory is a tool,
-    another name of one, or skipped for a reason.
+    `tools` are sorted by name, without prompt names. Every object is a tool, another name of one
+    (`Tool.aliases`), or in `left_out`, by reason.
     """
-    inventory = harvest.inventory
-    if inventory is None:
+
+    tools: list[Tool]
+    left_out: dict[str, list[Listed]]
+
+
+def read_harvest(harvest: Harvest) -> Reading:
+    """Make tools of what a crawl brought in. Objects that the pages say the same of are one tool."""
+    scope = harvest.scope
+    if scope is None:
         raise AssertionError("a crawl that ends without error has an inventory")
-    source = f"sphinx:{inventory.project} {inventory.version}"
-    skipped = Counter(inventory.skipped)
-    tables_lost = not harvest.failed.keys().isdisjoint(inventory.table_pages)
+    left_out = {reason: list(items) for reason, items in scope.left_out.items()}
+    tables_lost = not harvest.failed.keys().isdisjoint(scope.table_pages)
     groups: dict[str, list[tuple[Entry, PageObject]]] = {}
-    for place, entry in inventory.entries.items():
+    for place, entry in scope.entries.items():
         found = harvest.objects.get(place)
+        if found and found.kind is None and scope.site.objects.constants:
+            found = replace(found, kind="object")
         if found is None or found.kind is None:
-            reason = _absence(site, harvest, place, tables_lost)
-            skipped[reason] += 1 + len(entry.aliases)
+            reason = _absence(scope.site, harvest, place, tables_lost)
+            left_out.setdefault(reason, []).extend(entry.objects)
         else:
             groups.setdefault(_identity(entry, found), []).append((entry, found))
-    tools = [_tool(site, source, group) for group in groups.values()]
+    inventory = scope.inventory
+    source = f"sphinx:{inventory.project} {inventory.version}"
+    tools = [_tool(scope.site, source, group) for group in groups.values()]
     tools.sort(key=lambda tool: tool.name)
-    failed = sorted(harvest.failed.items())
-    info = {
-        "project": inventory.project,
-        "version": inventory.version,
-        "pages": len(harvest.pages),
-        "bytes": sum(harvest.pages.values()),
-        "objects": inventory.total,
-        "tools": len(tools),
-        "aliases": sum(len(tool.aliases) for tool in tools),
-        "skipped": dict(sorted(skipped.items())),
-        "failed": len(failed),
-        "failed_pages": dict(failed[:_NAMED_FAILURES]),
-    }
-    return tools, info
+    return Reading(tools, dict(sorted(left_out.items())))
 
 
 def is_loss(reason: str) -> bool:
@@ -77,11 +85,17 @@ def _absence(
 
 
 def _identity(entry: Entry, found: PageObject) -> str:
-    """Alike for objects that the pages say the same of; an object without words is its own."""
+    """Alike for objects that are one under several names: their pages say the same of them.
+
+    Members of two classes are two, whatever is said of them, and so are modules; an object
+    without words is its own.
+    """
     documented = found.documented
     if not documented.summary or entry.role == "module":
         return entry.name
+    owner = entry.name.rpartition(".")[0] if entry.role in _MEMBERS else ""
     words = [
+        owner,
         found.kind,
         found.signature,
         found.value,
@@ -95,7 +109,7 @@ def _identity(entry: Entry, found: PageObject) -> str:
         documented.notes,
         documented.examples,
     ]
-    return json.dumps(words)
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
 def _tool(site: Site, source: str, group: list[tuple[Entry, PageObject]]) -> Tool:

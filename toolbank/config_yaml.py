@@ -1,4 +1,4 @@
-"""Reading a recipe's YAML, with the line that every key stands on."""
+"""Reading YAML of a user's, with the line that every key stands on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, 
     data = parse_value(text, where)
     if not isinstance(data, dict):
         raise InputError(
-            f"{where}: a recipe is a mapping of keys such as name, sources and generate."
+            f"{where}: should be a mapping of keys, a line each such as `name: weather`."
         )
     lines: dict[KeyPath, int] = {}
     _note_lines(yaml.compose(text, Loader=_Loader), (), lines, set())

@@ -1,4 +1,4 @@
-"""What is wrong with a recipe, told with file, line and key."""
+"""What is wrong with a configuration, told with file, line and key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolbank.recipe_yaml import KeyPath
+from toolbank.config_yaml import KeyPath
 
 # Where people paste a key or a password by mistake: the value is not repeated.
 _MAY_HOLD_A_KEY = (("api_key_env",), ("base_url",))
@@ -21,9 +21,9 @@ def explain(
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
 ) -> str:
-    """Say for people what is wrong with a recipe, a line a fault.
+    """Say for people what is wrong with a recipe or a crawler, a line a fault.
 
-    `schema` is the recipe's JSON Schema, `lines` says where a key stands in the file `where`,
+    `schema` is its JSON Schema, `lines` says where a key stands in the file `where`,
     and `overrides` are the keys that were set on the command line.
     """
     found = error.errors()

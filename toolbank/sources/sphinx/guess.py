@@ -1,0 +1,96 @@
+"""Rules for a site that has none: which objects of its inventory can be called."""
+
+from collections import Counter
+
+from toolbank.errors import InputError
+from toolbank.sources.sphinx.inventory import Inventory, Scope
+from toolbank.sources.sphinx.site import ROLES, Domain, Objects, Site, names
+
+# What can be called, by domain. Data counts where its page shows it called, as ufuncs are.
+_CALLABLE: dict[Domain, tuple[str, ...]] = {
+    "py": (
+        *("function", "class", "method", "classmethod", "staticmethod", "data"),
+        *("decorator", "decoratormethod"),
+    ),
+    "js": ("function", "class", "method"),
+    "c": ("function", "macro"),
+    "cpp": ("function", "class"),
+    "http": ROLES["http"],
+}
+_PRIVATE = ("_*", "*._*")
+_SHOWN_PARENTS = 12
+
+
+def guess_site(inventory: Inventory, base_url: str) -> Site:
+    """Rules that take all that can be called in the domain that has most of it, by public names.
+
+    Raises:
+        InputError: the inventory lists nothing of the kind.
+    """
+    counts: Counter[Domain] = Counter()
+    for domain, roles in _CALLABLE.items():
+        for item in inventory.objects:
+            counts[domain] += item.domain == domain and item.role in roles
+    domain, count = counts.most_common(1)[0]
+    if not count:
+        listed = Counter(f"{item.domain}:{item.role}" for item in inventory.objects)
+        raise InputError(
+            f"{base_url}: its inventory lists nothing that can be called "
+            f"({_counted(listed) or 'it is empty'}). A reference of functions, methods, classes "
+            "or HTTP routes is needed; is it another part of the site?"
+        )
+    own = [item for item in inventory.objects if item.domain == domain]
+    present = {item.role for item in own}
+    private = any(names(item.name, _PRIVATE) for item in own)
+    return Site(
+        base_url=base_url,
+        objects=Objects(
+            domain=domain,
+            roles=tuple(role for role in _CALLABLE[domain] if role in present),
+            exclude=_PRIVATE if private and domain in ("py", "js") else (),
+        ),
+    )
+
+
+def site_yaml(scope: Scope) -> str:
+    """Guessed rules as the text of a crawlers/<site>.yaml, with what the inventory has."""
+    site, inventory = scope.site, scope.inventory
+    rules = site.objects
+    own = [item for item in inventory.objects if item.domain == rules.domain]
+    roles = Counter(item.role for item in own)
+    parents = Counter(entry.name.rpartition(".")[0] for entry in scope.entries.values())
+    del parents[""]
+    lines = [
+        f"# {_comment(inventory.project)} {_comment(inventory.version)}, "
+        f"{len(scope.entries):,} of {len(inventory.objects):,} objects.",
+        f"base_url: {_quoted(site.base_url)}",
+        "",
+        "objects:",
+        f"  domain: {rules.domain}",
+        f"  # The inventory has {_counted(roles)}.",
+        f"  roles: [{', '.join(rules.roles)}]",
+    ]
+    if parents and rules.domain != "http":
+        shown = Counter(dict(parents.most_common(_SHOWN_PARENTS)))
+        more = ", ..." if len(parents) > _SHOWN_PARENTS else ""
+        lines += [
+            f"  # Most are in {_comment(_counted(shown))}{more}.",
+            "  # To take only direct members of some of them: parents: [...]",
+        ]
+    for key, values in (("include", rules.include), ("exclude", rules.exclude)):
+        if values:
+            lines.append(f"  {key}: [{', '.join(map(_quoted, values))}]")
+    return "\n".join(lines) + "\n"
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _comment(text: str) -> str:
+    """Text of the site's that can stand in a comment: printable, one line."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
