@@ -61,11 +61,6 @@ class Conduct(Config):
         default=50_000, ge=1, description="requests that one crawl may send"
     )
     redirects: int = Field(default=5, ge=0, le=20, description="redirects of a page")
-    depth: int = Field(
-        default=4,
-        ge=1,
-        description="requests that lead to one another: inventory, tables, page",
-    )
 
     @field_validator("contact")
     @classmethod
