@@ -1,0 +1,165 @@
+"""Which objects of an inventory can be tools: by rules, and where there are none."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from toolbank.errors import InputError
+from toolbank.sources.sphinx.guess import guess_site, site_yaml
+from toolbank.sources.sphinx.inventory import Inventory, Listed, select
+from toolbank.sources.sphinx.site import Objects, Site, narrowed
+
+URL = "https://sample.example/doc/"
+
+
+def listed(kind: str, name: str, page: str = "api.html") -> Listed:
+    domain, role = kind.split(":")
+    return Listed(domain, role, name, page, name)
+
+
+def inventory(*objects: Listed) -> Inventory:
+    return Inventory("Sample", "1.2", objects)
+
+
+def site(**rules: Any) -> Site:
+    lowercase = rules.pop("lowercase", False)
+    objects = Objects(**{"roles": ("function", "method"), **rules})
+    return Site(base_url=URL, objects=objects, lowercase=lowercase)
+
+
+def chosen(site: Site, *objects: Listed) -> list[str]:
+    entries = select(inventory(*objects), site).entries.values()
+    return [entry.name for entry in entries]
+
+
+ALL = (
+    listed("py:function", "pkg.load"),
+    listed("py:function", "pkg.sub.save"),
+    listed("py:method", "pkg.Box.open", "box.html"),
+    listed("py:method", "pkg.Box._secret", "box.html"),
+    listed("py:function", "pkg._low.level"),
+    listed("py:function", "other.load"),
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "names"),
+    [
+        ({"parents": ("pkg",)}, {"pkg.load"}),
+        ({"include": ("pkg.Box",)}, {"pkg.Box.open", "pkg.Box._secret"}),
+        (
+            {"exclude": ("*._*", "other")},
+            {"pkg.load", "pkg.sub.save", "pkg.Box.open"},
+        ),
+        ({"pages": ("box*",)}, {"pkg.Box.open", "pkg.Box._secret"}),
+        ({"roles": ("method",), "exclude": ("*._*",)}, {"pkg.Box.open"}),
+    ],
+)
+def test_rules_choose_by_role_parent_name_and_page(
+    rules: dict[str, Any], names: set[str]
+) -> None:
+    assert set(chosen(site(**rules), *ALL)) == names
+
+
+def test_everything_left_out_has_its_reason() -> None:
+    scope = select(inventory(*ALL), site(include=("pkg",), exclude=("pkg.sub",)))
+    assert {
+        reason: [str(item) for item in items]
+        for reason, items in scope.left_out.items()
+    } == {
+        "excluded": ["py:function pkg.sub.save"],
+        "not included": ["py:function other.load"],
+    }
+
+
+def test_lowercase_names_are_what_the_rules_see() -> None:
+    client = listed("py:method", "EC2.Client.run_instances")
+    rules = site(lowercase=True, include=("ec2.client",))
+    assert chosen(rules, client) == ["ec2.client.run_instances"]
+
+
+def test_a_recipe_narrows_what_a_site_takes() -> None:
+    rules = narrowed(site(exclude=("pkg._low",)), ("pkg",), ("pkg.Box",))
+    assert set(chosen(rules, *ALL)) == {"pkg.load", "pkg.sub.save"}
+
+
+def test_without_rules_all_that_can_be_called_by_a_public_name_is_taken() -> None:
+    found = inventory(
+        *ALL,
+        listed("py:class", "pkg.Box"),
+        listed("py:exception", "pkg.Error"),
+        listed("py:property", "pkg.Box.size"),
+        listed("py:data", "pkg.ufunc"),
+        listed("std:doc", "api"),
+        listed("c:function", "pkg_load"),
+    )
+    entries = select(found, guess_site(found, URL)).entries.values()
+    assert {entry.name for entry in entries} == {
+        *("pkg.load", "pkg.sub.save", "pkg.Box.open", "other.load"),
+        *("pkg.Box", "pkg.ufunc"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("objects", "domain", "names"),
+    [
+        ([("js:function", "draw"), ("std:doc", "a")], "js", ["draw"]),
+        (
+            [("c:function", "f"), ("c:function", "g"), ("py:function", "h")],
+            "c",
+            ["f", "g"],
+        ),
+        (
+            [("http:get", "/users/(id)"), ("http:delete", "/users/(id)")],
+            "http",
+            ["GET /users/(id)", "DELETE /users/(id)"],
+        ),
+    ],
+)
+def test_the_domain_that_has_most_to_call_counts(
+    objects: list[tuple[str, str]], domain: str, names: list[str]
+) -> None:
+    found = Inventory(
+        "x",
+        "1",
+        tuple(
+            listed(kind, name, f"{number}.html")
+            for number, (kind, name) in enumerate(objects)
+        ),
+    )
+    rules = guess_site(found, URL)
+    assert rules.objects.domain == domain
+    assert chosen(rules, *found.objects) == names
+
+
+def test_the_guessed_rules_are_a_file_that_chooses_the_same() -> None:
+    found = inventory(*ALL, listed("py:attribute", "pkg.Box.size"))
+    rules = narrowed(guess_site(found, URL), ("pkg",), ("pkg.sub",))
+    scope = select(found, rules)
+    text = site_yaml(scope)
+    again = Site.model_validate(yaml.safe_load(text))
+    assert select(found, again).entries == scope.entries
+    assert re.search(r"function 4, method 2, attribute 1", text)
+
+
+def test_a_project_name_stays_in_its_comment() -> None:
+    found = Inventory("x\nobjects: {evil: 1}", "1\u2028y: z", ALL)
+    text = site_yaml(select(found, guess_site(found, URL)))
+    assert set(yaml.safe_load(text)) == {"base_url", "objects"}
+
+
+def test_a_site_of_prose_is_told_what_it_has() -> None:
+    found = inventory(listed("std:doc", "a"), listed("std:label", "b"))
+    with pytest.raises(
+        InputError, match=r"nothing that can be called \(std:doc 1, std:label 1\)"
+    ):
+        guess_site(found, URL)
+
+
+def test_a_role_of_another_domain_is_told() -> None:
+    with pytest.raises(ValueError, match=r"no role 'get' in the py domain"):
+        Objects(roles=("get",))

@@ -1,0 +1,137 @@
+"""What a person reads of an API that moved between two crawls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from toolbank.bank import Raised, Returned, Tool, VersionNote, write_tools
+from toolbank.cli import app
+from toolbank.compare import compare_crawls, compare_tools
+from toolbank.errors import InputError
+from toolbank.files import write_json
+
+
+def tool(name: str, **fields: Any) -> Tool:
+    return Tool(name=name, kind="function", **{"summary": f"Does {name}.", **fields})
+
+
+def takes(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def changes(old: Tool, new: Tool) -> tuple[str, ...]:
+    return compare_tools([old], [new]).changed.get(old.name, ())
+
+
+def test_tells_what_came_what_went_and_what_stayed() -> None:
+    found = compare_tools([tool("a"), tool("b")], [tool("b"), tool("c")])
+    assert found.describe().splitlines() == [
+        "1 added, 1 removed, 0 now another name, 0 changed, 1 the same.",
+        "+ c: Does c.",
+        "- a: Does a.",
+    ]
+
+
+def test_a_tool_that_became_another_name_is_not_removed() -> None:
+    found = compare_tools([tool("a"), tool("b")], [tool("b", aliases=("a",))])
+    assert (found.removed, found.renamed) == ((), {"a": "b"})
+    assert found.changed == {"b": ("other names: a",)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            {"parameters": takes(x={"type": "integer"})},
+            {"parameters": takes(("y",), x={"type": "number"}, y={})},
+            ["parameter y: added, required", 'parameter x: type "integer" -> "number"'],
+        ),
+        (
+            {"parameters": takes(("x",), x={}, y={})},
+            {"parameters": takes(x={"description": "Words."})},
+            [
+                "parameter x: no longer required",
+                "parameter x: other words",
+                "parameter y: removed",
+            ],
+        ),
+        (
+            {"parameters": takes(x={}, y={})},
+            {"parameters": takes(y={}, x={})},
+            ["parameters: in another order"],
+        ),
+        (
+            {"parameters": takes(x={"type": "integer", "default": 1})},
+            {"parameters": takes(x={"type": "integer"})},
+            ["parameter x: default 1 -> none"],
+        ),
+        ({"signature": "f(x)"}, {"signature": "f(y)"}, ["signature: f(x) -> f(y)"]),
+        (
+            {"returns": (Returned(type="int"),)},
+            {"returns": (Returned(type="float"),)},
+            ["returns: int -> float"],
+        ),
+        (
+            {"returns": (Returned(type="int"),)},
+            {"returns": (Returned(type="int", description="More."),)},
+            ["returns: other words or structure"],
+        ),
+        ({}, {"raises": (Raised(type="ValueError"),)}, ["raises: changed"]),
+        ({}, {"deprecated": "Use b."}, ["deprecated: Use b."]),
+        ({"deprecated": "Use b."}, {}, ["no longer deprecated"]),
+        (
+            {},
+            {"versions": (VersionNote(change="added", version="2.0", parameter="x"),)},
+            ["added in 2.0 (x): "],
+        ),
+        (
+            {"notes": "A."},
+            {"notes": "B.", "examples": "C."},
+            ["words: notes, examples"],
+        ),
+    ],
+)
+def test_every_change_is_told_by_what_it_means_to_a_caller(
+    old: dict[str, Any], new: dict[str, Any], told: list[str]
+) -> None:
+    assert list(changes(tool("a", **old), tool("a", **new))) == told
+
+
+def test_another_address_is_no_change() -> None:
+    moved = {"url": "https://new.example/a", "source": "sphinx:x 2", "prompt_name": "z"}
+    assert changes(tool("a"), tool("a", **moved)) == ()
+
+
+NAMES = st.lists(st.text("abc", min_size=1, max_size=2), unique=True)
+
+
+@given(NAMES, NAMES)
+def test_every_tool_of_both_is_told_once(old: list[str], new: list[str]) -> None:
+    found = compare_tools([tool(name) for name in old], [tool(name) for name in new])
+    gone = {tool.name for tool in found.removed} | found.renamed.keys()
+    assert {tool.name for tool in found.added} == set(new) - set(old)
+    assert gone == set(old) - set(new)
+    assert len(found.changed) + found.same == len(set(old) & set(new))
+
+
+def test_reads_crawls_runs_and_files_and_warns_of_lost_pages(tmp_path: Path) -> None:
+    old, new = tmp_path / "crawl", tmp_path / "run"
+    write_tools(old / "tools.parquet", [tool("a")])
+    write_json(old / "crawl.json", {"failed": 2})
+    write_tools(new / "bank" / "tools.parquet", [tool("a"), tool("b")])
+    result = CliRunner().invoke(app, ["crawl", "--diff", str(old), str(new)])
+    assert result.exit_code == 0
+    assert "crawl: 2 pages could not be read" in result.output
+    assert "1 added, 0 removed" in result.output
+    assert "0 added" in compare_crawls(old, old / "tools.parquet")
+
+
+def test_a_folder_without_tools_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no tools\.parquet in it"):
+        compare_crawls(tmp_path, tmp_path)
