@@ -9,7 +9,7 @@ from typing import Any
 from toolbank.assets import has_asset
 from toolbank.bank import Tool, ToolKind
 from toolbank.errors import InputError
-from toolbank.sources.config import PythonSource, SphinxSource
+from toolbank.sources.config import PythonSource
 from toolbank.sources.docstring import read_docstring
 from toolbank.sources.documented import Documented
 from toolbank.sources.installed import package_version
@@ -102,7 +102,7 @@ def _import(name: str) -> ModuleType:
 def _scope(config: PythonSource) -> tuple[frozenset[str], tuple[str, ...]]:
     """Modules whose direct members count (none: all), and names left out."""
     if config.has_default_scope and has_asset("crawlers", f"{config.package}.yaml"):
-        objects = load_site(SphinxSource(site=config.package)).objects
+        objects = load_site(config.package).objects
         return frozenset(objects.parents), objects.exclude
     return frozenset(config.parents or ()), config.exclude or ()
 
