@@ -1,0 +1,46 @@
+"""What a page says of one object, in a form that a page's reader and a tool both fill in.
+
+A fact has a key (a parameter's path, an exception's name, ...) and a value. Where a page's text can
+fairly be kept in more than one way (with or without the word "Note" above a note), the value is the
+set of those.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+Texts = frozenset[str]
+
+
+@dataclass
+class Field:
+    """A parameter or a member of one; `path` tells the depth: `Tags[].Key`, `Attributes{}`."""
+
+    path: str
+    type: str = ""
+    required: bool = False
+    description: Texts = frozenset()
+    default: object = ...
+    enum: tuple[object, ...] = ()
+
+
+@dataclass
+class Reading:
+    """All that a page says of one object."""
+
+    summary: str = ""
+    prose: Texts = frozenset()
+    parameters: list[Field] = field(default_factory=list)
+    returns: list[Field] = field(default_factory=list)
+    structure: list[Field] = field(default_factory=list)
+    raises: dict[str, Texts] = field(default_factory=dict)
+    see_also: list[tuple[str, str]] = field(default_factory=list)
+    versions: dict[tuple[str, str, str], Texts] = field(default_factory=dict)
+    examples: Texts = frozenset()
+    sections: dict[str, Texts] = field(default_factory=dict)
+    request: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    response: dict[str, tuple[object, ...]] = field(default_factory=dict)
+
+
+def letters(text: str) -> str:
+    """Only what can be read aloud: spacing, bullets, quotes and frames don't count."""
+    return re.sub(r"[\W_]+", "", text).casefold()
