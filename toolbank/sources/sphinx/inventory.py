@@ -15,13 +15,17 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object as the inventory lists it; `page` and `anchor` say where it is documented."""
+    """An object as the inventory lists it; `page` and `anchor` say where it is documented.
+
+    `is_hidden` objects have another name on their page, which is listed too.
+    """
 
     domain: str
     role: str
     name: str
     page: str
     anchor: str
+    is_hidden: bool = False
 
     def __str__(self) -> str:
         return f"{self.domain}:{self.role} {self.name}"
@@ -79,7 +83,13 @@ def read_inventory(data: bytes, url: str) -> Inventory:
         text = _unpack(data)
         inventory = sphobjinv.Inventory(plaintext=text)
         objects = tuple(
-            Listed(item.domain, item.role, item.name, *_place(item.uri_expanded))
+            Listed(
+                item.domain,
+                item.role,
+                item.name,
+                *_place(item.uri_expanded),
+                is_hidden=item.priority == "-1",
+            )
             for item in inventory.objects
         )
     except Exception as error:  # the library documents no set of exceptions
@@ -135,8 +145,9 @@ def _unpack(data: bytes) -> bytes:
 
 
 def _place(uri: str) -> tuple[str, str]:
+    """Page and anchor; a site of a single page has `#document-api#name` for them."""
     page, _, anchor = uri.partition("#")
-    return unquote(page), unquote(anchor)
+    return unquote(page) or "index.html", unquote(anchor.rpartition("#")[2])
 
 
 def _tool_name(item: Listed, site: Site) -> str:
@@ -165,10 +176,11 @@ def _refusal(item: Listed, name: str, rules: Objects) -> str:
 
 
 def _merged(members: Iterable[tuple[str, Listed]]) -> Entry:
-    """Objects of one anchor as one: the name that is the anchor, or the shortest, leads."""
+    """Objects of one anchor as one: the name on the page leads, that of the anchor, the shortest."""
     ranked = sorted(
         members,
         key=lambda member: (
+            member[1].is_hidden,
             member[1].name != member[1].anchor,
             len(member[0]),
             member[0],
@@ -189,7 +201,10 @@ def resolve(page: str, href: str) -> tuple[str, str]:
     """Page and anchor that a link on `page` leads to; ("", "") where it leads off the site."""
     if urlsplit(href).scheme or href.startswith("/"):
         return "", ""
-    target, anchor = _place(href)
-    folder = posixpath.dirname(page)
-    path = posixpath.normpath(posixpath.join(folder, target)) if target else page
-    return ("", "") if path.startswith("..") else (path, anchor)
+    target, _, anchor = href.partition("#")
+    if not target:
+        return page, unquote(anchor)
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(target)))
+    if path.startswith(".."):
+        return "", ""
+    return (f"{path}/" if target.endswith("/") else path), unquote(anchor)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin
@@ -24,9 +25,12 @@ _MEMBERS = frozenset(
         "decoratormethod",
     }
 )
+_MIN_SAID = 250  # characters, of which some 150 are the form that the words are put in
 _NO_TABLE_READ = "in no table that could be read"
 _NOT_THERE = "not on its page"
 _PAGE_FAILED = "page failed: "
+
+_Found = tuple[Entry, PageObject]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ def read_harvest(harvest: Harvest) -> Reading:
         raise AssertionError("a crawl that ends without error has an inventory")
     left_out = {reason: list(items) for reason, items in scope.left_out.items()}
     tables_lost = not harvest.failed.keys().isdisjoint(scope.table_pages)
-    groups: dict[str, list[tuple[Entry, PageObject]]] = {}
+    groups: dict[str, list[_Found]] = {}
     for place, entry in scope.entries.items():
         found = harvest.objects.get(place)
         if found and found.kind is None and scope.site.objects.constants:
@@ -59,8 +63,12 @@ def read_harvest(harvest: Harvest) -> Reading:
         else:
             groups.setdefault(_identity(entry, found), []).append((entry, found))
     inventory = scope.inventory
-    source = f"sphinx:{inventory.project} {inventory.version}"
-    tools = [_tool(scope.site, source, group) for group in groups.values()]
+    source = f"sphinx:{inventory.project} {inventory.version}".strip()
+    tools = [
+        _tool(scope.site, source, cluster)
+        for group in groups.values()
+        for cluster in _parted(group)
+    ]
     tools.sort(key=lambda tool: tool.name)
     return Reading(tools, dict(sorted(left_out.items())))
 
@@ -85,35 +93,54 @@ def _absence(
 
 
 def _identity(entry: Entry, found: PageObject) -> str:
-    """Alike for objects that are one under several names: their pages say the same of them.
-
-    Members of two classes are two, whatever is said of them, and so are modules; an object
-    without words is its own.
-    """
+    """Alike for objects whose pages say the same, and enough that it can't be chance."""
     documented = found.documented
-    if not documented.summary or entry.role == "module":
-        return entry.name
-    owner = entry.name.rpartition(".")[0] if entry.role in _MEMBERS else ""
-    words = [
-        owner,
-        found.kind,
-        found.signature,
-        found.value,
-        documented.summary,
-        documented.description,
+    said = json.dumps(
         [
-            (item.name, item.classifier, item.description)
-            for item in documented.parameters
-        ],
-        [item.model_dump() for item in documented.returns],
-        documented.notes,
-        documented.examples,
-    ]
-    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
+            found.kind,
+            found.signature,
+            found.value,
+            documented.summary,
+            documented.description,
+            [
+                (item.name, item.classifier, item.description)
+                for item in documented.parameters
+            ],
+            [item.model_dump() for item in documented.returns],
+            documented.notes,
+            documented.examples,
+        ]
+    )
+    if entry.role == "module" or len(said) < _MIN_SAID:
+        return entry.name
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _tool(site: Site, source: str, group: list[tuple[Entry, PageObject]]) -> Tool:
-    """One tool of the objects in a group; the name in the outermost module leads."""
+def _parted(group: list[_Found]) -> Iterator[list[_Found]]:
+    """The objects of a group that are one under several names.
+
+    They share a module or class; or the last part of their names, where a module hands on what
+    another has. Members of two classes are two, whatever is said of them.
+    """
+    clusters: dict[tuple[str, str], list[_Found]] = {}
+    for entry, found in group:
+        parent, _, last = entry.name.rpartition(".")
+        keys = [("in", parent)]
+        if entry.role not in _MEMBERS:
+            keys.append(("called", last))
+        near = [clusters[key] for key in keys if key in clusters]
+        cluster = near[0] if near else []
+        if len(near) == 2 and near[1] is not cluster:
+            cluster.extend(near[1])
+            for key in [key for key, other in clusters.items() if other is near[1]]:
+                clusters[key] = cluster
+        cluster.append((entry, found))
+        clusters.update(dict.fromkeys(keys, cluster))
+    return iter({id(cluster): cluster for cluster in clusters.values()}.values())
+
+
+def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
+    """One tool of objects that are one; the name in the outermost module leads."""
     group = sorted(group, key=lambda member: _rank(*member))
     entry, found = group[0]
     if found.kind is None:
@@ -128,6 +155,8 @@ def _tool(site: Site, source: str, group: list[tuple[Entry, PageObject]]) -> Too
         signature=f"{entry.name}{found.signature}" if found.signature else "",
         parameters=parameters_schema(documented.parameters),
         returns=documented.returns,
+        raises=documented.raises,
+        versions=documented.versions,
         examples=documented.examples,
         notes=documented.notes,
         see_also=documented.see_also,
