@@ -111,7 +111,8 @@ def _identity(entry: Entry, found: PageObject) -> str:
             documented.examples,
         ]
     )
-    if entry.role == "module" or len(said) < _MIN_SAID:
+    is_plain = not documented.examples and len(said) < _MIN_SAID
+    if entry.role == "module" or is_plain:
         return entry.name
     return hashlib.sha256(said.encode()).hexdigest()
 
