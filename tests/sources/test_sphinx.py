@@ -44,7 +44,7 @@ ADD = """
 <div class="deprecated"><p><span>Deprecated since version 1.1: </span>Use plus.</p></div>
 <p>More words <a class="reference internal" href="#r1">[1]</a>, with <span class="math">\\(x^2\\)</span>.</p>
 <ul><li><p>one</p></li><li><p>two</p></li></ul>
-<table><tr><td>left out</td></tr></table>
+<table><tr><td>one</td><td>1</td></tr></table>
 <dl class="field-list">
 <dt>Parameters<span class="colon">:</span></dt>
 <dd><dl>
@@ -184,7 +184,7 @@ def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reas
 def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> None:
     add = tool(crawl(site, tmp_path), "sample.add")
     assert add.summary == "Add two things, a and b."
-    assert add.description == "More words, with x^2.\n\n- one\n- two"
+    assert add.description == "More words, with x^2.\n\n- one\n- two\n\none | 1"
     assert add.signature == "sample.add(a, *, mode='fast')"
     assert add.parameters == {
         "type": "object",

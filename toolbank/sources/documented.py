@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from toolbank.bank import Returned, SeeAlso
+from toolbank.bank import Raised, Returned, SeeAlso, VersionNote
 from toolbank.sources.schema import Parameter
 
 
@@ -19,10 +19,12 @@ class Documented:
     description: str = ""
     parameters: tuple[Parameter, ...] = ()
     returns: tuple[Returned, ...] = ()
+    raises: tuple[Raised, ...] = ()
     notes: str = ""
     examples: str = ""
     see_also: tuple[SeeAlso, ...] = ()
     deprecated: str = ""
+    versions: tuple[VersionNote, ...] = ()
     prose: str | None = None
 
     def with_opening(

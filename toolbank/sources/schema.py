@@ -89,7 +89,8 @@ class Parameter:
     """One parameter of a tool as its documentation and signature tell it.
 
     `default` is the signature's, as JSON; None where there is none or it is not JSON.
-    `required` is None where only the classifier can tell.
+    `required` is None where only the classifier can tell. `schema` is what the documentation
+    tells of a nested structure; without it the classifier tells.
     """
 
     name: str
@@ -97,6 +98,8 @@ class Parameter:
     description: str = ""
     default: Any = None
     required: bool | None = None
+    schema: dict[str, Any] | None = None
+    is_deprecated: bool = False
 
 
 def schema_of(classifier: str) -> dict[str, Any]:
@@ -136,7 +139,9 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
         name = parameter.name.lstrip("*")
         if not name or name in properties:
             continue
-        if parameter.classifier:
+        if parameter.schema is not None:
+            schema = dict(parameter.schema)
+        elif parameter.classifier:
             schema = schema_of(parameter.classifier)
         elif parameter.name.startswith("*"):
             kind = "object" if parameter.name.startswith("**") else "array"
@@ -148,6 +153,8 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
             schema["default"] = parameter.default
         if parameter.description:
             schema["description"] = parameter.description
+        if parameter.is_deprecated:
+            schema["deprecated"] = True
         properties[name] = schema
         needed = parameter.required
         if needed is None:

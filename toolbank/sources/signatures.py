@@ -73,7 +73,7 @@ def read_signature(line: str) -> Signature:
     names: set[str] = set()
     for text, is_bracketed in _arguments(match[0][1:-1]):
         name, has_default, default = (part.strip() for part in text.partition("="))
-        name = name.partition(":")[0].strip()
+        name, _, annotation = (part.strip() for part in name.partition(":"))
         if not re.fullmatch(r"\*{0,2}[^\W\d]\w*", name) or name in names:
             continue
         names.add(name)
@@ -81,6 +81,7 @@ def read_signature(line: str) -> Signature:
         parameters.append(
             Parameter(
                 name=name,
+                classifier=annotation,
                 default=value if is_literal(value) else None,
                 required=not (has_default or is_bracketed or name.startswith("*")),
             )

@@ -1,81 +1,166 @@
-"""The body of a documented object: prose, field lists and sections, as numpydoc renders them."""
+"""The body of a documented object: prose, field lists and sections."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank import Returned, SeeAlso
+from toolbank.bank import SeeAlso
 from toolbank.sources.documented import Documented
 from toolbank.sources.opening import split_summary
 from toolbank.sources.schema import Parameter
+from toolbank.sources.sphinx.fields import (
+    HEADINGS,
+    Fields,
+    is_field,
+    read_field,
+    read_field_list,
+)
+from toolbank.sources.sphinx.seealso import read_links, read_see_also
+from toolbank.sources.sphinx.structure import fill_in
+from toolbank.sources.sphinx.syntax import read_syntax
 from toolbank.sources.sphinx.text import (
     blocks,
     children,
     classes,
     code,
     is_dropped,
+    is_section,
     line,
 )
+from toolbank.sources.sphinx.versions import read_versions
 
-_PARAMETERS = frozenset({"Parameters", "Other Parameters"})
-_RETURNS = frozenset({"Returns", "Yields"})
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_EXAMPLES = frozenset({"examples", "example", "usage", "example usage"})
+_SOFT_TITLES = _EXAMPLES | {"notes", "note", "references", "warnings", "see also"}
+_REFERENCES = frozenset({"citation-list", "footnote-list", "footnote", "citation"})
+_REQUEST = "request syntax"
 
 
 @dataclass
 class _Parts:
-    """What was read so far. Text belongs to the section that the last rubric opened."""
+    """What was read so far. Text belongs to the section that the last heading opened."""
 
     section: str = ""
     text: dict[str, list[str]] = field(default_factory=dict)
-    parameters: list[Parameter] = field(default_factory=list)
-    returns: list[Returned] = field(default_factory=list)
+    fields: Fields = field(default_factory=Fields)
     see_also: dict[str, SeeAlso] = field(default_factory=dict)
     deprecated: list[str] = field(default_factory=list)
+    syntax: dict[str, Any] | None = None
+
+    def add(self, section: str, text: str) -> None:
+        if text:
+            self.text.setdefault(section, []).append(text)
+
+    def add_see_also(self, found: Iterator[SeeAlso] | list[SeeAlso]) -> None:
+        for entry in found:
+            self.see_also.setdefault(entry.name, entry)
 
 
 def read_body(node: LexborNode) -> Documented:
     """Read the `dd` of an object, or the `section` of a module without its sub-sections."""
     parts = _Parts()
+    is_module = node.tag != "dd"
     for child in children(node):
-        _read_block(child, parts)
-    summary, description = _opening(parts.text.get("", []))
+        if not (is_module and (child.tag in HEADINGS or is_section(child))):
+            _read_block(child, parts)
+    summary, description = _opening(parts.text.pop("", []))
+    examples = [
+        part
+        for title in list(parts.text)
+        if title.lower() in _EXAMPLES
+        for part in parts.text.pop(title)
+    ]
+    versions = tuple(read_versions(node, parts.fields.owners))
+    old = {note.parameter for note in versions if note.change == "deprecated"}
     return Documented(
         summary=summary,
         description=description,
-        parameters=tuple(parts.parameters),
-        returns=tuple(parts.returns),
-        notes="\n\n".join(parts.text.get("Notes", [])),
-        examples="\n\n".join(
-            [*parts.text.get("Examples", []), *parts.text.get("Example", [])]
-        ),
+        parameters=tuple(_parameters(parts, old)),
+        returns=parts.fields.all_returns(),
+        raises=tuple(parts.fields.raises),
+        notes=_notes(parts),
+        examples="\n\n".join(examples),
         see_also=tuple(parts.see_also.values()),
         deprecated="\n\n".join(parts.deprecated),
+        versions=versions,
     )
 
 
 def _read_block(node: LexborNode, parts: _Parts) -> None:
     found = classes(node)
-    if "rubric" in found:
+    tag = node.tag
+    if "rubric" in found or tag in HEADINGS:
         parts.section = line(node).rstrip(":")
     elif "field-list" in found:
-        _read_fields(node, parts)
+        read_field_list(node, parts.fields)
     elif "seealso" in found:
-        for entry in _see_also(node):
-            parts.see_also.setdefault(entry.name, entry)
+        parts.add_see_also(read_see_also(node))
     elif "deprecated" in found:
-        parts.deprecated.append(line(node))
-    elif (
-        node.tag in _HEADINGS
-        or node.tag == "section"
-        or "py" in found
-        or is_dropped(node)
-    ):
+        parts.deprecated.append(line(node) or node.text(deep=True).strip())
+    elif not found.isdisjoint(_REFERENCES):
+        parts.add("References", _references(node))
+    elif is_dropped(node):
         return
-    elif text := blocks(node):
-        parts.text.setdefault(parts.section, []).append(text)
+    elif is_section(node):
+        for child in children(node):
+            _read_block(child, parts)
+    elif parts.section.lower() == _REQUEST and tag in ("div", "pre"):
+        parts.syntax = parts.syntax or read_syntax(code(node))
+    elif tag in ("dl", "ul") and is_field(parts.section):
+        read_field(parts.section, [node], parts.fields)
+    elif tag in ("div", "blockquote") and _holds_fields(node):
+        for child in children(node):
+            _read_block(child, parts)
+    elif tag == "p" and (title := _title(node)):
+        parts.section = title
+    elif tag == "p" and (links := read_links(node)):
+        parts.add_see_also(links)
+    elif "admonition" in found and (title := _example_title(node)):
+        parts.add(title, blocks(node))
+    else:
+        parts.add(parts.section, blocks(node))
+
+
+def _title(node: LexborNode) -> str:
+    """The section that a paragraph opens which is only a bold title, or "Examples:"."""
+    words = line(node) if len(node.text(deep=True)) < 40 else ""
+    title = words.rstrip(":").strip()
+    if title.lower() not in _SOFT_TITLES:
+        return ""
+    bold = node.css_first("strong, b")
+    is_bold = bold is not None and line(bold).rstrip(":") == title
+    return title if is_bold or title.lower() in _EXAMPLES else ""
+
+
+def _example_title(node: LexborNode) -> str:
+    title = node.css_first(".admonition-title")
+    words = " ".join(title.text(deep=True).split()) if title is not None else ""
+    return "Examples" if words.rstrip(":").lower() in _EXAMPLES else ""
+
+
+def _holds_fields(node: LexborNode) -> bool:
+    """Whether an element only wraps parts of a body, such as a field list that is indented."""
+    if not classes(node).isdisjoint({"admonition", "highlight"}):
+        return False
+    return any("field-list" in classes(child) for child in children(node))
+
+
+def _references(node: LexborNode) -> str:
+    """Entries of a reference list, "[1] text", a line each."""
+    entries = node.css('[role="doc-biblioentry"], [role="doc-footnote"], tr') or [node]
+    lines = []
+    for entry in entries:
+        label = entry.css_first(".label")
+        name = re.sub(r"[\[\]\s]", "", label.text(deep=True)) if label else ""
+        words = " ".join(
+            line(child)
+            for child in children(entry)
+            if "label" not in classes(child) and "backrefs" not in classes(child)
+        ).strip()
+        lines.append(f"[{name}] {words}" if name else words)
+    return "\n".join(lines)
 
 
 def _opening(paragraphs: list[str]) -> tuple[str, str]:
@@ -86,91 +171,24 @@ def _opening(paragraphs: list[str]) -> tuple[str, str]:
     return summary, "\n\n".join(part for part in (rest, *paragraphs[1:]) if part)
 
 
-def _read_fields(node: LexborNode, parts: _Parts) -> None:
-    for title, body in _pairs(node):
-        name = line(title).rstrip(":").strip()
-        if name in _PARAMETERS:
-            for heading, text in _definitions(body):
-                parts.parameters.extend(_parameters(heading, text))
-        elif name in _RETURNS:
-            found = [_returned(heading, text) for heading, text in _definitions(body)]
-            parts.returns.extend(found or [Returned(description=line(body))])
+def _parameters(parts: _Parts, old: set[str]) -> Iterator[Parameter]:
+    """The parameters with what the syntax shows besides: their values, and that marks are used."""
+    shown = (parts.syntax or {}).get("properties", {})
+    for item in parts.fields.parameters:
+        name = item.name.lstrip("*")
+        if item.schema is not None and name in shown:
+            fill_in(item.schema, shown[name])
+        if shown and item.required is None:
+            item = replace(item, required=False)
+        yield replace(item, is_deprecated=True) if name in old else item
 
 
-def _pairs(node: LexborNode) -> Iterator[tuple[LexborNode, LexborNode]]:
-    """Every `dt` of a definition list with the `dd` that follows it."""
-    heading: LexborNode | None = None
-    for child in children(node):
-        if child.tag == "dt":
-            heading = child
-        elif child.tag == "dd" and heading is not None:
-            yield heading, child
-            heading = None
-
-
-def _definitions(body: LexborNode) -> Iterator[tuple[LexborNode, str]]:
-    """Entries of the definition lists in a field, with their text as one line."""
-    for child in children(body):
-        if child.tag == "dl":
-            heading: LexborNode | None = None
-            for node in children(child):
-                if node.tag == "dt":
-                    if heading is not None:
-                        yield heading, ""
-                    heading = node
-                elif heading is not None:
-                    yield heading, line(node)
-                    heading = None
-            if heading is not None:
-                yield heading, ""
-
-
-def _heading(node: LexborNode) -> tuple[str, str]:
-    """Name and classifier of an entry: "x" and "array_like, optional"."""
-    name = "".join(
-        part.text(deep=True) for part in children(node) if part.tag == "strong"
-    )
-    classifier = ", ".join(
-        " ".join(part.text(deep=True).split())
-        for part in children(node)
-        if "classifier" in classes(part)
-    )
-    if not name and not classifier:
-        classifier = line(node)
-    return " ".join(name.split()), classifier
-
-
-def _parameters(heading: LexborNode, description: str) -> list[Parameter]:
-    """One entry, such as "x1, x2 : array_like", as a parameter for each of its names."""
-    names, classifier = _heading(heading)
-    return [
-        Parameter(name=name, classifier=classifier, description=description)
-        for name in re.split(r"\s*,\s*", names)
-        if re.fullmatch(r"\*{0,2}\w+", name) and name != "None"
-    ]
-
-
-def _returned(heading: LexborNode, description: str) -> Returned:
-    name, classifier = _heading(heading)
-    return Returned(name=name, type=classifier, description=description)
-
-
-def _see_also(node: LexborNode) -> Iterator[SeeAlso]:
-    """Names and one-liners; a name is the linked object's full one where it is linked."""
-    for child in children(node):
-        if child.tag == "dl":
-            for heading, text in _pairs(child):
-                for name in _names(heading):
-                    yield SeeAlso(name=name, description=line(text))
-        elif child.tag == "p" and not is_dropped(child):
-            for name in _names(child):
-                yield SeeAlso(name=name)
-
-
-def _names(heading: LexborNode) -> list[str]:
-    names: list[str] = []
-    for label in heading.css("code"):
-        link = label.parent
-        title = link.attributes.get("title") if link is not None else None
-        names.append(title or code(label))
-    return [name for name in names if re.fullmatch(r"[\w.]+", name)]
+def _notes(parts: _Parts) -> str:
+    """The notes, then every other section and field under its title."""
+    found = parts.text.pop("Notes", [])
+    for title, texts in [*parts.text.items()]:
+        found.append("\n\n".join([f"{title}:", *texts]))
+    for title, text in parts.fields.others.items():
+        is_line = "\n" not in text
+        found.append(f"{title}: {text}" if is_line else f"{title}:\n\n{text}")
+    return "\n\n".join(found)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from toolbank.bank import ToolKind
+from toolbank.bank import Returned, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.schema import Parameter
-from toolbank.sources.signatures import read_signature
 from toolbank.sources.sphinx.body import read_body
+from toolbank.sources.sphinx.heading import body_of, read_heading
 from toolbank.sources.sphinx.inventory import resolve
-from toolbank.sources.sphinx.text import classes
+from toolbank.sources.sphinx.text import is_section
 
 _KINDS: dict[str, ToolKind] = {
     "function": "function",
@@ -20,15 +20,26 @@ _KINDS: dict[str, ToolKind] = {
     "exception": "class",
     "module": "module",
     "method": "method",
+    "classmethod": "method",
+    "staticmethod": "method",
+    "decorator": "function",
+    "decoratormethod": "method",
+    "attribute": "property",
+    "property": "property",
+    "macro": "function",
+    **dict.fromkeys(
+        ("get", "post", "put", "patch", "delete", "head", "options", "any", "copy"),
+        "operation",
+    ),
+    **dict.fromkeys(("trace", "connect"), "operation"),
 }
-_SIGNATURE_PARTS = frozenset({"sig-paren", "sig-param", "optional"})
 
 
 @dataclass(frozen=True)
 class PageObject:
     """An object as its page shows it.
 
-    `value` is what stands after "=" behind its name. `documented.parameters` are those of the
+    `signature` has a line for each variant; `value` is what stands after "=" behind its name. `documented.parameters` are those of the
     signature in its order, with the words of the field list. `kind` None: a constant.
     """
 
@@ -44,10 +55,7 @@ class Page:
     def __init__(self, html: str, path: str) -> None:
         self._tree = LexborHTMLParser(html)
         self._path = path
-        self._headings = {
-            node.attributes.get("id"): node
-            for node in self._tree.css("dt.sig-object[id]")
-        }
+        self._headings = {node.id: node for node in self._tree.css("dt[id]")}
 
     def table_targets(self) -> set[tuple[str, str]]:
         """Page and anchor of all that the first columns of autosummary tables link to."""
@@ -59,39 +67,47 @@ class Page:
 
     def read(self, anchor: str, role: str) -> PageObject | None:
         """The object with this anchor; None where the page has no such."""
-        heading = self._headings.get(anchor)
-        if heading is not None:
-            return _read_object(heading, role)
-        section = self._section(anchor) if role == "module" else None
-        if section is None:
-            return None
-        return PageObject("module", "", "", read_body(section))
+        term = self._headings.get(anchor)
+        if term is None:
+            section = self._around(anchor)
+            if section is None:
+                return None
+            if section.tag != "dt":
+                if role != "module":
+                    return None
+                return PageObject("module", "", "", read_body(section))
+            term = section
+        return _read_object(term, role)
 
-    def _section(self, anchor: str) -> LexborNode | None:
-        """The section that has the anchor, or an empty span with it, at its head."""
-        for node in self._tree.css("section, section > span[id]"):
-            if node.attributes.get("id") == anchor:
-                return node if node.tag == "section" else node.parent
-        return None
+    def _around(self, anchor: str) -> LexborNode | None:
+        """The term or section that the anchor, such as an empty span at its head, is in."""
+        node: LexborNode | None = next(
+            (node for node in self._tree.css("[id]") if node.id == anchor), None
+        )
+        while node is not None and not (node.tag == "dt" or is_section(node)):
+            node = node.parent
+        return node
 
 
-def _read_object(heading: LexborNode, role: str) -> PageObject:
-    signature, value = _signature(heading)
-    body = _body(heading)
+def _read_object(term: LexborNode, role: str) -> PageObject:
+    heading = read_heading(term)
+    body = body_of(term)
     documented = read_body(body) if body is not None else Documented()
     kind: ToolKind | None = _KINDS.get(role)
     if kind is None:
-        kind = _data_kind(signature, value)
-    parameters = (
-        _combined(
-            read_signature(signature.partition(" -> ")[0]).parameters,
-            documented.parameters,
-        )
-        if kind not in (None, "object")
-        else ()
-    )
+        kind = _data_kind(heading.signature, heading.value)
+    parameters: Iterable[Parameter] = ()
+    if kind not in (None, "object"):
+        parameters = _combined(heading.parameters, documented.parameters)
     return PageObject(
-        kind, signature, value, replace(documented, parameters=tuple(parameters))
+        kind,
+        "" if kind == "operation" else heading.signature,
+        heading.value,
+        replace(
+            documented,
+            parameters=tuple(parameters),
+            returns=_with_type(documented.returns, heading.returned),
+        ),
     )
 
 
@@ -102,54 +118,47 @@ def _data_kind(signature: str, value: str) -> ToolKind | None:
     return "object" if re.fullmatch(r"<[\w.]+ object.*>", value) else None
 
 
-def _signature(heading: LexborNode) -> tuple[str, str]:
-    """What stands in parentheses after the name, with what is returned; and the value."""
-    signature = returned = value = ""
-    is_named = is_closed = False
-    for node in heading.iter(include_text=True):
-        found = set() if node.tag == "-text" else classes(node)
-        if "sig-name" in found:
-            is_named = True
-        elif "sig-return" in found:
-            returned = _words(node).lstrip("\N{RIGHTWARDS ARROW} ")
-        elif is_named and "property" in found:
-            value = _words(node).removeprefix("=").strip()
-        elif is_named and not is_closed:
-            if node.tag == "-text" or found & _SIGNATURE_PARTS:
-                signature += node.text(deep=True)
-            is_closed = "sig-paren" in found and signature.endswith(")")
-    signature = " ".join(signature.split())
-    return (f"{signature} -> {returned}" if returned else signature), value
-
-
-def _body(heading: LexborNode) -> LexborNode | None:
-    """The `dd` of a `dt`, which other `dt` of the same object may stand before."""
-    node = heading.next
-    while node is not None and node.tag != "dd":
-        node = node.next
-    return node
-
-
 def _combined(
     signature: Iterable[Parameter], documented: Iterable[Parameter]
 ) -> list[Parameter]:
     """The signature's parameters in its order with the documented words.
 
-    One that is only documented comes last if the signature takes any, or there is none.
+    One that is only documented comes last if the signature takes any, or there is none; then
+    a `**kwargs` of which nothing is said stands for these, and none of them is required.
     """
     described = {item.name.lstrip("*"): item for item in documented}
     combined: list[Parameter] = []
     for item in signature:
         words = described.pop(item.name.lstrip("*"), None)
-        if words is not None:
-            item = replace(
-                item, classifier=words.classifier, description=words.description
-            )
-        combined.append(item)
-    if not combined or any(item.name.startswith("*") for item in combined):
-        combined.extend(described.values())
-    return combined
+        combined.append(item if words is None else _described(item, words))
+    takes_any = [item for item in combined if item.name.startswith("*")]
+    if not takes_any and combined:
+        return combined
+    keywords = [item for item in takes_any if item.name.startswith("**")]
+    for item in described.values():
+        is_open = item.required is None and bool(keywords)
+        combined.append(replace(item, required=False) if is_open else item)
+    unsaid = [item for item in keywords if not item.description]
+    return [item for item in combined if not (described and item in unsaid)]
 
 
-def _words(node: LexborNode) -> str:
-    return " ".join(node.text(deep=True).split())
+def _described(item: Parameter, words: Parameter) -> Parameter:
+    """A parameter of a signature with what the field list says of it."""
+    return replace(
+        item,
+        classifier=words.classifier or item.classifier,
+        description=words.description,
+        schema=words.schema,
+        is_deprecated=words.is_deprecated,
+    )
+
+
+def _with_type(returns: tuple[Returned, ...], annotation: str) -> tuple[Returned, ...]:
+    """What is returned, with the signature's annotation where nothing else tells the type."""
+    if not annotation or annotation == "None":
+        return returns
+    if not returns:
+        return (Returned(type=annotation),)
+    if len(returns) == 1 and not returns[0].type:
+        return (returns[0].model_copy(update={"type": annotation}),)
+    return returns

@@ -5,33 +5,42 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborNode
 
-_DROPPED_TAGS = frozenset({"table", "figure", "img", "script", "style", "svg"})
+_DROPPED_TAGS = frozenset(
+    {"script", "style", "svg", "nav", "button", "iframe", "noscript", "template"}
+)
 _DROPPED_CLASSES = frozenset(
     {
         "headerlink",
         "viewcode-link",
+        "viewcode-back",
         "footnote-reference",
         "footnote-list",
         "citation-list",
         "brackets",
+        "versionmodified",
         "versionadded",
         "versionchanged",
+        "versionremoved",
         "deprecated",
+        "deprecated-removed",
         "seealso",
         "admonition-title",
-        "math",
+        "eqno",
         "sig-object",
+        "system-message",
         "toctree-wrapper",
     }
 )
 _BLOCKS = frozenset(
     {"p", "div", "ul", "ol", "dl", "li", "dt", "dd", "pre", "blockquote", "section"}
-    | {"aside", "h1", "h2", "h3", "h4", "h5", "h6"}
+    | {"aside", "h1", "h2", "h3", "h4", "h5", "h6", "table", "figure", "details"}
 )
 _CUT = "\0"  # HTML has no such character
 _BEFORE_CUT = re.compile(r"\s*\0")
 _CITED = re.compile(r"\[[\w.-]+\]")
-_FORMULA = re.compile(r"\\\(|\\\)")
+_FORMULA = re.compile(r"\\[()\[\]]")
+_FILE = re.compile(r"\S*[/.]\S*")
+_DOWNLOADS = re.compile(r"\(.*\)", re.S)
 
 
 def children(node: LexborNode) -> Iterator[LexborNode]:
@@ -52,23 +61,57 @@ def line(node: LexborNode) -> str:
 def blocks(node: LexborNode) -> str:
     """A node's words: a paragraph is a line, a blank line between two, "- " before a list item.
 
-    Code keeps its lines. Tables, figures, displayed formulas, notes on versions and links of the
-    page itself are left out.
+    Code keeps its lines. A row of a table is a line, " | " between its cells. A displayed formula
+    is its LaTeX source, a figure its alternative text. Notes on versions, documented members and
+    links of the page itself are left out.
     """
     return "\n\n".join(_paragraphs(node))
 
 
 def code(node: LexborNode) -> str:
-    """The text of a block of code, with its line breaks."""
-    return node.text(deep=True).strip("\n").rstrip()
+    """The text of a block of code, with its line breaks and without line numbers."""
+    if node.css_first(".linenos") is None:
+        text = node.text(deep=True)
+    else:
+        text = "".join(
+            child.text(deep=child.tag != "-text")
+            for child in node.iter(include_text=True)
+            if child.tag == "-text" or "linenos" not in classes(child)
+        )
+    return text.strip("\n").rstrip()
+
+
+def inline(nodes: list[LexborNode]) -> str:
+    """The words of a run of text and inline elements as one line."""
+    words = "".join(_inline(node) for node in nodes)
+    return " ".join(_BEFORE_CUT.sub("", words).split())
+
+
+def is_block(node: LexborNode) -> bool:
+    """Whether an element stands on lines of its own."""
+    return node.tag in _BLOCKS
 
 
 def is_dropped(node: LexborNode) -> bool:
-    """Whether an element says nothing in plain text."""
-    if node.tag in _DROPPED_TAGS:
+    """Whether an element says nothing in plain text, or belongs to another object."""
+    if node.tag in _DROPPED_TAGS or not classes(node).isdisjoint(_DROPPED_CLASSES):
         return True
-    found = classes(node) & _DROPPED_CLASSES
-    return bool(found) and not (found == {"math"} and node.tag == "span")
+    return node.tag == "dl" and is_members(node)
+
+
+def is_section(node: LexborNode) -> bool:
+    """Whether an element is a section of the page with a heading of its own."""
+    return node.tag == "section" or (node.tag == "div" and "section" in classes(node))
+
+
+def is_members(node: LexborNode) -> bool:
+    """Whether a definition list documents objects: its terms are signatures with an anchor."""
+    heading = next((child for child in children(node) if child.tag == "dt"), None)
+    if heading is None:
+        return False
+    if "sig" in classes(heading) or "sig-object" in classes(heading):
+        return True
+    return bool(heading.id) and heading.css_first(".descname, .sig-name") is not None
 
 
 def _paragraphs(node: LexborNode) -> list[str]:
@@ -81,13 +124,18 @@ def _paragraphs(node: LexborNode) -> list[str]:
         return [listed] if listed else []
     if node.tag == "dl":
         return _definitions(node)
+    if node.tag == "table":
+        return _table(node)
+    if node.tag == "figure":
+        return _figure(node)
     paragraphs: list[str] = []
     run: list[str] = []
     for child in node.iter(include_text=True):
-        if child.tag in _BLOCKS and not is_dropped(child):
+        if child.tag in _BLOCKS:
             paragraphs.extend(_folded(run))
             run = []
-            paragraphs.extend(_paragraphs(child))
+            if not is_dropped(child):
+                paragraphs.extend(_paragraphs(child))
         else:
             run.append(_inline(child))
     return [*paragraphs, *_folded(run)]
@@ -106,25 +154,53 @@ def _definitions(node: LexborNode) -> list[str]:
     return ["\n".join(found)] if found else []
 
 
+def _table(node: LexborNode) -> list[str]:
+    """Rows as lines; a table that sets numbers beside code is the code."""
+    listing = node.css_first("td.code pre")
+    if listing is not None:
+        return [code(listing)]
+    rows = []
+    for row in node.css("tr"):
+        cells = [line(cell) for cell in children(row) if cell.tag in ("th", "td")]
+        if any(cells):
+            rows.append(" | ".join(cells))
+    return ["\n".join(rows)] if rows else []
+
+
+def _figure(node: LexborNode) -> list[str]:
+    """Alternative text and caption; a caption in parentheses only links to files."""
+    found = [_inline(image) for image in node.css("img")]
+    caption = node.css_first("figcaption")
+    if caption is not None:
+        words = " ".join(_paragraphs(caption))
+        found.append("" if _DOWNLOADS.fullmatch(words) else words)
+    return _folded([" ".join(words for words in found if words)])
+
+
 def _inline(node: LexborNode) -> str:
-    if node.tag == "-text":
+    tag = node.tag
+    if tag == "-text":
         return node.text(deep=False)
-    if is_dropped(node):
-        return ""
-    if node.tag == "br":
+    if tag == "br":
         return " "
-    if _is_citation(node):
+    found = classes(node)
+    if tag in _DROPPED_TAGS or not found.isdisjoint(_DROPPED_CLASSES):
+        return ""
+    if tag == "img":
+        words = node.attributes.get("alt") or ""
+        is_file = "math" not in found and _FILE.fullmatch(words)
+        return "" if is_file else words
+    if tag == "a" and _is_citation(node):
         return _CUT
-    if "classifier" in classes(node):
+    if "classifier" in found:
         return f" ({node.text(deep=True).strip()})"
-    if "math" in classes(node):
-        return _FORMULA.sub("", node.text(deep=True))
-    return "".join(_inline(child) for child in node.iter(include_text=True))
+    words = "".join(_inline(child) for child in node.iter(include_text=True))
+    return _FORMULA.sub("", words) if "math" in found else words
 
 
 def _is_citation(node: LexborNode) -> bool:
-    """Whether a node is a link such as "[1]" to a reference further down the page."""
-    target = node.attributes.get("href") or "" if node.tag == "a" else ""
+    """Whether a link is one such as "[1]" to a reference further down the page."""
+    target = node.attributes.get("href") or ""
     return target.startswith("#") and bool(
         _CITED.fullmatch(node.text(deep=True).strip())
     )

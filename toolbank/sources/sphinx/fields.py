@@ -1,0 +1,251 @@
+"""Field lists: what stands under "Parameters", "Returns", "Raises" and their like."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from selectolax.lexbor import LexborNode
+
+from toolbank.bank import Raised, Returned
+from toolbank.sources.schema import Parameter
+from toolbank.sources.sphinx.items import Item, read_item
+from toolbank.sources.sphinx.structure import fill_in, read_structure
+from toolbank.sources.sphinx.syntax import read_syntax
+from toolbank.sources.sphinx.text import (
+    blocks,
+    children,
+    classes,
+    code,
+    is_block,
+    is_dropped,
+    line,
+)
+
+_PARAMETERS = frozenset(
+    {"parameters", "parameter", "arguments", "args", "other parameters", "params"}
+    | {"keyword arguments", "keyword args", "keyword parameters", "query parameters"}
+    | {"request json object", "request json array of objects", "form parameters"}
+    | {"url parameters", "template parameters"}
+)
+_RETURNS = frozenset(
+    {"returns", "return", "return value", "yields", "response json object"}
+    | {"response json array of objects"}
+)
+_RETURN_TYPES = frozenset({"return type", "returns type", "yield type", "rtype"})
+_RAISES = frozenset({"raises", "raise", "throws", "exceptions", "warns", "warnings"})
+_ENTRY_SECTIONS = (_PARAMETERS | _RETURNS | _RAISES) - {"warnings"}
+_NAME = re.compile(r"\*{0,2}[^\s,*][^\s,]*")
+_EXCEPTION = re.compile(
+    r"(?P<type>[A-Za-z_][\w.]*)(?:\s*[:\u2013\u2014-]\s+(?P<text>.+))?", re.S
+)
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_NOTHING = frozenset({"None", "none", "void"})
+
+
+@dataclass
+class Fields:
+    """What the field lists of one object say; `owners` names the parameters of an element."""
+
+    parameters: list[Parameter] = field(default_factory=list)
+    returns: list[Returned] = field(default_factory=list)
+    raises: list[Raised] = field(default_factory=list)
+    return_type: str = ""
+    type: str = ""
+    others: dict[str, str] = field(default_factory=dict)
+    owners: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def all_returns(self) -> tuple[Returned, ...]:
+        """What is given back, with the type that a field of its own tells."""
+        kind = self.return_type or self.type
+        if not self.returns:
+            return (Returned(type=kind),) if kind else ()
+        if len(self.returns) == 1 and kind and not self.returns[0].type:
+            return (self.returns[0].model_copy(update={"type": kind}),)
+        return tuple(self.returns)
+
+
+def is_field(title: str) -> bool:
+    """Whether a section or field with this title holds entries and not prose."""
+    return title.lower() in _ENTRY_SECTIONS
+
+
+def read_field_list(node: LexborNode, fields: Fields) -> None:
+    """Read a `dl.field-list`, or the `table.field-list` of older Sphinx."""
+    for title, body in _pairs(node):
+        name = line(title).rstrip(":").strip()
+        read_field(name, list(body.iter(include_text=True)), fields)
+
+
+def read_field(title: str, content: Sequence[LexborNode], fields: Fields) -> None:
+    """Read what stands under one title."""
+    kind = title.lower()
+    if kind in _PARAMETERS:
+        _read_parameters(content, fields)
+    elif kind in _RETURNS:
+        fields.returns.extend(_read_returns(content))
+    elif kind in _RETURN_TYPES:
+        fields.return_type = fields.return_type or _words(content)
+    elif kind in _RAISES:
+        fields.raises.extend(_read_raises(content))
+    elif kind == "type":
+        fields.type = fields.type or _words(content)
+    elif text := "\n\n".join(_texts(content)):
+        fields.others.setdefault(title, text)
+
+
+def _pairs(node: LexborNode) -> Iterator[tuple[LexborNode, LexborNode]]:
+    """Every title of a field list with its body."""
+    if node.tag == "table":
+        cells = [cell for row in node.css("tr") for cell in children(row)]
+    else:
+        cells = list(children(node))
+    heading: LexborNode | None = None
+    for cell in cells:
+        if cell.tag in ("dt", "th"):
+            heading = cell
+        elif cell.tag in ("dd", "td") and heading is not None:
+            yield heading, cell
+            heading = None
+
+
+def _entries(content: Sequence[LexborNode]) -> Iterator[tuple[Item, LexborNode]]:
+    """The entries of a field with the element that holds each, whatever their form."""
+    lone: list[LexborNode] = []
+    for node in content:
+        if node.tag == "dl" and not is_dropped(node):
+            yield from _definitions(node)
+        elif node.tag in ("ul", "ol") and not lone:
+            for child in children(node):
+                if child.tag == "li":
+                    yield read_item(child.iter(include_text=True)), child
+        elif lone or not is_block(node) or node.tag == "p":
+            lone.append(node)
+    item = read_item(lone)
+    if item.name or item.type or item.label or item.text:
+        yield item, lone[0].parent or lone[0]
+
+
+def _definitions(node: LexborNode) -> Iterator[tuple[Item, LexborNode]]:
+    """The entries of a definition list as numpydoc writes it: "name : type" above the text."""
+    heading: LexborNode | None = None
+    for child in children(node):
+        if heading is not None:
+            is_described = child.tag == "dd"
+            name, kind = _heading(heading)
+            text = line(child) if is_described else ""
+            yield Item(name, kind, "", text), child if is_described else heading
+            heading = None
+        if child.tag == "dt":
+            heading = child
+    if heading is not None:
+        yield Item(*_heading(heading), "", ""), heading
+
+
+def _heading(node: LexborNode) -> tuple[str, str]:
+    """Name and classifier of a definition: "x" and "array_like, optional"."""
+    name = " ".join(
+        part.text(deep=True) for part in children(node) if part.tag in ("strong", "b")
+    )
+    classifiers = [
+        " ".join(part.text(deep=True).split())
+        for part in children(node)
+        if "classifier" in classes(part)
+    ]
+    name = " ".join(name.split()).replace(" ,", ",")
+    classifier = ", ".join(classifiers)
+    if not classifier:
+        words = line(node)
+        if name and words.startswith(name):
+            classifier = words[len(name) :].lstrip(" :,")
+        elif not name:
+            classifier = words
+    return name, classifier
+
+
+def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
+    for item, node in _entries(content):
+        names = [
+            name
+            for name in re.split(r"\s*,\s*", item.name)
+            if _NAME.fullmatch(name) and name != "None"
+        ]
+        fields.owners[node.mem_id] = tuple(name.lstrip("*") for name in names)
+        for name in names:
+            schema, is_required = read_structure(item)
+            description = schema.pop("description", "")
+            fields.parameters.append(
+                Parameter(
+                    name=name,
+                    classifier=item.type,
+                    description=description,
+                    required=is_required or None,
+                    schema=schema if item.type else None,
+                )
+            )
+
+
+def _read_returns(content: Sequence[LexborNode]) -> list[Returned]:
+    prose: list[LexborNode] = []
+    structure: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
+    section = ""
+    for node in content:
+        if node.tag in HEADINGS:
+            section = line(node).lower()
+        elif section == "response syntax" and node.tag in ("div", "pre"):
+            shown = read_syntax(code(node))
+        elif section == "response structure" and node.tag == "ul":
+            for child in children(node):
+                if child.tag == "li" and not structure:
+                    item = read_item(child.iter(include_text=True))
+                    structure = read_structure(item)[0]
+        elif section != "response structure":
+            prose.append(node)
+    if not (structure or shown):
+        return _plain_returns(prose)
+    description = _words(prose)
+    told = structure.pop("description", "")
+    if structure:
+        fill_in(structure, shown)
+    return [Returned(description=description or told, structure=structure or shown)]
+
+
+def _plain_returns(content: Sequence[LexborNode]) -> list[Returned]:
+    items = [item for item, _ in _entries(content)]
+    if items and all(item.name or item.type or item.label for item in items):
+        return [
+            Returned(
+                name=item.name,
+                type=item.type or item.label,
+                description=item.described(),
+            )
+            for item in items
+        ]
+    words = _words(content)
+    if words in _NOTHING:
+        return [Returned(type=words)]
+    return [Returned(description=words)] if words else []
+
+
+def _read_raises(content: Sequence[LexborNode]) -> Iterator[Raised]:
+    for item, _ in _entries(content):
+        kind, text = item.name or item.label or item.type, item.described()
+        if not kind and (match := _EXCEPTION.fullmatch(text)):
+            kind, text = match["type"], match["text"] or ""
+        if kind or text:
+            yield Raised(type=kind, description=text)
+
+
+def _words(content: Iterable[LexborNode]) -> str:
+    return " ".join(" ".join(_texts(content)).split())
+
+
+def _texts(content: Iterable[LexborNode]) -> Iterator[str]:
+    for node in content:
+        if node.tag == "-text":
+            text = node.text(deep=False).strip()
+        else:
+            text = "" if is_dropped(node) else blocks(node)
+        if text:
+            yield text

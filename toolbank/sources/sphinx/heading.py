@@ -1,0 +1,121 @@
+"""The term that an object is documented under: its name, signature and value."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from selectolax.lexbor import LexborNode
+
+from toolbank.sources.schema import Parameter
+from toolbank.sources.signatures import read_signature
+from toolbank.sources.sphinx.text import classes
+
+_NAMES = frozenset({"sig-name", "descname"})
+_ARROW = re.compile(r"\s*(?:\N{RIGHTWARDS ARROW}|->)\s*")
+_LINKS = frozenset({"headerlink", "viewcode-link"})
+
+
+@dataclass(frozen=True)
+class Heading:
+    """`prefix` stands before the name ("async", "property"), `value` after "=" behind it.
+
+    `signature` has a line for each variant; `returned` is the first variant's annotation.
+    """
+
+    prefix: str = ""
+    name: str = ""
+    signature: str = ""
+    returned: str = ""
+    value: str = ""
+    parameters: tuple[Parameter, ...] = ()
+
+
+def read_heading(term: LexborNode) -> Heading:
+    """Read a `dt` with the other variants of the same name that share its body."""
+    first = _read(term)
+    others = [
+        heading
+        for heading in map(_read, _siblings(term))
+        if heading.name == first.name and heading.signature
+    ]
+    if not others:
+        return first
+    lines = dict.fromkeys(item.signature for item in (first, *others))
+    return replace(
+        first,
+        signature="\n".join(line for line in lines if line),
+        parameters=_merged([item.parameters for item in (first, *others)]),
+    )
+
+
+def body_of(term: LexborNode) -> LexborNode | None:
+    """The `dd` of a `dt`, which other `dt` of the same object may stand before."""
+    node = term.next
+    while node is not None and node.tag != "dd":
+        node = node.next
+    return node
+
+
+def _siblings(term: LexborNode) -> Iterator[LexborNode]:
+    """The terms after this one that have the same body."""
+    node = term.next
+    while node is not None and node.tag != "dd":
+        if node.tag == "dt":
+            yield node
+        node = node.next
+
+
+def _read(term: LexborNode) -> Heading:
+    prefix = name = signature = returned = value = ""
+    depth = 0
+    is_closed = False
+    for node in term.iter(include_text=True):
+        text = node.text(deep=node.tag != "-text")
+        found = set() if node.tag == "-text" else classes(node)
+        if not found.isdisjoint(_NAMES):
+            name = f"{name} {_folded(text)}".strip()
+        elif not found.isdisjoint(_LINKS):
+            continue
+        elif "sig-return" in found:
+            returned = _folded(_ARROW.sub("", text))
+        elif "property" in found and "sig-param" not in found:
+            words = _folded(text)
+            if not name:
+                prefix = f"{prefix} {words}".strip()
+            elif words.startswith("="):
+                value = words.removeprefix("=").strip()
+            elif words.startswith(":"):
+                returned = words.removeprefix(":").strip()
+        elif name and not is_closed:
+            signature += text
+            if node.tag not in ("em", "dl"):
+                depth += text.count("(") - text.count(")")
+                is_closed = not depth and ")" in text
+        elif is_closed and _ARROW.match(text):
+            returned = _folded(_ARROW.sub("", text))
+    signature = _tidy(signature) if is_closed else ""
+    parameters = read_signature(signature).parameters
+    if signature and returned:
+        signature = f"{signature} -> {returned}"
+    return Heading(prefix, name, signature, returned, value, parameters)
+
+
+def _merged(variants: list[tuple[Parameter, ...]]) -> tuple[Parameter, ...]:
+    """The parameters of all variants; one is required where every variant requires it."""
+    merged: dict[str, Parameter] = {}
+    for parameter in (item for variant in variants for item in variant):
+        merged.setdefault(parameter.name, parameter)
+    needed = [{item.name for item in variant if item.required} for variant in variants]
+    everywhere = set.intersection(*needed)
+    return tuple(
+        replace(item, required=item.name in everywhere) for item in merged.values()
+    )
+
+
+def _tidy(text: str) -> str:
+    """A signature as one line, also where its page has a line for each parameter."""
+    return re.sub(r"\(\s+", "(", re.sub(r",?\s+\)$", ")", _folded(text)))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,66 @@
+"""What the notes on versions in an object's text say: added, changed, deprecated, removed."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from selectolax.lexbor import LexborNode
+
+from toolbank.bank import VersionNote
+from toolbank.sources.sphinx.text import classes, is_members, line
+
+_Change = Literal["added", "changed", "deprecated", "removed"]
+_CHANGES: dict[str, _Change] = {
+    "versionadded": "added",
+    "versionchanged": "changed",
+    "deprecated": "deprecated",
+    "deprecated-removed": "deprecated",
+    "versionremoved": "removed",
+}
+_VERSION = re.compile(r"\bversions? (?P<words>[^\s:,]+)|(?P<number>v?\d[\w.+-]*)", re.I)
+
+
+def read_versions(
+    body: LexborNode, owners: Mapping[int, tuple[str, ...]]
+) -> Iterator[VersionNote]:
+    """The notes below an element in order, those of documented members left out.
+
+    `owners` holds the parameters that an element (by `mem_id`) tells of.
+    """
+    for label in body.css(".versionmodified"):
+        place = _place(label, body, owners)
+        if place is None:
+            continue
+        box, change, parameters = place
+        match = _VERSION.search(label.text(deep=True))
+        version = (match["words"] or match["number"]) if match else ""
+        for parameter in parameters:
+            yield VersionNote(
+                change=change,
+                version=version.rstrip("."),
+                description=line(box),
+                parameter=parameter,
+            )
+
+
+def _place(
+    label: LexborNode, body: LexborNode, owners: Mapping[int, tuple[str, ...]]
+) -> tuple[LexborNode, _Change, tuple[str, ...]] | None:
+    """The note's element, its kind and its parameters ("" for none); None for a member's note."""
+    box: LexborNode | None = None
+    change: _Change | None = None
+    parameters: tuple[str, ...] = ()
+    node = label.parent
+    while node is not None and node.mem_id != body.mem_id:
+        if node.tag == "section" or (node.tag == "dl" and is_members(node)):
+            return None
+        if change is None:
+            box = node
+            change = next(
+                (kind for name, kind in _CHANGES.items() if name in classes(node)), None
+            )
+        parameters = parameters or owners.get(node.mem_id, ())
+        node = node.parent
+    if box is None or change is None:
+        return None
+    return box, change, parameters or ("",)
