@@ -14,6 +14,7 @@ from toolbank.bank import write_tools
 from toolbank.config_errors import explain
 from toolbank.errors import InputError
 from toolbank.files import write_json, write_text
+from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
 
@@ -67,7 +68,7 @@ def crawl_to_folder(
             base_url=base_url,
             include=tuple(include),
             exclude=tuple(exclude),
-            contact=contact,
+            conduct=Conduct(contact=contact or "", refresh=refresh),
         )
     except ValidationError as error:
         schema = SphinxSource.model_json_schema()
@@ -77,7 +78,7 @@ def crawl_to_folder(
         raise InputError(
             f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
         )
-    result = crawl_site(source, path / "cache", refresh=refresh)
+    result = crawl_site(source, path / "cache")
     write_tools(path / "tools.parquet", result.tools)
     write_json(path / "crawl.json", result.record)
     if result.guessed:

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from toolbank.addresses import checked_address
 from toolbank.config import Config
+from toolbank.sources.conduct import Conduct
 
 
 class PythonSource(Config):
@@ -58,9 +59,8 @@ class SphinxSource(Config):
         default=(),
         description="names to leave out, besides those that the site's file does",
     )
-    contact: str | None = Field(
-        default=None,
-        description="your mail or web address, for the people who run the site",
+    conduct: Conduct = Field(
+        default=Conduct(), description="manners and limits of the crawl"
     )
 
     @field_validator("base_url")

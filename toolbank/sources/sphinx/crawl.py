@@ -14,6 +14,7 @@ from toolbank import aio
 from toolbank.addresses import checked_address
 from toolbank.bank import Tool
 from toolbank.errors import InputError, ToolbankError
+from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.names import with_prompt_names
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
@@ -64,9 +65,7 @@ class CrawlResult:
         return "\n".join([*lines, *self.problems])
 
 
-def crawl_site(
-    config: SphinxSource, cache: Path, *, refresh: bool = False
-) -> CrawlResult:
+def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
     """Read the tools of a site through crawlers/<site>.yaml, or by its inventory alone.
 
     Pages are asked for at `config.base_url` where it is given, and with a `site` a tool's `url`
@@ -88,7 +87,7 @@ def crawl_site(
 
     start = time.monotonic()
     inventory_url = urljoin(base_url, site.inventory if site else "objects.inv")
-    harvest = _crawl(site_of, inventory_url, cache)
+    harvest = _crawl(site_of, inventory_url, cache, config.conduct)
     seconds = time.monotonic() - start
     if harvest.scope is None:
         raise AssertionError("a crawl that ends without error has an inventory")
@@ -141,7 +140,10 @@ def _problems(
 
 
 def _crawl(
-    site_of: Callable[[Inventory, str], Site], inventory_url: str, cache: Path
+    site_of: Callable[[Inventory, str], Site],
+    inventory_url: str,
+    cache: Path,
+    conduct: Conduct,
 ) -> Harvest:
     from scrapy.crawler import AsyncCrawlerRunner
 
@@ -151,7 +153,9 @@ def _crawl(
     harvest = Harvest()
 
     async def crawl() -> None:
-        runner = AsyncCrawlerRunner(crawl_settings(inventory_url, str(cache.resolve())))
+        runner = AsyncCrawlerRunner(
+            crawl_settings(inventory_url, str(cache.resolve()), conduct)
+        )
         crawling = runner.crawl(
             SphinxSpider,
             site_of=site_of,

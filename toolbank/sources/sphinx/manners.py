@@ -1,29 +1,26 @@
-"""How the crawler behaves on a site: it stays there, and waits before it tries again."""
+"""How the crawler behaves on a site: it stays there, and asks gently."""
 
-import asyncio
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
-from scrapy.utils.httpobj import urlparse_cached
 
 from toolbank import __version__
-from toolbank.addresses import is_private
+from toolbank.addresses import is_private, origin
 from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.refusals import Refused
 
-_MAX_WAIT_S = 60.0
-_MAX_BYTES = 16 * 1024 * 1024
 _PACKAGE = "toolbank.sources.sphinx"
+_MB = 1024 * 1024
 
 
 class OwnSiteOnly:
     """Refuses requests, redirects among them, to another host, port or scheme."""
 
     def __init__(self, base_url: str) -> None:
-        self._site = urlsplit(base_url)[:2]
+        self._site = origin(base_url)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "OwnSiteOnly":
@@ -31,37 +28,20 @@ class OwnSiteOnly:
         return cls(crawler.settings["SITE_BASE_URL"])
 
     def process_request(self, request: Request) -> None:
-        """Let a request of the site through."""
-        address = urlparse_cached(request)
-        if (address.scheme, address.netloc) != self._site:
-            raise IgnoreRequest(f"leads to another site, {request.url}")
+        """Let a request of the site through.
 
+        Raises:
+            Refused: it leads elsewhere.
+        """
+        if not self.is_own(request.url):
+            raise Refused(f"leads to another site, {request.url}")
 
-class WaitBeforeRetry:
-    """Waits twice as long before each further try, or as long as Retry-After says."""
-
-    def __init__(self, first_wait_s: float) -> None:
-        self._first_wait_s = first_wait_s
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> "WaitBeforeRetry":
-        """Scrapy's constructor."""
-        return cls(crawler.settings.getfloat("RETRY_FIRST_WAIT_S"))
-
-    async def process_request(self, request: Request) -> None:
-        """Wait if the request was tried before."""
-        tries = request.meta.get("retry_times", 0)
-        if tries:
-            wait = self._first_wait_s * 2 ** (tries - 1)
-            wait = max(wait, request.meta.pop("retry_after_s", 0.0))
-            await asyncio.sleep(min(wait, _MAX_WAIT_S))
-
-    def process_response(self, request: Request, response: Response) -> Response:
-        """Note what the site says of when to come back, in seconds."""
-        after = response.headers.get("Retry-After") or b""
-        if response.status in (429, 503) and after.strip().isdigit():
-            request.meta["retry_after_s"] = float(after)
-        return response
+    def is_own(self, url: str) -> bool:
+        """Whether a URL is one of the site, with no name or password in it."""
+        try:
+            return origin(url) == self._site and "@" not in urlsplit(url).netloc
+        except ValueError:
+            return False
 
 
 def user_agent(contact: str) -> str:
@@ -69,47 +49,96 @@ def user_agent(contact: str) -> str:
     return f"toolbank/{__version__}" + (f" (+{contact})" if contact else "")
 
 
-def crawl_settings(
-    base_url: str, cache: str, conduct: Conduct | None = None
-) -> dict[str, Any]:
-    """Scrapy's settings for a site: full speed on loopback and private addresses, else gentle."""
-    conduct = conduct or Conduct()
+def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any]:
+    """Scrapy's settings for a site: gentle, but at full speed on a private one.
+
+    A proxy that the environment names is used, and then it is the proxy that looks names up:
+    private addresses behind a public name are its matter.
+    """
     is_near = is_private(base_url)
-    pace: dict[str, Any] = (
-        {"CONCURRENT_REQUESTS_PER_DOMAIN": 8, "RETRY_FIRST_WAIT_S": 0.2}
-        if is_near
-        else {
-            "CONCURRENT_REQUESTS_PER_DOMAIN": 2,
-            "DOWNLOAD_DELAY": 0.25,
-            "AUTOTHROTTLE_ENABLED": True,
-            "AUTOTHROTTLE_START_DELAY": 0.5,
-            "AUTOTHROTTLE_TARGET_CONCURRENCY": 2.0,
-            "RETRY_FIRST_WAIT_S": 2.0,
-        }
-    )
+    concurrency = conduct.concurrency or (8 if is_near else 2)
+    delay_s = conduct.delay_s
+    if delay_s is None:
+        delay_s = 0.0 if is_near else 0.25
+    door = f"{_PACKAGE}.door.Door"
     return {
         "TWISTED_REACTOR_ENABLED": False,
         "TELNETCONSOLE_ENABLED": False,
         "REMOTE_CONTROL_ENABLED": False,
-        "COOKIES_ENABLED": False,
-        "REFERER_ENABLED": False,
+        "LOG_ENABLED": False,
         "USER_AGENT": user_agent(conduct.contact),
-        "ROBOTSTXT_OBEY": True,
-        "DOWNLOAD_MAXSIZE": _MAX_BYTES,
+        "CONCURRENT_REQUESTS": concurrency,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
+        "DOWNLOAD_DELAY": delay_s,
+        "AUTOTHROTTLE_ENABLED": not is_near,
+        "AUTOTHROTTLE_START_DELAY": max(0.5, delay_s),
+        "AUTOTHROTTLE_TARGET_CONCURRENCY": float(concurrency),
+        "DOWNLOAD_HANDLERS": {"http": door, "https": door},
+        "DOWNLOAD_MAXSIZE": int(conduct.page_mb * _MB),
         "DOWNLOAD_WARNSIZE": 0,
-        "DOWNLOAD_TIMEOUT": 30,
-        "REDIRECT_MAX_TIMES": 5,
-        "HTTPERROR_ALLOW_ALL": True,
-        "METAREFRESH_ENABLED": False,
-        "RETRY_TIMES": 2,
-        "HTTPCACHE_ENABLED": True,
-        "HTTPCACHE_DIR": cache,
-        "HTTPCACHE_STORAGE": f"{_PACKAGE}.cache.AtomicCacheStorage",
-        "HTTPCACHE_POLICY": f"{_PACKAGE}.cache.KeepGood",
+        "DOWNLOAD_TIMEOUT": conduct.request_s,
+        "DOWNLOAD_VERIFY_CERTIFICATES": not is_near,
+        "REDIRECT_MAX_TIMES": conduct.redirects,
+        "RETRY_TIMES": conduct.retries,
+        "RETRY_FIRST_WAIT_S": 0.2 if is_near else 2.0,
         "DOWNLOADER_MIDDLEWARES": {
             f"{_PACKAGE}.manners.OwnSiteOnly": 10,
-            f"{_PACKAGE}.manners.WaitBeforeRetry": 560,
+            f"{_PACKAGE}.robots.ObeyRobots": 100,
+            f"{_PACKAGE}.stubs.FollowStubs": 580,
+            f"{_PACKAGE}.freshness.ServeKept": 900,
+            f"{_PACKAGE}.pace.Pace": 950,
+            **_UNUSED_DOWNLOADER,
         },
+        "SPIDER_MIDDLEWARES": _UNUSED_SPIDER,
+        "EXTENSIONS": _UNUSED_EXTENSIONS,
         "SITE_BASE_URL": base_url,
-        **pace,
+        "PAGE_CACHE": cache,
+        "CONDUCT": conduct,
+        "GUARD_ADDRESSES": not (
+            is_near or conduct.private_addresses or _has_proxy(base_url)
+        ),
     }
+
+
+def _has_proxy(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
+
+
+def _off(package: str, *names: str) -> dict[str, None]:
+    return {f"scrapy.{package}.{name}": None for name in names}
+
+
+# What a crawl of one site for its pages has no use for, or does by itself; it costs time.
+_UNUSED_DOWNLOADER = _off(
+    "downloadermiddlewares",
+    "offsite.OffsiteMiddleware",
+    "robotstxt.RobotsTxtMiddleware",
+    "httpauth.HttpAuthMiddleware",
+    "redirect.MetaRefreshMiddleware",
+    "httpcompression.HttpCompressionMiddleware",
+    "cookies.CookiesMiddleware",
+    "stats.DownloaderStats",
+    "httpcache.HttpCacheMiddleware",
+)
+_UNUSED_SPIDER = _off(
+    "spidermiddlewares",
+    "httperror.HttpErrorMiddleware",
+    "referer.RefererMiddleware",
+    "urllength.UrlLengthMiddleware",
+    "depth.DepthMiddleware",
+    "metacopy.MetaCopyDetectionMiddleware",
+)
+_UNUSED_EXTENSIONS = _off(
+    "extensions",
+    "corestats.CoreStats",
+    "logcount.LogCount",
+    "telnet.TelnetConsole",
+    "memusage.MemoryUsage",
+    "memdebug.MemoryDebugger",
+    "closespider.CloseSpider",
+    "feedexport.FeedExporter",
+    "logstats.LogStats",
+    "spiderstate.SpiderState",
+    "remote_control.RemoteControl",
+)

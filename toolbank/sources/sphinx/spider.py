@@ -3,51 +3,59 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, unquote, urljoin
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, IgnoreRequest
-from scrapy.http import HtmlResponse, Response
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
 from tqdm import tqdm
 from twisted.python.failure import Failure
 
 from toolbank.errors import InputError, ToolbankError
-from toolbank.sources.sphinx.cache import is_html
+from toolbank.sources.sphinx.decode import decode_html
+from toolbank.sources.sphinx.freshness import content_type, is_html
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
     Entry,
     Inventory,
+    Scope,
     read_inventory,
+    select,
 )
+from toolbank.sources.sphinx.pace import Pace
 from toolbank.sources.sphinx.page import Page
+from toolbank.sources.sphinx.refusals import (
+    Refused,
+    may_pass,
+    may_pass_status,
+    reason_of,
+)
 from toolbank.sources.sphinx.site import Site
 
 _Callback = Callable[..., Any]
 _Errback = Callable[[Failure], Any]
 
-# What the reader calls a failure, by the name of the crawler's exception.
-_FAILURES = {
-    "DownloadConnectionRefusedError": "connection refused",
-    "CannotResolveHostError": "host not found",
-    "DownloadTimeoutError": "timed out",
-    "DownloadCancelledError": "too large",
-    "ResponseDataLossError": "broken off",
-    "DownloadFailedError": "connection failed",
-}
-_PASSING = frozenset(_FAILURES.values()) - {"too large"}
-
 
 class SphinxSpider(Spider):
-    """Fills a `Harvest`. A page's tree is dropped as soon as it is read."""
+    """Fills a `Harvest`. A page's tree is dropped as soon as it is read.
+
+    `site_of` gives the rules for the inventory that the site turns out to have.
+    """
 
     name = "sphinx"
 
-    def __init__(self, site: Site, base_url: str, harvest: Harvest) -> None:
+    def __init__(
+        self,
+        site_of: Callable[[Inventory, str], Site],
+        inventory_url: str,
+        harvest: Harvest,
+    ) -> None:
         super().__init__()
-        self._site = site
-        self._base_url = base_url
+        self._site_of = site_of
+        self._inventory_url = inventory_url
+        self._base_url = urljoin(inventory_url, ".")
         self._harvest = harvest
         self._pending_tables = 0
         self._wanted: dict[str, list[Entry]] = {}
@@ -69,7 +77,7 @@ class SphinxSpider(Spider):
             desc=f"crawl {self._base_url}", unit=" pages", disable=None, total=0
         )
         yield Request(
-            urljoin(self._base_url, self._site.inventory),
+            self._inventory_url,
             callback=self._read_inventory,
             errback=self._lose_inventory,
             meta={"keep_if_begins": INVENTORY_HEAD},
@@ -79,22 +87,25 @@ class SphinxSpider(Spider):
         if response.status != 200:
             self._harvest.error = _no_inventory(response)
             return
-        inventory = read_inventory(response.body, response.url, self._site)
-        self._harvest.inventory = inventory
-        if not self._site.tables:
-            yield from self._ask_for_tools(inventory)
-        elif not inventory.table_pages:
+        inventory = read_inventory(response.body, response.url)
+        self._base_url = urljoin(response.url, ".")
+        site = self._site_of(inventory, self._base_url)
+        scope = select(inventory, site)
+        self._harvest.scope = scope
+        if not site.tables:
+            yield from self._ask_for_tools(scope)
+        elif not scope.table_pages:
             raise InputError(
                 f"{response.url}: no page of this site fits tables: "
-                f"{', '.join(self._site.tables)}. Change them in the site's YAML."
+                f"{', '.join(site.tables)}. Change them in the site's YAML."
             )
-        self._pending_tables = len(inventory.table_pages)
-        for path in inventory.table_pages:
+        self._pending_tables = len(scope.table_pages)
+        for path in scope.table_pages:
             yield self._ask(path, self._read_tables, self._lose_tables)
 
-    def _ask_for_tools(self, inventory: Inventory) -> Iterator[Request]:
-        for (path, anchor), entry in inventory.entries.items():
-            if not self._site.tables or (path, anchor) in self._harvest.listed:
+    def _ask_for_tools(self, scope: Scope) -> Iterator[Request]:
+        for (path, anchor), entry in scope.entries.items():
+            if not scope.site.tables or (path, anchor) in self._harvest.listed:
                 self._wanted.setdefault(path, []).append(entry)
         for path in sorted(self._wanted):
             yield self._ask(path, self._read_tools, self._lose_page)
@@ -122,8 +133,8 @@ class SphinxSpider(Spider):
 
     def _end_table(self) -> Iterator[Request]:
         self._pending_tables -= 1
-        if not self._pending_tables and self._harvest.inventory is not None:
-            yield from self._ask_for_tools(self._harvest.inventory)
+        if not self._pending_tables and self._harvest.scope is not None:
+            yield from self._ask_for_tools(self._harvest.scope)
 
     def _read_tools(self, response: Response, path: str) -> None:
         page = self._open(response, path)
@@ -139,43 +150,67 @@ class SphinxSpider(Spider):
 
     def _open(self, response: Response, path: str) -> Page | None:
         """The page, counted; None, with the reason noted, where it is none."""
-        self._progress.update()
         if response.status != 200:
-            self._harvest.failed[path] = f"HTTP status {response.status}"
-            if _may_pass(response.status):
+            self._fail(response.request, path, f"HTTP status {response.status}")
+            if may_pass_status(response.status):
                 self._harvest.may_pass.add(path)
-        elif not isinstance(response, HtmlResponse) or not is_html(response):
-            self._harvest.failed[path] = "not HTML"
-        else:
-            self._harvest.pages[path] = len(response.body)
-            if "cached" in response.flags:
-                self._harvest.from_cache.add(path)
-            return Page(response.text, path)
-        return None
+            return None
+        if not is_html(response):
+            sent_as = ascii(content_type(response)[:50])
+            self._fail(response.request, path, f"not HTML, but {sent_as}")
+            return None
+        self._progress.update()
+        self._harvest.pages[path] = len(response.body)
+        for flag, pages in (
+            ("cached", self._harvest.from_cache),
+            ("revalidated", self._harvest.revalidated),
+            ("stale", self._harvest.stale),
+        ):
+            if flag in response.flags:
+                pages.add(path)
+        sent_as = (response.headers.get("Content-Type") or b"").decode("latin-1")
+        html = decode_html(response.body, sent_as)
+        return Page(html, self._path_of(response.url) or path)
+
+    def _path_of(self, url: str) -> str:
+        """Where a page lies in the site's folder; "" if it is elsewhere."""
+        if not url.startswith(self._base_url):
+            return ""
+        return unquote(url.removeprefix(self._base_url))
+
+    def _fail(self, request: Request | None, path: str, reason: str) -> None:
+        self._progress.update()
+        meta = request.meta if request is not None else {}
+        if request is not None and {"redirect_urls", "is_of_stub"} & meta.keys():
+            if request.url in meta.get("redirect_urls", ()):
+                reason = "redirected in a loop"
+            if request.url not in reason:
+                reason = f"{reason}, led to {request.url}"
+        self._harvest.failed[path] = reason
 
     def _lose_page(self, failure: Failure) -> None:
-        self._progress.update()
-        if isinstance(failure.value, ToolbankError):
-            self._harvest.error = failure.value
-            raise CloseSpider("pages can't be kept")
-        path = failure.request.cb_kwargs["path"]  # type: ignore[attr-defined]
-        reason = _reason(failure.value)
-        self._harvest.failed[path] = reason
-        if reason in _PASSING:
-            self._harvest.may_pass.add(path)
-
-    def _lose_inventory(self, failure: Failure) -> None:
-        url = urljoin(self._base_url, self._site.inventory)
         error = failure.value
         if isinstance(error, ToolbankError):
             self._harvest.error = error
-        elif isinstance(error, IgnoreRequest):
+            raise CloseSpider("pages can't be kept")
+        request: Request = failure.request  # type: ignore[attr-defined]
+        path = request.cb_kwargs["path"]
+        self._fail(request, path, reason_of(error))
+        if may_pass(error):
+            self._harvest.may_pass.add(path)
+
+    def _lose_inventory(self, failure: Failure) -> None:
+        url = self._inventory_url
+        error = failure.value
+        if isinstance(error, ToolbankError):
+            self._harvest.error = error
+        elif isinstance(error, Refused) and not may_pass(error):
             self._harvest.error = InputError(
-                f"{url}: {_reason(error)}. Give the address that the site really has."
+                f"{url}: {reason_of(error)}. Give the address that the site really has."
             )
         else:
             self._harvest.error = ToolbankError(
-                f"{url}: no answer ({_reason(error)}). Is the site up, and the address "
+                f"{url}: no answer ({reason_of(error)}). Is the site up, and the address "
                 "right? Then run the command again; pages that were read are kept."
             )
 
@@ -191,11 +226,15 @@ class SphinxSpider(Spider):
 
     def _end(self, reason: str) -> None:
         self._harvest.is_complete = reason == "finished"
+        pace = self.crawler.get_downloader_middleware(Pace)
+        if pace is not None:
+            self._harvest.requests = pace.sent
+            self._harvest.limit = pace.ended
         self._progress.close()
 
 
 def _no_inventory(response: Response) -> ToolbankError:
-    if _may_pass(response.status):
+    if may_pass_status(response.status):
         return ToolbankError(
             f"{response.url}: the site answers with status {response.status}. "
             "Wait a while and run the command again."
@@ -204,18 +243,3 @@ def _no_inventory(response: Response) -> ToolbankError:
         f"{response.url}: no inventory there (status {response.status}). Give the address "
         "of the folder that the site's objects.inv lies in."
     )
-
-
-def _may_pass(status: int) -> bool:
-    """Whether the same request may be answered better later."""
-    return status >= 500 or status in (408, 425, 429)
-
-
-def _reason(error: BaseException | None) -> str:
-    """Why a request failed, without what differs from one try to the next."""
-    if isinstance(error, IgnoreRequest):
-        text = str(error)
-        if "max redirections" in text:
-            return "redirected too often"
-        return "forbidden by robots.txt" if "robots.txt" in text else text
-    return _FAILURES.get(type(error).__name__, type(error).__name__)

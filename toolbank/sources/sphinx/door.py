@@ -1,0 +1,90 @@
+"""The one place where requests leave for the site and answers come in."""
+
+import socket
+from typing import Any
+
+import aiohttp
+from scrapy import Request
+from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.exceptions import (
+    DownloadConnectionRefusedError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+from scrapy.http import Response
+
+from toolbank.addresses import is_public_ip
+from toolbank.sources.sphinx.pace import Pace
+from toolbank.sources.sphinx.refusals import Refused
+
+
+class Door(AiohttpDownloadHandler):
+    """Scrapy's aiohttp handler, which waits for a request's turn, guards addresses and unpacks.
+
+    The guard looks at the very address that a socket is about to be connected to, so that a name
+    that resolves to another one the next time does not get around it.
+    """
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        pace = crawler.get_downloader_middleware(Pace)
+        if pace is None:
+            raise AssertionError("the settings of a crawl have a pace")
+        self._pace = pace
+        self._compression = HttpCompressionMiddleware(crawler=crawler)
+        self._refused_address = ""
+        if crawler.settings.getbool("GUARD_ADDRESSES"):
+            connector: Any = self._session.connector
+            # aiohttp takes it when a connector is made, which Scrapy does by itself.
+            if not hasattr(connector, "_socket_factory"):
+                raise AssertionError("this version of aiohttp can't guard addresses")
+            connector._socket_factory = self._open_socket
+
+    async def download_request(self, request: Request) -> Response:
+        """Send a request when its turn comes; the answer comes unpacked.
+
+        Raises:
+            Refused: the site is at a private address, can't prove who it is, or its answer is
+                too large or in an unknown encoding.
+            NotAsked: the crawl ended before.
+        """
+        await self._pace.admit()
+        self._compression.process_request(request)
+        try:
+            response = await super().download_request(request)
+        except DownloadConnectionRefusedError as error:
+            if self._refused_address:
+                raise Refused(
+                    f"at a private address, {self._refused_address}"
+                ) from error
+            if isinstance(error.__cause__, aiohttp.ClientSSLError):
+                raise Refused("its certificate can't be trusted") from error
+            raise
+        self._pace.note(response)
+        return self._unpack(request, response)
+
+    def _unpack(self, request: Request, response: Response) -> Response:
+        try:
+            unpacked = self._compression.process_response(request, response)
+        except IgnoreRequest as error:
+            raise Refused("too large when unpacked") from error
+        except Exception as error:  # each encoding's library has its own
+            raise ResponseDataLossError("can't be unpacked") from error
+        packed = unpacked.headers.get("Content-Encoding") or b""
+        if not isinstance(unpacked, Response) or packed.lower() not in (
+            b"",
+            b"identity",
+        ):
+            raise Refused("packed in an unknown way")
+        return unpacked
+
+    def _open_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not is_public_ip(str(address[0])):
+            self._refused_address = str(address[0])
+            raise PermissionError(f"{address[0]} is no public address")
+        return socket.socket(family=family, type=kind, proto=protocol)

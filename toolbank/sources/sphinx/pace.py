@@ -1,0 +1,123 @@
+"""When the next request may be sent, and when none may any more."""
+
+import asyncio
+import time
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+
+from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.refusals import NotAsked
+
+_FAILURES_IN_A_ROW = 30
+
+
+class Pace:
+    """Counts and delays what is sent to the site.
+
+    A 429 or 503 with Retry-After holds back every request, and so does Crawl-delay. Once a limit
+    of the crawl is reached, or the site asks for too long a pause or does not answer any more,
+    `ended` says so and each further request fails with it as its reason.
+    """
+
+    def __init__(self, conduct: Conduct, first_wait_s: float) -> None:
+        self.sent = 0
+        self.ended = ""
+        self._conduct = conduct
+        self._first_wait_s = first_wait_s
+        self._deadline = time.monotonic() + conduct.crawl_min * 60
+        self._interval_s = 0.0
+        self._next_start = 0.0
+        self._failures = 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> "Pace":
+        """Scrapy's constructor."""
+        settings = crawler.settings
+        return cls(settings["CONDUCT"], settings.getfloat("RETRY_FIRST_WAIT_S"))
+
+    async def process_request(self, request: Request) -> None:
+        """Hold a request back after a failed try, twice as long each time.
+
+        Raises:
+            NotAsked: the crawl ended.
+        """
+        self._check()
+        tries = request.meta.get("retry_times", 0)
+        if tries:
+            wait = min(self._first_wait_s * 2 ** (tries - 1), self._conduct.wait_s)
+            self._check(wait)
+            await asyncio.sleep(wait)
+
+    def process_exception(
+        self,
+        request: Request,  # noqa: ARG002 - Scrapy gives both
+        exception: Exception,
+    ) -> None:
+        """Notice a site that is gone: many tries in a row without any answer."""
+        if isinstance(exception, IgnoreRequest):
+            return
+        self._failures += 1
+        if self._failures >= _FAILURES_IN_A_ROW:
+            self.end("the site did not answer any more")
+
+    async def admit(self) -> None:
+        """Wait for a request's turn, and count it.
+
+        Raises:
+            NotAsked: the crawl ended, or would before the turn comes.
+        """
+        while True:
+            wait = self._next_start - time.monotonic()
+            self._check(wait)
+            if wait <= 0:
+                break
+            await asyncio.sleep(wait)
+        self._next_start = time.monotonic() + self._interval_s
+        self.sent += 1
+
+    def note(self, response: Response) -> None:
+        """Take from an answer how long the site wants to be left alone."""
+        self._failures = 0
+        if response.status in (429, 503):
+            wait = _retry_after_s(response)
+            if wait is not None and wait > self._conduct.wait_s:
+                self.end(f"the site asked for a pause of {wait:.0f} s")
+            elif wait is not None:
+                self._next_start = max(self._next_start, time.monotonic() + wait)
+
+    def keep_interval(self, seconds: float) -> None:
+        """Leave at least so much between two requests."""
+        self._interval_s = seconds
+        if seconds > self._conduct.wait_s:
+            self.end(f"robots.txt asks for {seconds:.0f} s between requests")
+
+    def end(self, reason: str) -> None:
+        """Send nothing more."""
+        self.ended = self.ended or reason
+
+    def _check(self, wait: float = 0.0) -> None:
+        if self.sent >= self._conduct.requests:
+            self.end(f"limit of {self._conduct.requests} requests")
+        if time.monotonic() + wait > self._deadline:
+            self.end(f"limit of {self._conduct.crawl_min:g} minutes")
+        if self.ended:
+            raise NotAsked(f"not asked for: {self.ended}")
+
+
+def _retry_after_s(response: Response) -> float | None:
+    """Seconds that Retry-After asks for, as a number or a date; None where it says neither."""
+    value = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, until.timestamp() - time.time())
