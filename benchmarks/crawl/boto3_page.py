@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bs4 import BeautifulSoup, Tag
 from markup import elements, plain, texts
-from reading import Field, Reading, letters
+from reading import Field, Reading, condensed
 from signature import read_signature
 from syntax import read_syntax
 
@@ -44,7 +44,7 @@ def read_object(page: BeautifulSoup, anchor: str) -> Reading | None:
     first = next((tag for tag in said if tag.name == "p" and plain(tag)), None)
     reading.summary = plain(first) if first else ""
     reading.prose = texts(prose) | texts(said)
-    reading.examples = texts(parts.get("Examples", []))
+    reading.examples = texts(parts.get("Examples", []), exact=True)
     for block in parts.get("Request Syntax", []):
         reading.request |= read_syntax(block.get_text())
     for block in parts.get("Exceptions", []):
@@ -97,10 +97,10 @@ def _read_fields(reading: Reading, listing: Tag) -> None:
         elif name == "Raises":
             for block in value.select("li") or [value]:
                 term, _, text = plain(block).partition(" \u2013 ")
-                reading.raises[term] = frozenset({letters(text)})
+                reading.raises[term] = frozenset({condensed(text)})
     if result or kind:
         result = result or Field("")
-        is_none = "none" in result.description and not kind
+        is_none = "None" in result.description and not kind
         reading.returns.append(
             Field("", "None")
             if is_none
@@ -157,7 +157,7 @@ def _described(path: str, kind: str, blocks: list[Tag]) -> tuple[Field, list[Tag
     untitled = kept
     for title in titles:
         untitled = untitled.replace(title, "", 1)
-    readings = frozenset({letters(kept), letters(untitled)})
+    readings = frozenset({condensed(kept), condensed(untitled)})
     return Field(path, kind, required, readings), inner
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judged import judge_types
-from reading import Field, Reading, Texts, letters
+from reading import Field, Reading, Texts, condensed, tight
 from schema_fields import flatten
 
 from toolbank.bank import Tool
@@ -59,11 +59,11 @@ def _texts(
     kind: str, page: Mapping[Any, Texts], tool: Mapping[Any, str]
 ) -> Iterator[Fact]:
     """Facts in words; where a page's may fairly be empty, the tool need not have any."""
-    said = {key: text for key, text in tool.items() if letters(text)}
+    said = {key: text for key, text in tool.items() if condensed(text)}
     known = {
         key: t for key, t in page.items() if any(t) and (key in said or "" not in t)
     }
-    yield from _facts(kind, known, said, lambda ours, theirs: letters(theirs) in ours)
+    yield from _facts(kind, known, said, lambda ours, theirs: condensed(theirs) in ours)
 
 
 def _any(_page: object, _tool: object) -> bool:
@@ -78,21 +78,26 @@ def _summary(reading: Reading, tool: Tool) -> Iterator[Fact]:
     yield from _facts("summary", _one(reading.summary), _one(tool.summary), _is_opening)
     described = {
         "description": (reading.prose, f"{tool.summary} {tool.description}"),
-        "examples": (reading.examples, tool.examples),
     }
     for kind, (page, text) in described.items():
         yield from _texts(kind, {"": page}, {"": text})
+    yield from _facts(
+        "examples",
+        {"": reading.examples} if any(reading.examples) else {},
+        {"": tool.examples} if tool.examples else {},
+        lambda page, text: tight(text) in page,
+    )
 
 
 def _sections(reading: Reading, tool: Tool) -> Iterator[Fact]:
     """Notes and all other sections; the tool keeps them one after the other in its notes."""
-    left = letters(tool.notes)
+    left = condensed(tool.notes)
     for title, said in reading.sections.items():
         kind = "notes" if title.startswith("Note") else "other sections"
         kept = max((text for text in said if text in left), key=len, default="")
         if kept or "" not in said:
             yield Fact(kind, title, said, tool.notes if kept else ABSENT, bool(kept))
-        left = left.replace(letters(title) + kept, "", 1).replace(kept, "", 1)
+        left = left.replace(condensed(title) + kept, "", 1).replace(kept, "", 1)
     if left:
         yield Fact("notes", "", ABSENT, left, False)
 
@@ -103,7 +108,7 @@ def _one(text: str) -> dict[str, str]:
 
 def _is_opening(paragraph: str, summary: str) -> bool:
     """Whether a summary is the first paragraph or its first sentence."""
-    whole, part = letters(paragraph), letters(summary)
+    whole, part = condensed(paragraph), condensed(summary)
     return whole == part or (
         whole.startswith(part) and re.sub(r"[^\w.!?:]+$", "", summary)[-1:] in ".!?:"
     )
@@ -197,7 +202,7 @@ def _returns(reading: Reading, tool: Tool) -> Iterator[Fact]:
         "returns: type",
         {key: item.type for key, item in page.items() if item.type},
         {key: item.type for key, item in theirs.items() if item.type},
-        lambda a, b: letters(a) == letters(b),
+        lambda a, b: condensed(a) == condensed(b),
     )
     yield from _texts(
         "returns: description",

@@ -39,6 +39,7 @@ def _straight(text: str) -> str:
     """Straight quotes, no remarks in parentheses, nothing of the default."""
     text = re.sub(r"\([^)]*\)", " ", text.translate(_QUOTES))
     text = re.sub(r"^\S+ is the default", "", text)
+    text = re.sub(r"\"(\{.*\})\"", r"\1", text)
     return re.sub(r"[,;]?\s*(default|optional)\b.*$", "", text)
 
 

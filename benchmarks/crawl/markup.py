@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bs4 import BeautifulSoup, NavigableString, PageElement, Tag
-from reading import Texts, letters
+from reading import Texts, condensed, tight
 
 VERSIONS = {
     "versionadded": "added",
@@ -52,16 +52,19 @@ def is_mark(element: PageElement) -> bool:
     """Whether this is the number of a footnote or of a work cited, there or here."""
     if not isinstance(element, Tag):
         return False
+    if "backrefs" in classes(element):
+        return True
     bracketed = bool(re.fullmatch(r"\[\w+\]", plain(element)))
     return bracketed and (element.name == "a" or "label" in classes(element))
 
 
-def texts(nodes: Iterable[PageElement]) -> Texts:
-    """The letters of the nodes, with and without version notes, titles of notes, footnote marks."""
+def texts(nodes: Iterable[PageElement], exact: bool = False) -> Texts:
+    """The condensed text of the nodes, with and without version notes, titles of notes, footnote marks."""
     nodes = list(nodes)
     optional = (is_version_note, is_title, is_mark)
+    shortened = tight if exact else condensed
     return frozenset(
-        letters("".join(_kept(node, left_out) for node in nodes))
+        shortened("".join(_kept(node, left_out) for node in nodes))
         for count in range(len(optional) + 1)
         for left_out in itertools.combinations(optional, count)
     )
@@ -92,6 +95,6 @@ def version_notes(
         said = re.search(r"version\s+(.+?)\s*[.:]?\s*$", plain(mark))
         version = said.group(1) if said else ""
         whole, head = plain(note), plain(mark)
-        rest = letters(whole.removeprefix(head))
+        rest = condensed(whole.removeprefix(head))
         found[change, version, parameter] = frozenset({rest})
     return found

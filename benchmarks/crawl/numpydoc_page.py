@@ -82,7 +82,9 @@ def _read_body(body: Tag) -> Reading:
     first = next((tag for tag in paragraphs if tag.name == "p" and plain(tag)), None)
     reading.summary = plain(first) if first else ""
     reading.prose = texts(prose)
-    reading.examples = texts(parts.get("Examples", []) + parts.get("Example", []))
+    reading.examples = texts(
+        parts.get("Examples", []) + parts.get("Example", []), exact=True
+    )
     for title, tags in parts.items():
         if title and not title.startswith("Example"):
             reading.sections[title] = texts(tags)
@@ -149,7 +151,8 @@ def _parameters(reading: Reading, value: Tag) -> list[Field]:
                 Field(
                     path=name.strip(),
                     type=kind,
-                    required="optional" not in kind and "default" not in kind,
+                    required=not re.search(r"optional|default", kind)
+                    and not name.startswith("*"),
                     description=texts(elements(text)),
                     default=judge_defaults(kind),
                     enum=judge_enum(kind),
@@ -187,7 +190,7 @@ def _see_also(note: Tag) -> list[tuple[str, str]]:
 def _title(mark: Tag) -> str:
     link = mark if mark.name == "a" else mark.find_parent("a")
     title = link.get("title") if isinstance(link, Tag) else None
-    return title if isinstance(title, str) else ""
+    return title if isinstance(title, str) and " " not in title else ""
 
 
 def _add_signature(reading: Reading, shown: list[Shown]) -> None:

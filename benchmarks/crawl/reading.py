@@ -41,6 +41,11 @@ class Reading:
     response: dict[str, tuple[object, ...]] = field(default_factory=dict)
 
 
-def letters(text: str) -> str:
-    """Only what can be read aloud: spacing, bullets, quotes and frames don't count."""
-    return re.sub(r"[\W_]+", "", text).casefold()
+def condensed(text: str) -> str:
+    """A text without spacing, and without what marks items, cells, terms and formulas."""
+    return tight(re.sub(r"\\[()\[\]]|[|:()\u2013-]", "", text))
+
+
+def tight(text: str) -> str:
+    """A text without spacing."""
+    return re.sub(r"\s+", "", text)

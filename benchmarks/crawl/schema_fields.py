@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from judged import json_type
-from reading import Field, letters
+from reading import Field, condensed
 
 Schema = dict[str, Any]
 
@@ -46,7 +46,7 @@ def _field(path: str, schema: Schema, required: bool) -> Field:
         path,
         " ".join(sorted(schema_types(schema))),
         required,
-        frozenset({letters(schema.get("description", ""))}),
+        frozenset({condensed(schema.get("description", ""))}),
         schema.get("default", ...),
         tuple(value for value in _enum(schema) if value is not None),
     )
