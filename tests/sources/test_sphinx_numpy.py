@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.shared import shared
+from tests.sources.references import serve, tool
 from tests.sources.sphinx_server import SiteServer
 from toolbank.assets import find_asset
-from toolbank.bank import Tool
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
-    archive = shared("docs/numpy.tar.xz")
-    folder = tmp_path_factory.mktemp("numpy")
-    with tarfile.open(archive) as pages:
-        pages.extractall(folder, filter="data")
-    with SiteServer(folder / "numpy") as server:
+    with serve("numpy", tmp_path_factory.mktemp("numpy")) as server:
         yield server
 
 
@@ -44,24 +37,6 @@ def part(
         yield crawl_site(
             SphinxSource(site="numpy", base_url=site.url), folder / "cache"
         )
-
-
-def tool(result: CrawlResult, name: str) -> Tool:
-    return next(tool for tool in result.tools if tool.name == name)
-
-
-@pytest.mark.slow
-def test_finds_every_published_name_and_little_else(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    result = crawl_site(SphinxSource(site="numpy", base_url=site.url), tmp_path)
-    names = set(shared("data/toolbank-names/numpy.txt").read_text().split())
-    found = {name for tool in result.tools for name in (tool.name, *tool.aliases)}
-    assert names <= found
-    assert len(names) / len(found) >= 0.99
-    assert not result.info["failed"]
-    assert tool(result, "numpy.conjugate").aliases == ("numpy.conj",)
-    assert tool(result, "numpy.concatenate").aliases == ("numpy.concat",)
 
 
 def test_counts_add_up_and_no_page_failed(part: CrawlResult) -> None:
