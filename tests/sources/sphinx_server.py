@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
 import sphobjinv
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from cryptography.x509.oid import NameOID
 
 PAGE = "<!DOCTYPE html><html><body><main>{}</main></body></html>"
 
@@ -15,12 +27,17 @@ PAGE = "<!DOCTYPE html><html><body><main>{}</main></body></html>"
 class SiteServer:
     """Serves a folder; `asked` are the paths in order, `statuses` are answers forced on paths.
 
+    Each of `answers` is a function that answers a path on the handler's bare socket, and
+    `conditions` says what each request asked for to be changed. `connections` counts sockets.
     Forced answers of a path are given one after another, the last of them for ever. A request
     for one of the `hanging` waits until `released` is set; one that is `cut_off` gets no answer.
     """
 
     def __init__(self, folder: Path) -> None:
         self.asked: list[str] = []
+        self.connections = 0
+        self.conditions: list[tuple[str, str | None, str | None]] = []
+        self.answers: dict[str, Callable[[SimpleHTTPRequestHandler], None]] = {}
         self.agents: set[str] = set()
         self.statuses: dict[str, list[int]] = {}
         self.hanging: set[str] = set()
@@ -37,6 +54,17 @@ class SiteServer:
             def do_GET(self) -> None:
                 site.asked.append(self.path)
                 site.agents.add(self.headers["User-Agent"])
+                site.conditions.append(
+                    (
+                        self.path,
+                        self.headers["If-None-Match"],
+                        self.headers["If-Modified-Since"],
+                    )
+                )
+                if self.path in site.answers:
+                    self.close_connection = True
+                    site.answers[self.path](self)
+                    return
                 if self.path in site.hanging:
                     site.released.wait(60)
                 if self.path in site.cut_off:
@@ -59,8 +87,44 @@ class SiteServer:
 
             def log_message(self, *args: Any) -> None: ...
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def process_request(self, request: Any, client_address: Any) -> None:
+                site.connections += 1
+                super().process_request(request, client_address)
+
+            def handle_error(self, request: Any, client_address: Any) -> None: ...
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
+
+    def use_own_certificate(self, folder: Path) -> None:
+        """Speak TLS from now on, with a certificate that no one else has signed."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "docs.example")])
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(1)
+            .not_valid_before(now)
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName("docs.example")]), False
+            )
+            .sign(key, hashes.SHA256())
+        )
+        path = folder / "certificate.pem"
+        path.write_bytes(
+            certificate.public_bytes(Encoding.PEM)
+            + key.private_bytes(
+                Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
+            )
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -114,3 +178,24 @@ def listing(*names: str) -> str:
         for name in names
     )
     return f'<table class="autosummary longtable"><tbody>{rows}</tbody></table>'
+
+
+SMALL_YAML = """
+base_url: https://small.example/doc/
+objects:
+  roles: [function]
+  parents: [small]
+"""
+
+
+def write_small_site(root: Path, pages: int = 4) -> None:
+    """Write site/ with a page each for small.f0, small.f1, ..., and crawlers/small.yaml."""
+    names = [f"small.f{n}" for n in range(pages)]
+    (root / "site").mkdir(parents=True)
+    for name in names:
+        body = described(name, f"<p>Do {name}.</p>", signed("a"))
+        (root / "site" / f"{name}.html").write_text(PAGE.format(body), "utf-8")
+    objects = [("py:function", name, f"{name}.html#$") for name in names]
+    write_inventory(root / "site", objects)
+    (root / "crawlers").mkdir()
+    (root / "crawlers" / "small.yaml").write_text(SMALL_YAML)

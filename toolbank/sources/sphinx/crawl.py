@@ -93,6 +93,11 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
         raise AssertionError("a crawl that ends without error has an inventory")
     reading = read_harvest(harvest)
     info, record = describe(harvest, reading)
+    if not reading.tools and harvest.limit:
+        raise ToolbankError(
+            f"{base_url}: no tool was read, {harvest.limit}. Run the command again to go "
+            "on; pages that were read are kept."
+        )
     if not reading.tools:
         raise InputError(
             f"{base_url}: no object of its inventory became a tool "

@@ -67,6 +67,7 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
         "REMOTE_CONTROL_ENABLED": False,
         "LOG_ENABLED": False,
         "USER_AGENT": user_agent(conduct.contact),
+        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
         "CONCURRENT_REQUESTS": concurrency,
         "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
         "DOWNLOAD_DELAY": delay_s,

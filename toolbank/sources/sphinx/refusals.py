@@ -7,6 +7,7 @@ _FAILURES = {
     "DownloadConnectionRefusedError": "connection refused",
     "CannotResolveHostError": "host not found",
     "DownloadTimeoutError": "timed out",
+    "UnsupportedURLSchemeError": "no address that can be asked",
     "ResponseDataLossError": "broken off",
     "DownloadFailedError": "connection failed",
 }

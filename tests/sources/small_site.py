@@ -1,0 +1,42 @@
+"""A served site of four functions, each on a page of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sources.sphinx_server import SiteServer, write_small_site
+from toolbank.sources.conduct import Conduct
+from toolbank.sources.config import SphinxSource
+from toolbank.sources.sphinx import CrawlResult, crawl_site
+
+FIRST = "/small.f0.html"
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer]:
+    """The site; its files lie in site/ of the test's folder, which is the current one."""
+    write_small_site(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with SiteServer(tmp_path / "site") as server:
+        yield server
+
+
+def crawl_small(server: SiteServer, url: str = "", **conduct: object) -> CrawlResult:
+    """Crawl it, with its cache in cache/."""
+    source = SphinxSource(
+        site="small", base_url=url or server.url, conduct=Conduct(**conduct)
+    )
+    return crawl_site(source, Path("cache"))
+
+
+def names(result: CrawlResult) -> list[str]:
+    """The last parts of the tools' names."""
+    return [tool.name.rpartition(".")[2] for tool in result.tools]
+
+
+def failure(result: CrawlResult, path: str = FIRST) -> str:
+    """Why a page gave nothing."""
+    return str(result.info["failed_pages"][path.lstrip("/")])

@@ -1,0 +1,465 @@
+"""How a crawl behaves on a site, and what it says of one that misbehaves."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from email.utils import formatdate
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tests.sources import faults
+from tests.sources.faults import answer
+from tests.sources.small_site import FIRST, crawl_small, failure, names
+from tests.sources.sphinx_server import PAGE, SiteServer, described, write_inventory
+from toolbank.errors import InputError, ToolbankError
+from toolbank.sources.conduct import Conduct
+
+ALL = ["f0", "f1", "f2", "f3"]
+REST = ALL[1:]
+GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()
+
+
+def test_tells_the_site_who_asks(small: SiteServer) -> None:
+    crawl_small(small, contact="https://me.example/bot")
+    assert len(small.agents) == 1
+    agent = small.agents.pop()
+    assert agent.startswith("toolbank/")
+    assert agent.endswith(" (+https://me.example/bot)")
+
+
+@pytest.mark.parametrize(
+    "contact",
+    [
+        "me@x.example\r\nX-Evil: 1",
+        "me@x.example\x00",
+        "not reachable",
+        "(me@x.example)",
+    ],
+)
+def test_a_contact_that_would_break_the_header_is_refused(contact: str) -> None:
+    with pytest.raises(ValidationError, match="mail address"):
+        Conduct(contact=contact)
+
+
+def test_obeys_robots_txt(small: SiteServer) -> None:
+    robots = Path("site/robots.txt")
+    robots.write_text(f"User-agent: toolbank\nDisallow: {FIRST}\n\nUser-agent: *\n")
+    result = crawl_small(small)
+    assert failure(result) == "forbidden by robots.txt"
+    assert FIRST not in small.asked
+    assert names(result) == REST
+
+
+def test_keeps_the_delay_that_robots_txt_asks_for(small: SiteServer) -> None:
+    Path("site/robots.txt").write_text("User-agent: *\nCrawl-delay: 0.1\n")
+    start = time.monotonic()
+    assert names(crawl_small(small)) == ALL
+    assert time.monotonic() - start > 0.1 * (len(ALL) - 1), (
+        "five requests after the file"
+    )
+
+
+def test_does_not_crawl_where_robots_txt_asks_for_too_long_a_delay(
+    small: SiteServer,
+) -> None:
+    Path("site/robots.txt").write_text("User-agent: *\nCrawl-delay: 3600\n")
+    with pytest.raises(ToolbankError, match=r"robots.txt asks for 3600 s"):
+        crawl_small(small)
+    assert small.asked == ["/robots.txt"]
+
+
+def test_does_not_crawl_while_robots_txt_cant_be_had(small: SiteServer) -> None:
+    small.statuses["/robots.txt"] = [503]
+    with pytest.raises(
+        ToolbankError, match=r"robots.txt can't be read: HTTP status 503"
+    ):
+        crawl_small(small, retries=0)
+    assert set(small.asked) == {"/robots.txt"}
+
+
+def test_a_page_that_fails_twice_is_tried_again(small: SiteServer) -> None:
+    small.statuses[FIRST] = [503, 503, 200]
+    assert names(crawl_small(small)) == ALL
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("how", ["seconds", "date"])
+def test_a_site_that_asks_for_a_pause_is_left_alone_wholly(
+    small: SiteServer, status: int, how: str
+) -> None:
+    seen: list[float] = []
+
+    def ask_for_a_pause(handler: object) -> None:
+        seen.append(time.monotonic())
+        until = formatdate(time.time() + 2, usegmt=True)  # whole seconds: 1 or 2
+        after = "1" if how == "seconds" else until
+        answer(b"", f"{status} Wait", retry_after=after)(handler)  # type: ignore[arg-type]
+
+    def note(handler: object) -> None:
+        seen.append(time.monotonic())
+        answer(GOOD)(handler)  # type: ignore[arg-type]
+
+    small.answers[FIRST] = faults.in_turn(ask_for_a_pause, note)
+    for name in REST:
+        small.answers[f"/small.{name}.html"] = note
+    crawl_small(small, concurrency=1)
+    waits = [after - before for before, after in pairwise(seen)]
+    assert max(waits) > 0.9, "no request at all during the pause"
+    assert len(seen) == 5
+
+
+def test_a_site_that_asks_for_too_long_a_pause_is_left_for_another_day(
+    small: SiteServer,
+) -> None:
+    small.answers["/small.f2.html"] = answer(b"", "503 No", retry_after="3600")
+    result = crawl_small(small, concurrency=1)
+    assert not result.complete
+    assert "the site asked for a pause of 3600 s" in result.summary()
+    small.answers.clear()
+    assert names(crawl_small(small)) == ALL
+
+
+def test_a_site_that_is_gone_is_not_asked_for_every_page(
+    small: SiteServer, tmp_path: Path
+) -> None:
+    objects = [("py:function", f"small.g{n}", f"g{n}.html#$") for n in range(200)]
+    write_inventory(
+        tmp_path / "site",
+        [*objects, ("py:function", "small.f0", "small.f0.html#$")],
+    )
+    small.cut_off |= {f"/g{n}.html" for n in range(200)}
+    with pytest.raises(
+        ToolbankError, match="no tool was read, the site did not answer"
+    ):
+        crawl_small(small, retries=0)
+    assert len(small.asked) < 80, "and one more try each where a connection was reused"
+
+
+def test_stays_on_the_site(small: SiteServer, tmp_path: Path) -> None:
+    with SiteServer(tmp_path / "site") as other:
+        small.redirects[FIRST] = f"{other.url}small.f0.html"
+        result = crawl_small(small)
+        assert failure(result).startswith(f"leads to another site, {other.url}")
+        assert not other.asked
+    assert names(result) == REST
+
+
+def test_follows_a_page_that_moved_on_the_site(small: SiteServer) -> None:
+    Path("site/small.f0.html").rename("site/moved.html")
+    small.redirects[FIRST] = f"{small.url}moved.html"
+    assert names(crawl_small(small)) == ALL
+
+
+def test_redirects_that_never_end_are_told(small: SiteServer) -> None:
+    small.redirects[FIRST] = FIRST
+    small.redirects |= {
+        f"/small.f1.html{n * 'x'}": f"/small.f1.html{(n + 1) * 'x'}" for n in range(9)
+    }
+    result = crawl_small(small)
+    assert failure(result) == f"redirected in a loop, led to {small.url}small.f0.html"
+    assert failure(result, "/small.f1.html").startswith("redirected too often, led to")
+    assert sum(path == FIRST for path in small.asked) <= 6
+
+
+STUB = '<html><head><meta http-equiv="refresh" content="0; url={}"></head></html>'
+
+
+def test_a_stub_is_followed_within_the_site_and_once(small: SiteServer) -> None:
+    pages = Path("site")
+    (pages / "small.f0.html").rename(pages / "moved.html")
+    (pages / "small.f0.html").write_text(STUB.format("moved.html"))
+    (pages / "small.f1.html").write_text(STUB.format("https://other.example/f1.html"))
+    (pages / "small.f2.html").write_text(STUB.format("again.html"))
+    (pages / "again.html").write_text(STUB.format("moved.html"))
+    (pages / "small.f3.html").write_text(STUB.format("dead.html"))
+    result = crawl_small(small)
+    assert names(result) == ["f0"]
+    assert result.info["failed_pages"] == {
+        "small.f1.html": "a stub that leads to another site, https://other.example/f1.html",
+        "small.f2.html": f"a stub that leads to a stub, {small.url}again.html",
+        "small.f3.html": f"HTTP status 404, led to {small.url}dead.html",
+    }
+
+
+def test_a_site_within_this_machine_is_not_let_in_by_a_public_name(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    port = small.url.rsplit(":", 1)[1]
+    with pytest.raises(InputError, match=r"at a private address, 127\.0\.0\.1"):
+        crawl_small(small, f"http://docs.example:{port}")
+    assert small.connections == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "10.0.0.1",
+        "100.64.0.1",
+        "0.0.0.0",
+        "::1",
+        "::ffff:127.0.0.1",
+        "fe80::1",
+    ],
+)
+def test_no_public_name_leads_to_an_address_of_a_private_network(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    resolve_to(monkeypatch, "docs.example", [address, "127.0.0.1"])
+    port = small.url.rsplit(":", 1)[1]
+    with pytest.raises(InputError, match="at a private address"):
+        crawl_small(small, f"http://docs.example:{port}")
+    assert small.connections == 0
+
+
+def test_numbers_that_stand_for_an_address_are_no_way_around(
+    small: SiteServer,
+) -> None:
+    port = small.url.rsplit(":", 1)[1]
+    with pytest.raises(ToolbankError, match="no address that can be asked"):
+        crawl_small(small, f"http://127.1:{port}")
+    assert small.connections == 0
+
+
+def test_a_site_of_a_private_network_is_read_where_the_user_says_so(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    url = f"http://docs.example:{small.url.rsplit(':', 1)[1]}"
+    result = crawl_small(small, url, private_addresses=True, delay_s=0)
+    assert names(result) == ALL
+
+
+def test_a_redirect_from_a_public_name_to_this_machine_is_refused(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    url = f"http://docs.example:{small.url.rsplit(':', 1)[1]}"
+    with SiteServer(tmp_path / "site") as inside:
+        small.redirects[FIRST] = f"{inside.url}small.f0.html"
+        small.redirects["/small.f1.html"] = f"{small.url}small.f1.html"
+        result = crawl_small(small, url, private_addresses=True, delay_s=0)
+        assert inside.connections == 0
+    assert failure(result).startswith("leads to another site, http://127.0.0.1")
+    assert failure(result, "/small.f1.html").startswith("leads to another site")
+
+
+def test_a_proxy_of_the_environment_is_used(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", small.url)
+    # What a proxy is asked for is the whole address.
+    with pytest.raises(InputError, match="404"):
+        crawl_small(small, "http://docs.example/")
+    assert small.asked == [
+        "http://docs.example/robots.txt",
+        "http://docs.example/objects.inv",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
+def test_a_bomb_is_refused(small: SiteServer, encoding: str) -> None:
+    small.answers[FIRST] = faults.bomb(encoding, unpacked_mb=3)
+    result = crawl_small(small, page_mb=1)
+    assert failure(result) == "too large when unpacked"
+    assert names(result) == REST
+
+
+def test_a_page_without_end_is_refused(small: SiteServer) -> None:
+    small.answers[FIRST] = faults.endless
+    small.answers["/small.f1.html"] = answer(b"", content_length=str(2**40))
+    result = crawl_small(small, page_mb=1)
+    assert failure(result) == failure(result, "/small.f1.html") == "too large"
+    assert names(result) == ["f2", "f3"]
+
+
+@pytest.mark.parametrize("kind", ["silent", "dripping"])
+def test_a_page_that_takes_too_long_is_given_up(small: SiteServer, kind: str) -> None:
+    if kind == "silent":
+        small.hanging.add(FIRST)
+    else:
+        small.answers[FIRST] = faults.drip(5)
+    result = crawl_small(small, request_s=0.5, retries=0)
+    assert failure(result) == "timed out"
+    assert not result.complete
+    assert names(result) == REST
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (faults.reset, "broken off"),
+        (answer(b"<p>", content_length="99"), "broken off"),
+        (answer(b"no gzip", content_encoding="gzip"), "broken off"),
+        (answer(b"x", content_encoding="snappy"), "packed in an unknown way"),
+        (faults.rubbish, "connection failed"),
+        (answer(b"", "304 Not Modified"), "HTTP status 304"),
+        (
+            answer(b"%PDF", content_type="application/pdf"),
+            "not HTML, but 'application/pdf'",
+        ),
+    ],
+)
+def test_a_broken_answer_has_its_reason_and_may_come_right(
+    small: SiteServer, fault: faults.Answer, reason: str
+) -> None:
+    small.answers[FIRST] = fault
+    result = crawl_small(small, retries=0)
+    assert failure(result) == reason
+    assert names(result) == REST
+    del small.answers[FIRST]
+    assert names(crawl_small(small)) == ALL
+
+
+def test_a_page_that_was_broken_off_once_is_read(small: SiteServer) -> None:
+    small.answers[FIRST] = faults.in_turn(faults.reset, answer(GOOD))
+    assert names(crawl_small(small)) == ALL
+
+
+@pytest.mark.parametrize("limit", ["requests", "crawl_min"])
+def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
+    small: SiteServer, limit: str
+) -> None:
+    if limit == "requests":
+        result = crawl_small(small, requests=4)
+        assert len(small.asked) == 4
+        why = "limit of 4 requests"
+    else:
+        small.answers["/small.f2.html"] = faults.drip(1.2)
+        result = crawl_small(small, concurrency=1, crawl_min=1 / 60)
+        why = "limit of 0.0166667 minutes"
+    assert not result.complete
+    assert why in result.summary()
+    assert set(result.info["failed_pages"].values()) == {f"not asked for: {why}"}
+    done = len(small.asked)
+    small.answers.clear()
+    assert names(crawl_small(small)) == ALL
+    assert len(small.asked) - done <= 4
+
+
+@pytest.mark.parametrize(
+    ("sent_as", "start", "written_in"),
+    [
+        ("text/html; charset=utf-8", b"", "utf-8"),
+        ("text/html; charset=latin-1", b"", "utf-8"),
+        ("text/html; charset=latin-1", b"", "latin-1"),
+        ("text/html; charset=nonsense", b"", "utf-8"),
+        ("text/html; charset=hex", b"", "utf-8"),
+        ("text/html; charset=idna", b"", "utf-8"),
+        ("text/html; charset=undefined", b"", "utf-8"),
+        ("text/html; charset=", b"", "utf-8"),
+        ("text/html", b'<meta charset="windows-1252">', "cp1252"),
+        ("text/html", b'<meta charset="iso-8859-1">', "utf-8"),
+        ("text/html", b'<meta charset="shift_jis">', "shift_jis"),
+        ("text/html; charset=latin-1", b"\xef\xbb\xbf", "utf-8"),
+        ("text/html; charset=utf-8", b"\xff\xfe", "utf-16-le"),
+        ("text/html; charset=utf-16-le", b"", "utf-16-le"),
+    ],
+)
+def test_a_page_in_any_encoding_is_read(
+    small: SiteServer, sent_as: str, start: bytes, written_in: str
+) -> None:
+    words = "あ" if written_in == "shift_jis" else "Café"
+    page = GOOD.decode().replace("¶", "").replace("Do it.", words)
+    small.answers[FIRST] = answer(start + page.encode(written_in), content_type=sent_as)
+    result = crawl_small(small)
+    assert names(result) == ALL
+    assert result.tools[0].summary == words
+
+
+def test_a_page_that_is_not_in_its_encoding_loses_only_what_fits_none(
+    small: SiteServer,
+) -> None:
+    page = GOOD.replace(b"Do it.", b"Caf\xe9.")
+    small.answers[FIRST] = answer(page, content_type="text/html; charset=utf-8")
+    assert crawl_small(small).tools[0].summary == "Caf\ufffd."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x00\xff<<<>>&#xffffff;",
+        b"<html><body><h1>Sorry, an error occurred</h1>",
+        b"<dl class='py'><dt class='sig sig-object' id='small.other'>x</dt></dl>",
+    ],
+)
+def test_a_page_that_lacks_its_objects_is_told_with_them(
+    small: SiteServer, body: bytes
+) -> None:
+    small.answers[FIRST] = answer(body)
+    result = crawl_small(small)
+    assert names(result) == REST
+    assert result.info["skipped"] == {"not on its page": 1}
+
+
+def test_broken_html_is_read_as_a_browser_would(small: SiteServer) -> None:
+    broken = described("small.f0", "<p>Do <b>it.").replace("</dd></dl>", "")
+    small.answers[FIRST] = answer(broken.encode())
+    assert crawl_small(small).tools[0].summary == "Do it."
+
+
+def test_an_inventory_that_lies_costs_no_more_than_its_lies(
+    small: SiteServer, tmp_path: Path
+) -> None:
+    truth = [("py:function", f"small.f{n}", f"small.f{n}.html#$") for n in range(4)]
+    lies = [
+        ("py:function", "small.gone", "gone.html#$"),
+        ("py:function", "small.up", "../up.html#$"),
+        ("py:function", "small.root", "/etc/passwd#$"),
+        ("py:function", "small.away", "https://other.example/x.html#$"),
+        ("py:function", "small.anchor", "small.f0.html#nowhere"),
+        *(("py:function", f"small.m{n}", f"small.f1.html#m{n}") for n in range(3_000)),
+    ]
+    write_inventory(tmp_path / "site", truth + lies)
+    result = crawl_small(small)
+    assert names(result) == ALL
+    assert sum(result.info["skipped"].values()) == len(lies)
+    assert result.info["skipped"]["page failed: HTTP status 404"] == 1
+    assert result.info["skipped"]["page outside the site"] == 3
+    assert result.info["skipped"]["not on its page"] == 3_001
+    assert len(small.asked) == 2 + len(ALL) + 1, "each page once"
+
+
+def test_a_certificate_that_no_one_vouches_for_is_told(
+    small: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.use_own_certificate(tmp_path)
+    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    port = small.url.rsplit(":", 1)[1]
+    with pytest.raises(InputError, match="certificate can't be trusted"):
+        crawl_small(small, f"https://docs.example:{port}", private_addresses=True)
+    assert not small.asked
+
+
+def resolve_to(
+    monkeypatch: pytest.MonkeyPatch, name: str, addresses: list[str]
+) -> None:
+    """Let the system's resolver give these addresses for a name."""
+    real = socket.getaddrinfo
+
+    def getaddrinfo(
+        host: object, port: object, *args: object, **kwargs: object
+    ) -> object:
+        if host != name:
+            return real(host, port, *args, **kwargs)  # type: ignore[arg-type]
+        return [
+            (
+                socket.AF_INET6 if ":" in address else socket.AF_INET,
+                socket.SOCK_STREAM,
+                socket.IPPROTO_TCP,
+                "",
+                (address, port, 0, 0) if ":" in address else (address, port),
+            )
+            for address in addresses
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    for variable in [key for key in os.environ if key.lower().endswith("_proxy")]:
+        monkeypatch.delenv(variable)
