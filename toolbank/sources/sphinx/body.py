@@ -17,7 +17,9 @@ from toolbank.sources.sphinx.fields import (
     is_field,
     read_field,
     read_field_list,
+    read_value,
 )
+from toolbank.sources.sphinx.items import Item, read_item
 from toolbank.sources.sphinx.seealso import read_links, read_see_also
 from toolbank.sources.sphinx.structure import fill_in
 from toolbank.sources.sphinx.syntax import read_syntax
@@ -35,6 +37,11 @@ from toolbank.sources.sphinx.versions import read_versions
 _EXAMPLES = frozenset({"examples", "example", "usage", "example usage"})
 _SOFT_TITLES = _EXAMPLES | {"notes", "note", "references", "warnings", "see also"}
 _REFERENCES = frozenset({"citation-list", "footnote-list", "footnote", "citation"})
+_OF_A_VALUE = re.compile(
+    r"(?:passing|using|if|when|giving|setting|support|the default)\b", re.I
+)
+_BASES = re.compile(r"Bases: (.+)", re.S)
+_MAX_TITLE = 40
 _REQUEST = "request syntax"
 
 
@@ -47,6 +54,8 @@ class _Parts:
     fields: Fields = field(default_factory=Fields)
     see_also: dict[str, SeeAlso] = field(default_factory=dict)
     deprecated: list[str] = field(default_factory=list)
+    asides: list[str] = field(default_factory=list)
+    doctests: list[str] = field(default_factory=list)
     syntax: dict[str, Any] | None = None
 
     def add(self, section: str, text: str) -> None:
@@ -65,7 +74,8 @@ def read_body(node: LexborNode) -> Documented:
     for child in children(node):
         if not (is_module and (child.tag in HEADINGS or is_section(child))):
             _read_block(child, parts)
-    summary, description = _opening(parts.text.pop("", []))
+    prose = parts.text.pop("", [])
+    summary, description = _opening([*prose[:1], *parts.asides, *prose[1:]])
     examples = [
         part
         for title in list(parts.text)
@@ -73,7 +83,11 @@ def read_body(node: LexborNode) -> Documented:
         for part in parts.text.pop(title)
     ]
     versions = tuple(read_versions(node, parts.fields.owners))
-    old = {note.parameter for note in versions if note.change == "deprecated"}
+    old = {
+        note.parameter
+        for note in versions
+        if note.change == "deprecated" and not _OF_A_VALUE.match(note.description)
+    }
     return Documented(
         summary=summary,
         description=description,
@@ -81,7 +95,7 @@ def read_body(node: LexborNode) -> Documented:
         returns=parts.fields.all_returns(),
         raises=tuple(parts.fields.raises),
         notes=_notes(parts),
-        examples="\n\n".join(examples),
+        examples="\n\n".join(examples or parts.doctests),
         see_also=tuple(parts.see_also.values()),
         deprecated="\n\n".join(parts.deprecated),
         versions=versions,
@@ -117,34 +131,67 @@ def _read_block(node: LexborNode, parts: _Parts) -> None:
         parts.section = title
     elif tag == "p" and (links := read_links(node)):
         parts.add_see_also(links)
-    elif "admonition" in found and (title := _example_title(node)):
-        parts.add(title, blocks(node))
+    elif "admonition" in found:
+        _read_admonition(node, parts)
+    elif tag == "ul" and not parts.text and (item := _lone_value(node)):
+        parts.add("", read_value(item, parts.fields))
+    elif tag == "p" and (match := _BASES.fullmatch(line(node))):
+        parts.fields.others.setdefault("Bases", match[1])
+    else:
+        text = blocks(node)
+        parts.add(parts.section, text)
+        if tag in ("div", "pre") and not parts.section and text.startswith(">>>"):
+            parts.doctests.append(text)
+
+
+def _read_admonition(node: LexborNode, parts: _Parts) -> None:
+    """A box of examples belongs to these; one that comes first does not open the text."""
+    title = node.css_first(".admonition-title")
+    words = " ".join(title.text(deep=True).split()) if title is not None else ""
+    if words.rstrip(":").lower() in _EXAMPLES:
+        parts.add("Examples", blocks(node))
+    elif not parts.section and "" not in parts.text:
+        if text := blocks(node):
+            parts.asides.append(text)
     else:
         parts.add(parts.section, blocks(node))
 
 
+def _lone_value(node: LexborNode) -> Item | None:
+    """The entry of a list that only says what a property holds, "(string) - The name."."""
+    entries = [child for child in children(node) if child.tag == "li"]
+    if len(entries) != 1:
+        return None
+    item = read_item(entries[0].iter(include_text=True))
+    return item if item.type and not item.name else None
+
+
 def _title(node: LexborNode) -> str:
-    """The section that a paragraph opens which is only a bold title, or "Examples:"."""
-    words = line(node) if len(node.text(deep=True)) < 40 else ""
+    """The section that a paragraph opens: a bold title, or "Examples:", with more after it."""
+    if len(node.text(deep=True)) > _MAX_TITLE or not _is_followed(node):
+        return ""
+    words = line(node)
     title = words.rstrip(":").strip()
     if title.lower() not in _SOFT_TITLES:
         return ""
     bold = node.css_first("strong, b")
     is_bold = bold is not None and line(bold).rstrip(":") == title
-    return title if is_bold or title.lower() in _EXAMPLES else ""
+    is_plain = words.endswith(":") and title.lower() in _EXAMPLES
+    return title if is_bold or is_plain else ""
 
 
-def _example_title(node: LexborNode) -> str:
-    title = node.css_first(".admonition-title")
-    words = " ".join(title.text(deep=True).split()) if title is not None else ""
-    return "Examples" if words.rstrip(":").lower() in _EXAMPLES else ""
+def _is_followed(node: LexborNode) -> bool:
+    after = node.next
+    while after is not None and after.tag == "-text":
+        after = after.next
+    return after is not None
 
 
 def _holds_fields(node: LexborNode) -> bool:
     """Whether an element only wraps parts of a body, such as a field list that is indented."""
     if not classes(node).isdisjoint({"admonition", "highlight"}):
         return False
-    return any("field-list" in classes(child) for child in children(node))
+    return node.css_first(".field-list") is not None
 
 
 def _references(node: LexborNode) -> str:

@@ -17,9 +17,11 @@ from toolbank.sources.sphinx.text import (
     children,
     classes,
     code,
+    inline,
     is_block,
     is_dropped,
     line,
+    rows,
 )
 
 _PARAMETERS = frozenset(
@@ -35,6 +37,11 @@ _RETURNS = frozenset(
 _RETURN_TYPES = frozenset({"return type", "returns type", "yield type", "rtype"})
 _RAISES = frozenset({"raises", "raise", "throws", "exceptions", "warns", "warnings"})
 _ENTRY_SECTIONS = (_PARAMETERS | _RETURNS | _RAISES) - {"warnings"}
+_UNREAD = re.compile(
+    r"(?P<role>param|parameter|arg|argument|key|keyword|kwarg|type|raises?|returns?)\s+"
+    r"(?P<words>\S.*)",
+    re.I | re.S,
+)
 _NAME = re.compile(r"\*{0,2}[^\s,*][^\s,]*")
 _EXCEPTION = re.compile(
     r"(?P<type>[A-Za-z_][\w.]*)(?:\s*[:\u2013\u2014-]\s+(?P<text>.+))?", re.S
@@ -45,7 +52,10 @@ _NOTHING = frozenset({"None", "none", "void"})
 
 @dataclass
 class Fields:
-    """What the field lists of one object say; `owners` names the parameters of an element."""
+    """What the field lists of one object say; `owners` names the parameters of an element.
+
+    `types` are those that a field of its own tells of a parameter.
+    """
 
     parameters: list[Parameter] = field(default_factory=list)
     returns: list[Returned] = field(default_factory=list)
@@ -53,6 +63,7 @@ class Fields:
     return_type: str = ""
     type: str = ""
     others: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
     owners: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def all_returns(self) -> tuple[Returned, ...]:
@@ -72,9 +83,15 @@ def is_field(title: str) -> bool:
 
 def read_field_list(node: LexborNode, fields: Fields) -> None:
     """Read a `dl.field-list`, or the `table.field-list` of older Sphinx."""
-    for title, body in _pairs(node):
-        name = line(title).rstrip(":").strip()
-        read_field(name, list(body.iter(include_text=True)), fields)
+    found = [
+        (line(title).rstrip(":").strip(), list(body.iter(include_text=True)))
+        for title, body in _pairs(node)
+    ]
+    for title, content in found:
+        if title.startswith("type "):
+            fields.types[title.removeprefix("type ")] = _words(content)
+    for title, content in found:
+        read_field(title, content, fields)
 
 
 def read_field(title: str, content: Sequence[LexborNode], fields: Fields) -> None:
@@ -90,14 +107,45 @@ def read_field(title: str, content: Sequence[LexborNode], fields: Fields) -> Non
         fields.raises.extend(_read_raises(content))
     elif kind == "type":
         fields.type = fields.type or _words(content)
+    elif match := _UNREAD.fullmatch(title):
+        _read_unread(match["role"].lower(), match["words"], content, fields)
     elif text := "\n\n".join(_texts(content)):
         fields.others.setdefault(title, text)
+
+
+def read_value(item: Item, fields: Fields) -> str:
+    """Read an entry that tells what a property holds; give its words."""
+    structure = read_structure(item)[0]
+    description: str = structure.pop("description", "")
+    is_nested = len(structure) > 1 and structure.get("type") in ("array", "object")
+    fields.returns.append(
+        Returned(type=item.type, structure=structure if is_nested else None)
+    )
+    return description
+
+
+def _read_unread(
+    role: str, words: str, content: Sequence[LexborNode], fields: Fields
+) -> None:
+    """Read a field that Sphinx left as it was written: "param int x", "return bool"."""
+    if role.startswith("raise"):
+        fields.raises.append(Raised(type=words, description=_words(content)))
+    elif role.startswith("return"):
+        fields.returns.append(Returned(type=words, description=_words(content)))
+    elif role != "type":
+        kind, _, name = words.rpartition(" ")
+        if _NAME.fullmatch(name):
+            nodes = tuple(node for node in content if node.tag != "-text")
+            item = Item(name, kind or fields.types.get(name, ""), "", "", nodes)
+            fields.parameters.append(_parameter(name, item))
+            if nodes and nodes[0].parent is not None:
+                fields.owners[nodes[0].parent.mem_id] = (name.lstrip("*"),)
 
 
 def _pairs(node: LexborNode) -> Iterator[tuple[LexborNode, LexborNode]]:
     """Every title of a field list with its body."""
     if node.tag == "table":
-        cells = [cell for row in node.css("tr") for cell in children(row)]
+        cells = [cell for row in rows(node) for cell in row]
     else:
         cells = list(children(node))
     heading: LexborNode | None = None
@@ -113,7 +161,7 @@ def _entries(content: Sequence[LexborNode]) -> Iterator[tuple[Item, LexborNode]]
     """The entries of a field with the element that holds each, whatever their form."""
     lone: list[LexborNode] = []
     for node in content:
-        if node.tag == "dl" and not is_dropped(node):
+        if node.tag == "dl" and not is_dropped(node) and not read_item(lone).name:
             yield from _definitions(node)
         elif node.tag in ("ul", "ol") and not lone:
             for child in children(node):
@@ -153,6 +201,8 @@ def _heading(node: LexborNode) -> tuple[str, str]:
         if "classifier" in classes(part)
     ]
     name = " ".join(name.split()).replace(" ,", ",")
+    if classifiers and not name:
+        name = inline([part for part in node.iter() if part.tag == "-text"])
     classifier = ", ".join(classifiers)
     if not classifier:
         words = line(node)
@@ -167,22 +217,23 @@ def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
     for item, node in _entries(content):
         names = [
             name
-            for name in re.split(r"\s*,\s*", item.name)
+            for name in re.split(r"\s*,\s*", item.name or item.label)
             if _NAME.fullmatch(name) and name != "None"
         ]
         fields.owners[node.mem_id] = tuple(name.lstrip("*") for name in names)
-        for name in names:
-            schema, is_required = read_structure(item)
-            description = schema.pop("description", "")
-            fields.parameters.append(
-                Parameter(
-                    name=name,
-                    classifier=item.type,
-                    description=description,
-                    required=is_required or None,
-                    schema=schema if item.type else None,
-                )
-            )
+        fields.parameters.extend(_parameter(name, item) for name in names)
+
+
+def _parameter(name: str, item: Item) -> Parameter:
+    schema, is_required = read_structure(item)
+    description = schema.pop("description", "")
+    return Parameter(
+        name=name,
+        classifier=item.type,
+        description=description,
+        required=is_required or None,
+        schema=schema if item.type else None,
+    )
 
 
 def _read_returns(content: Sequence[LexborNode]) -> list[Returned]:

@@ -61,7 +61,7 @@ def read_item(nodes: Iterable[LexborNode]) -> Item:
 def _is_empty(node: LexborNode) -> bool:
     if node.tag == _TEXT:
         return not node.text(deep=False).strip()
-    return node.tag == "p" and not inline(list(node.iter(include_text=True)))
+    return node.tag == "p" and not node.text(deep=True).strip()
 
 
 def _name(head: list[LexborNode]) -> tuple[str, list[LexborNode]]:

@@ -68,6 +68,11 @@ class Page:
     def read(self, anchor: str, role: str) -> PageObject | None:
         """The object with this anchor; None where the page has no such."""
         term = self._headings.get(anchor)
+        if (
+            term is None and "#" in anchor
+        ):  # a site made one page names both in its links
+            anchor = anchor.rpartition("#")[2]
+            term = self._headings.get(anchor)
         if term is None:
             section = self._around(anchor)
             if section is None:

@@ -35,6 +35,7 @@ _BLOCKS = frozenset(
     {"p", "div", "ul", "ol", "dl", "li", "dt", "dd", "pre", "blockquote", "section"}
     | {"aside", "h1", "h2", "h3", "h4", "h5", "h6", "table", "figure", "details"}
 )
+_PLAIN = frozenset({"code", "tt", "em", "strong"})  # reST nests no inline markup
 _CUT = "\0"  # HTML has no such character
 _BEFORE_CUT = re.compile(r"\s*\0")
 _CITED = re.compile(r"\[[\w.-]+\]")
@@ -83,8 +84,15 @@ def code(node: LexborNode) -> str:
 
 def inline(nodes: list[LexborNode]) -> str:
     """The words of a run of text and inline elements as one line."""
-    words = "".join(_inline(node) for node in nodes)
-    return " ".join(_BEFORE_CUT.sub("", words).split())
+    return _words([_inline(node) for node in nodes])
+
+
+def rows(table: LexborNode) -> Iterator[list[LexborNode]]:
+    """The cells of each row of a table; those of a table in a cell are not among them."""
+    for part in children(table):
+        for row in [part] if part.tag == "tr" else children(part):
+            if row.tag == "tr":
+                yield [cell for cell in children(row) if cell.tag in ("th", "td")]
 
 
 def is_block(node: LexborNode) -> bool:
@@ -128,6 +136,8 @@ def _paragraphs(node: LexborNode) -> list[str]:
         return _table(node)
     if node.tag == "figure":
         return _figure(node)
+    if node.tag == "div" and "math" in classes(node):
+        return _folded([_inline(node)])
     paragraphs: list[str] = []
     run: list[str] = []
     for child in node.iter(include_text=True):
@@ -159,12 +169,12 @@ def _table(node: LexborNode) -> list[str]:
     listing = node.css_first("td.code pre")
     if listing is not None:
         return [code(listing)]
-    rows = []
-    for row in node.css("tr"):
-        cells = [line(cell) for cell in children(row) if cell.tag in ("th", "td")]
+    lines = []
+    for row in rows(node):
+        cells = [line(cell) for cell in row]
         if any(cells):
-            rows.append(" | ".join(cells))
-    return ["\n".join(rows)] if rows else []
+            lines.append(" | ".join(cells))
+    return ["\n".join(lines)] if lines else []
 
 
 def _figure(node: LexborNode) -> list[str]:
@@ -181,6 +191,8 @@ def _inline(node: LexborNode) -> str:
     tag = node.tag
     if tag == "-text":
         return node.text(deep=False)
+    if tag in _PLAIN:
+        return node.text(deep=True)
     if tag == "br":
         return " "
     found = classes(node)
@@ -207,5 +219,12 @@ def _is_citation(node: LexborNode) -> bool:
 
 
 def _folded(run: list[str]) -> list[str]:
-    words = " ".join(_BEFORE_CUT.sub("", "".join(run)).split())
+    words = _words(run) if run else ""
     return [words] if words else []
+
+
+def _words(run: list[str]) -> str:
+    words = "".join(run)
+    if _CUT in words:
+        words = _BEFORE_CUT.sub("", words)
+    return " ".join(words.split())
