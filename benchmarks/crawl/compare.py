@@ -251,9 +251,4 @@ def _versions(reading: Reading, tool: Tool) -> Iterator[Fact]:
     }
     yield from _facts("version note", reading.versions, theirs, _any)
     yield from _texts("version note: text", reading.versions, theirs)
-    gone = [
-        text
-        for (change, _, parameter), text in reading.versions.items()
-        if change == "deprecated" and not parameter
-    ]
-    yield from _texts("deprecated", dict(enumerate(gone[:1])), {0: tool.deprecated})
+    yield from _texts("deprecated", {"": reading.deprecated}, {"": tool.deprecated})

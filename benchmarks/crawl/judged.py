@@ -6,12 +6,12 @@ from signature import literal
 
 _WORDS = {
     "boolean": r"bools?|booleans?|bool_like|bool-like",
-    "integer": r"ints?|integers?|long",
-    "number": r"floats?|numbers?|double|reals?|numeric|scalars?( values?)?",
+    "integer": r"(non-negative |positive )?(ints?|integers?)|long",
+    "number": r"(python )?floats?|numbers?|double|reals?|numeric|scalars?( values?)?",
     "string": r"strs?|strings?|datetime|bytes",
     "null": r"none",
-    "array": r"(\S+\s)?(array[_-]likes?|(np\.|numpy\.)?ndarrays?|lists?|tuples?|"
-    r"sequences?|arrays?|list-likes?|sets?|iterables?)",
+    "array": r"(\S+\s)?(array[_ -]likes?|(np\.|numpy\.)?ndarrays?|lists?|tuples?|"
+    r"sequences?|arrays?|list-likes?|sets?|iterables?( object)?)",
     "object": r"dicts?|dictionary|mapping|dict-like",
 }
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
@@ -37,7 +37,9 @@ def judge_types(text: str) -> tuple[set[str], bool]:
 
 def _straight(text: str) -> str:
     """Straight quotes, no remarks in parentheses, nothing of the default."""
-    text = re.sub(r"\([^)]*\)", " ", text.translate(_QUOTES))
+    text = re.sub(r"^optional ", "", text.translate(_QUOTES))
+    text = re.sub(r"^\(\w+(, \w+)+\)", "tuple", text)
+    text = re.sub(r"\([^)]*\)", " ", text)
     text = re.sub(r"^\S+ is the default", "", text)
     text = re.sub(r"\"(\{.*\})\"", r"\1", text)
     return re.sub(r"[,;]?\s*(default|optional)\b.*$", "", text)

@@ -52,8 +52,6 @@ def is_mark(element: PageElement) -> bool:
     """Whether this is the number of a footnote or of a work cited, there or here."""
     if not isinstance(element, Tag):
         return False
-    if "backrefs" in classes(element):
-        return True
     bracketed = bool(re.fullmatch(r"\[\w+\]", plain(element)))
     return bracketed and (element.name == "a" or "label" in classes(element))
 
@@ -76,7 +74,7 @@ def _kept(node: PageElement, left_out: Sequence[Callable[[PageElement], bool]]) 
     assert isinstance(node, Tag)
     if any(is_left(node) for is_left in left_out):
         return ""
-    if "headerlink" in classes(node) or node.name in ("script", "style", "img"):
+    if classes(node) & {"headerlink", "backrefs"} or node.name in ("script", "style"):
         return ""
     return "".join(_kept(child, left_out) for child in node.children)
 

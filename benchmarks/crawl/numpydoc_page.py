@@ -88,6 +88,9 @@ def _read_body(body: Tag) -> Reading:
     for title, tags in parts.items():
         if title and not title.startswith("Example"):
             reading.sections[title] = texts(tags)
+    for tag in prose:
+        if "deprecated" in classes(tag):
+            reading.deprecated = next(iter(version_notes(tag, "").values()))
     reading.versions |= version_notes(body, "", [*fields, *nested])
     return reading
 

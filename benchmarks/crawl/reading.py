@@ -35,6 +35,7 @@ class Reading:
     raises: dict[str, Texts] = field(default_factory=dict)
     see_also: list[tuple[str, str]] = field(default_factory=list)
     versions: dict[tuple[str, str, str], Texts] = field(default_factory=dict)
+    deprecated: Texts = frozenset()
     examples: Texts = frozenset()
     sections: dict[str, Texts] = field(default_factory=dict)
     request: dict[str, tuple[object, ...]] = field(default_factory=dict)
