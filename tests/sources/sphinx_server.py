@@ -131,6 +131,10 @@ class SiteServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Go away: nothing listens any more."""
         self.released.set()
         self._server.shutdown()
         self._server.server_close()

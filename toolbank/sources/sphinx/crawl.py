@@ -34,8 +34,9 @@ class CrawlResult:
 
     `info` has the counts for bank.json: `objects` = `tools` + `aliases` + the sum of `skipped`;
     `record` is the content of crawl.json: the same with every object and page by its name. Both
-    are the same for the same pages. `pages` were read in `seconds`, `from_cache` of them without
-    asking the site. `problems` are lines on what was lost. Not `complete`: another crawl may get
+    are the same for the same pages. `pages` were read in `seconds` with so many `requests`,
+    `from_cache` of them without being sent anew, and of those `stale` ones could not be checked.
+    `problems` are lines on what was lost. Not `complete`: another crawl may get
     pages that this one could not. `rules` is the text of a crawlers/<site>.yaml that takes what
     this crawl took; `guessed` says that there was none before.
     """
@@ -47,6 +48,8 @@ class CrawlResult:
     guessed: bool
     pages: int
     from_cache: int
+    stale: int
+    requests: int
     seconds: float
     problems: tuple[str, ...] = ()
     complete: bool = True
@@ -57,7 +60,7 @@ class CrawlResult:
         lines = [
             f"{self.info['project']} {self.info['version']}: {self.pages:,} pages "
             f"({self.from_cache:,} from the cache) in {self.seconds:.1f} s, "
-            f"{rate:.0f} pages/s",
+            f"{rate:.0f} pages/s, {self.requests:,} requests",
             f"{self.info['objects']:,} objects in the inventory: "
             f"{self.info['tools']:,} tools, {self.info['aliases']:,} other names of them; "
             f"left out: {_counted(self.info['skipped'])}",
@@ -111,6 +114,8 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
         guessed=site is None,
         pages=len(harvest.pages),
         from_cache=len(harvest.from_cache),
+        stale=len(harvest.stale),
+        requests=harvest.requests,
         seconds=seconds,
         problems=tuple(_problems(config.label, base_url, harvest, info)),
         complete=not harvest.may_pass,
@@ -127,6 +132,14 @@ def _problems(
     label: str, base_url: str, harvest: Harvest, info: dict[str, Any]
 ) -> Iterator[str]:
     """A line on the pages that failed for each reason, and one on the objects that were lost."""
+    if harvest.limit:
+        yield (
+            f"{label}: the crawl ended early ({harvest.limit}). Run the command again to go "
+            "on; what was read is kept."
+        )
+    if harvest.stale:
+        pages = "1 page" if len(harvest.stale) == 1 else f"{len(harvest.stale):,} pages"
+        yield f"{label}: {pages} could not be checked, and are read as they were kept"
     failed: dict[str, list[str]] = {}
     for path, reason in sorted(harvest.failed.items()):
         failed.setdefault(reason, []).append(urljoin(base_url, path))

@@ -1,0 +1,186 @@
+"""What a crawl keeps of a site, and when it asks again."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from scrapy.http import HtmlResponse
+
+from tests.sources.faults import answer
+from tests.sources.small_site import FIRST, crawl_small, failure, names
+from tests.sources.sphinx_server import PAGE, SiteServer, described
+from toolbank.errors import ToolbankError
+from toolbank.sources.sphinx.cache import PageCache
+
+ALL = ["f0", "f1", "f2", "f3"]
+PAGES = ["/robots.txt", "/objects.inv", *(f"/small.{name}.html" for name in ALL)]
+DAY = 24 * 3600
+
+
+def kept() -> list[Path]:
+    return [path for path in Path("cache").rglob("*") if path.is_file()]
+
+
+def age(days: float) -> None:
+    """Make everything that is kept so much older."""
+    for path in kept():
+        checked = path.stat().st_mtime - days * DAY
+        os.utime(path, (checked, checked))
+
+
+def test_a_second_crawl_asks_for_nothing_and_gives_the_same(small: SiteServer) -> None:
+    (Path("site/small.f3.html")).unlink()
+    small.redirects["/small.f2.html"] = "/small.f1.html"
+    small.answers["/small.f1.html"] = answer(
+        b'<meta http-equiv="refresh" content="0; url=small.f0.html">'
+    )
+    first = crawl_small(small)
+    assert failure(first, "/small.f3.html") == "HTTP status 404"
+    small.asked.clear()
+    second = crawl_small(small)
+    assert small.asked == [], "robots.txt, what moved, and what is gone included"
+    assert (second.tools, second.record) == (first.tools, first.record)
+    assert second.from_cache == second.pages == first.pages
+
+
+def test_a_page_serves_for_a_week_unless_another_age_is_given(
+    small: SiteServer,
+) -> None:
+    crawl_small(small)
+    age(6.9)
+    small.asked.clear()
+    crawl_small(small)
+    assert small.asked == []
+    crawl_small(small, max_age_h=24)
+    assert sorted(small.asked) == sorted(PAGES)
+
+
+def test_what_has_not_changed_is_renewed_and_not_sent_again(small: SiteServer) -> None:
+    first = crawl_small(small)
+    age(8)
+    small.conditions.clear()
+    second = crawl_small(small)
+    asked = [path for path, tag, date in small.conditions if tag or date]
+    assert sorted(asked) == sorted(PAGES[1:]), "all that has a date"
+    assert second.from_cache == 4
+    assert second.record == first.record
+    small.asked.clear()
+    crawl_small(small)
+    assert small.asked == [], "the check counts for another week"
+
+
+def test_what_has_changed_is_read_anew(small: SiteServer) -> None:
+    crawl_small(small)
+    age(8)
+    page = Path("site") / FIRST.lstrip("/")
+    page.write_text(page.read_text().replace("Do small.f0", "Redo small.f0"))
+    later = time.time() + 5
+    os.utime(page, (later, later))
+    result = crawl_small(small)
+    assert result.tools[0].summary == "Redo small.f0."
+    assert result.from_cache == 3
+
+
+def test_a_page_is_asked_for_by_its_tag(small: SiteServer) -> None:
+    page = PAGE.format(described("small.f0", "<p>Tagged.</p>")).encode()
+    small.answers[FIRST] = answer(page, etag='"one"')
+    crawl_small(small)
+    small.answers[FIRST] = answer(b"", "304 Not Modified", etag='"one"')
+    result = crawl_small(small, refresh=True)
+    assert (FIRST, '"one"', None) in small.conditions
+    assert result.tools[0].summary == "Tagged."
+    assert result.from_cache == 4
+
+
+def test_a_refresh_asks_about_everything_once(small: SiteServer) -> None:
+    crawl_small(small)
+    small.asked.clear()
+    assert crawl_small(small, refresh=True).from_cache == 4
+    assert sorted(small.asked) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("trouble", ["status", "cut off", "away"])
+def test_a_page_that_cant_be_checked_serves_as_it_was_kept(
+    small: SiteServer, trouble: str
+) -> None:
+    first = crawl_small(small)
+    age(8)
+    if trouble == "status":
+        small.statuses = {path: [503] for path in PAGES}
+    elif trouble == "cut off":
+        small.cut_off |= set(PAGES)
+    else:
+        small.stop()
+    result = crawl_small(small)
+    assert result.tools == first.tools
+    assert result.record == first.record
+    assert (result.from_cache, result.stale) == (4, 4)
+    assert "4 pages could not be checked" in result.summary()
+
+
+def test_a_page_that_is_gone_meanwhile_is_gone(small: SiteServer) -> None:
+    crawl_small(small)
+    age(8)
+    (Path("site") / FIRST.lstrip("/")).unlink()
+    assert failure(crawl_small(small)) == "HTTP status 404"
+
+
+def test_a_site_without_its_inventory_is_asked_again(small: SiteServer) -> None:
+    inventory = Path("site/objects.inv")
+    inventory.rename("site/hidden")
+    with pytest.raises(ToolbankError, match="no inventory there"):
+        crawl_small(small)
+    Path("site/hidden").rename(inventory)
+    assert names(crawl_small(small)) == ALL
+
+
+def test_a_damaged_page_is_asked_for_again(small: SiteServer) -> None:
+    first = crawl_small(small)
+    for number, path in enumerate(sorted(kept())):
+        data = path.read_bytes()
+        cut, head = len(data) - 5, data.index(b"\n")
+        path.write_bytes(
+            [
+                data[:cut],
+                data[:cut] + bytes(5),
+                b"",
+                data[:head],
+                b"[]" + data[head:],
+                data.replace(b"200", b"x", 1).replace(b"404", b"x", 1),
+            ][number % 6]
+        )
+    small.asked.clear()
+    assert crawl_small(small).tools == first.tools
+    assert sorted(small.asked) == sorted(PAGES)
+
+
+def test_a_file_of_the_future_is_not_trusted(small: SiteServer) -> None:
+    crawl_small(small)
+    age(-1)
+    small.asked.clear()
+    crawl_small(small)
+    assert sorted(small.asked) == sorted(PAGES)
+
+
+def test_a_cache_that_cant_be_written_ends_the_crawl_with_its_path(
+    small: SiteServer,
+) -> None:
+    Path("cache").write_text("a file where the folder should be")
+    with pytest.raises(ToolbankError, match=r"cache.*can't write"):
+        crawl_small(small)
+
+
+def test_a_kept_page_that_is_larger_than_allowed_counts_as_missing(
+    tmp_path: Path,
+) -> None:
+    url = "http://small.example/"
+    page = HtmlResponse(url, body=b"x" * 2_000, headers={"ETag": '"one"'})
+    PageCache(tmp_path, max_bytes=2_000).write(url, page)
+    found = PageCache(tmp_path, max_bytes=2_000).read(url)
+    assert found is not None
+    assert found.response.body == page.body
+    assert found.response.headers["ETag"] == b'"one"'
+    assert PageCache(tmp_path, max_bytes=1_999).read(url) is None
