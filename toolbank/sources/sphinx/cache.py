@@ -13,7 +13,8 @@ from typing import Any
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
-from toolbank.files import atomic_path
+from toolbank.errors import ToolbankError
+from toolbank.files import unwritable
 
 _KEPT_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location")
 # What is as good as none, and costs the least time.
@@ -80,12 +81,11 @@ class PageCache:
                 for value in response.headers.getlist(name)
             ],
         }
-        path, now = self._path(url), time.time()
-        with atomic_path(path) as temporary:
-            with temporary.open("wb") as file:
-                file.write(json.dumps(head).encode() + b"\n")
-                file.write(packed)
-            os.utime(temporary, (now, now))
+        path = self._path(url)
+        try:
+            _replace(path, json.dumps(head).encode() + b"\n" + packed)
+        except OSError as error:
+            raise ToolbankError(unwritable(path, error)) from error
 
     def renew(self, url: str) -> None:
         """Note that the site has just said that an answer still holds."""
@@ -99,3 +99,20 @@ class PageCache:
     def _path(self, url: str) -> Path:
         key = hashlib.sha256(url.encode()).hexdigest()
         return self._folder / key[:2] / key
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a whole file in place, dated now.
+
+    It is not forced to the disk, which would cost more than all the rest: one that a power cut
+    leaves in pieces does not unpack, and counts as missing.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    now = time.time()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.write_bytes(data)
+        os.utime(temporary, (now, now))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

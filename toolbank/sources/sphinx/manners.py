@@ -66,6 +66,9 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
         "TELNETCONSOLE_ENABLED": False,
         "REMOTE_CONTROL_ENABLED": False,
         "LOG_ENABLED": False,
+        "WARN_ON_GENERATOR_RETURN_VALUE": False,
+        # As many tasks are made for each answer, though none gives an item.
+        "CONCURRENT_ITEMS": 1,
         "USER_AGENT": user_agent(conduct.contact),
         "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
         "CONCURRENT_REQUESTS": concurrency,
