@@ -1,0 +1,82 @@
+"""kill -9 of a crawl at any moment: the next one goes on, and writes the same bytes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from http.server import SimpleHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from tests.shared import shared
+from tests.sources.sphinx_server import SiteServer, write_small_site
+from toolbank.crawl import crawl_to_folder
+
+TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
+CACHE_FILE = "[0-9a-f]" * 64
+
+
+def crawl_and_kill(server: SiteServer, site: str, out: Path, page: str) -> None:
+    """Crawl from the command line, and kill it when it asks for a page."""
+
+    def kill(_: SimpleHTTPRequestHandler) -> None:
+        os.kill(child.pid, signal.SIGKILL)
+
+    server.answers[page] = kill
+    command = [TOOLBANK, "crawl", site, "--base-url", server.url, "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as child:
+        assert child.wait(120) == -signal.SIGKILL
+    del server.answers[page]
+
+
+def written(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) -> None:
+    """Kill at the pages that an undisturbed crawl asks for at these places, and go on."""
+    whole = tmp_path / "whole"
+    crawl_to_folder(whole, site=site, base_url=server.url)
+    assert {"tools.parquet", "crawl.json"} <= written(whole).keys()
+    in_order = server.asked.copy()
+    for place in at:
+        out = tmp_path / f"killed-{place}"
+        crawl_and_kill(server, site, out, in_order[place])
+        assert not written(out), "the results come last"
+        kept = len(list(out.rglob(CACHE_FILE)))
+        server.asked.clear()
+        crawl_to_folder(out, site=site, base_url=server.url)
+        assert written(out) == written(whole)
+        assert len(server.asked) == len(in_order) - kept, (
+            "what was kept was not asked for"
+        )
+        server.asked.clear()
+        crawl_to_folder(out, site=site, base_url=server.url)
+        assert server.asked == []
+        assert written(out) == written(whole)
+
+
+def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_small_site(tmp_path, pages=30)
+    (tmp_path / "site" / "small.f7.html").unlink()
+    monkeypatch.chdir(tmp_path)
+    with SiteServer(tmp_path / "site") as server:
+        check_kills(server, "small", tmp_path, at=[1, 14, -1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("site", ["numpy", "pandas", "boto3"])
+def test_a_crawl_of_real_pages_that_was_killed_goes_on_to_the_same_bytes(
+    site: str, tmp_path: Path
+) -> None:
+    with tarfile.open(shared(f"docs/{site}.tar.xz")) as archive:
+        archive.extractall(tmp_path / "docs", filter="data")
+    (inventory,) = (tmp_path / "docs").rglob("objects.inv")
+    with SiteServer(inventory.parent) as server:
+        check_kills(server, site, tmp_path, at=[5, 250, -5])
