@@ -44,6 +44,9 @@ def read_object(page: BeautifulSoup, anchor: str) -> Reading | None:
     first = next((tag for tag in said if tag.name == "p" and plain(tag)), None)
     reading.summary = plain(first) if first else ""
     reading.prose = texts(prose) | texts(said)
+    if first and first is not said[0]:  # a note above may also stand below
+        moved = [first, *(tag for tag in prose if tag is not first)]
+        reading.prose |= texts(moved) | texts([t for t in moved if t not in link])
     reading.examples = texts(parts.get("Examples", []), exact=True)
     for block in parts.get("Request Syntax", []):
         reading.request |= read_syntax(block.get_text())

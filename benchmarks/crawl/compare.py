@@ -83,8 +83,8 @@ def _summary(reading: Reading, tool: Tool) -> Iterator[Fact]:
         yield from _texts(kind, {"": page}, {"": text})
     yield from _facts(
         "examples",
-        {"": reading.examples} if any(reading.examples) else {},
-        {"": tool.examples} if tool.examples else {},
+        {} if "" in reading.examples and not tool.examples else _one(reading.examples),
+        _one(tool.examples),
         lambda page, text: tight(text) in page,
     )
 
@@ -102,8 +102,8 @@ def _sections(reading: Reading, tool: Tool) -> Iterator[Fact]:
         yield Fact("notes", "", ABSENT, left, False)
 
 
-def _one(text: str) -> dict[str, str]:
-    return {"": text} if text else {}
+def _one(value: Any) -> dict[str, Any]:
+    return {"": value} if value else {}
 
 
 def _is_opening(paragraph: str, summary: str) -> bool:

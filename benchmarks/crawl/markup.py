@@ -90,7 +90,7 @@ def version_notes(
             continue
         note = next(parent for parent in mark.parents if is_version_note(parent))
         change = next(VERSIONS[name] for name in classes(note) if name in VERSIONS)
-        said = re.search(r"version\s+(.+?)\s*[.:]?\s*$", plain(mark))
+        said = re.search(r"version\s+(.+?)[\s.:]*$", plain(mark))
         version = said.group(1) if said else ""
         whole, head = plain(note), plain(mark)
         rest = condensed(whole.removeprefix(head))

@@ -12,7 +12,7 @@ from markup import (
     texts,
     version_notes,
 )
-from reading import Field, Reading
+from reading import Field, Reading, Texts
 from signature import Shown, read_signature
 
 _PARAMETERS = ("Parameters", "Other Parameters")
@@ -49,10 +49,13 @@ def _merged(lines: list[Tag]) -> list[Shown]:
 def _read_module(place: Tag) -> Reading:
     section = place if place.name == "section" else place.find_parent("section")
     assert isinstance(section, Tag)
-    first = next(
-        (tag for tag in section.find_all("p") if not classes(tag) and plain(tag)), None
-    )
-    return Reading(summary=plain(first) if first else "")
+    for part in section.find_all("section"):  # its headings read as rubrics
+        part.unwrap()
+    for heading in section.find_all(["h2", "h3", "h4"]):
+        heading.name, heading["class"] = "p", ["rubric"]
+    for title in section.find_all(["h1", "span"], recursive=False):
+        title.decompose()
+    return _read_body(section)
 
 
 def _read_body(body: Tag) -> Reading:
@@ -93,6 +96,18 @@ def _read_body(body: Tag) -> Reading:
             reading.deprecated = next(iter(version_notes(tag, "").values()))
     reading.versions |= version_notes(body, "", [*fields, *nested])
     return reading
+
+
+def _examples(parts: dict[str, list[Tag]]) -> Texts:
+    """Sections of that name; without any, sessions in the text may be taken for examples."""
+    titled = [
+        tag for title in parts if title.startswith("Example") for tag in parts[title]
+    ]
+    if titled:
+        return texts(titled, exact=True)
+    blocks = [block for tag in parts[""] for block in tag.select("pre")]
+    sessions = [block for block in blocks if block.select(".gp")]
+    return texts(sessions, exact=True) | {""}
 
 
 def _read_fields(reading: Reading, listing: Tag) -> None:

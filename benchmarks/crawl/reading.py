@@ -43,10 +43,10 @@ class Reading:
 
 
 def condensed(text: str) -> str:
-    """A text without spacing, and without what marks items, cells, terms and formulas."""
-    return tight(re.sub(r"\\[()\[\]]|[|:()\u2013-]", "", text))
+    """A text without spacing, and without what marks items, cells and terms."""
+    return re.sub(r"[|:()\u2013-]", "", tight(text))
 
 
 def tight(text: str) -> str:
-    """A text without spacing."""
-    return re.sub(r"\s+", "", text)
+    """A text without spacing, and without what marks formulas."""
+    return re.sub(r"\s+|\\[()\[\]]", "", text)
