@@ -72,7 +72,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer
     folder = tmp_path / "site"
     for part in ("api", "more"):
         (folder / part).mkdir(parents=True)
-    same = "<p>Add, under another name.</p>"
+    same = '<p>Add, under another name.</p><p class="rubric">Examples</p><pre>plus(1)</pre>'
     pages = {
         "reference.html": listing(
             "sample.add", "sample.sub.plus", "sample.plus", "sample.dead"
@@ -201,7 +201,7 @@ def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> 
     }
     assert add.returns == (Returned(name="total", type="int", description="The sum."),)
     assert add.see_also == (SeeAlso(name="sample.sub.plus", description="The same."),)
-    assert add.notes == "It is exact."
+    assert add.notes == "It is exact.\n\nReferences:\n\nA book."
     assert add.examples == ">>> sample.add(1)\n1"
     assert add.deprecated == "Deprecated since version 1.1: Use plus."
     assert add.source == "sphinx:Sample 1.2"
@@ -232,7 +232,7 @@ def test_a_second_crawl_asks_for_nothing_and_gives_the_same(
     first = crawl(site, tmp_path)
     site.asked.clear()
     second = crawl(site, tmp_path)
-    assert site.asked == ["/api/sample.dead.html"], "only what was not there"
+    assert site.asked == []
     assert (second.tools, second.info) == (first.tools, first.info)
     assert second.from_cache == second.pages == first.pages
     assert first.from_cache == 0
@@ -247,7 +247,7 @@ def test_a_damaged_page_in_the_cache_is_asked_for_again(
     for path in kept:
         path.write_bytes(path.read_bytes()[:-5])
     assert crawl(site, tmp_path).tools == first.tools
-    assert len(set(site.asked)) == len(kept) + 1
+    assert len(set(site.asked)) == len(kept)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
@@ -269,7 +269,7 @@ def test_a_crawl_that_was_ended_goes_on_where_it_was(
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 30
-    while len(list(cache.rglob("[0-9a-f]" * 64))) < 10 and time.monotonic() < deadline:
+    while len(list(cache.rglob("[0-9a-f]" * 64))) < 11 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(end)
     assert process.wait(30) != 0
@@ -277,7 +277,7 @@ def test_a_crawl_that_was_ended_goes_on_where_it_was(
     site.asked.clear()
     result = crawl(site, tmp_path)
     assert len(result.tools) == 5
-    assert sorted(site.asked) == ["/api/sample.dead.html", "/api/sub.html"]
+    assert site.asked == ["/api/sub.html"]
 
 
 def test_a_page_nested_without_end_is_named(site: SiteServer, tmp_path: Path) -> None:
@@ -395,7 +395,7 @@ def test_no_inventory_is_told_with_its_address(
     site: SiteServer, tmp_path: Path
 ) -> None:
     (tmp_path / "site" / "objects.inv").unlink()
-    with pytest.raises(InputError, match=rf"{site.url}objects.inv: no inventory.*404"):
+    with pytest.raises(InputError, match=rf"{site.url}objects.inv: no inventory there"):
         crawl(site, tmp_path)
 
 
@@ -450,7 +450,7 @@ def test_an_inventory_that_lies_elsewhere_is_told(
 def test_an_endless_redirect_is_told(site: SiteServer, tmp_path: Path) -> None:
     site.redirects["/api/sample.add.html"] = "/api/sample.add.html"
     failed = crawl(site, tmp_path).info["failed_pages"]
-    assert failed["api/sample.add.html"] == "redirected too often"
+    assert failed["api/sample.add.html"].startswith("redirected in a loop")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,13 @@ import pytest
 import yaml
 
 from toolbank.errors import InputError
+from toolbank.sources.documented import Documented
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
-from toolbank.sources.sphinx.inventory import Inventory, Listed, select
+from toolbank.sources.sphinx.harvest import Harvest
+from toolbank.sources.sphinx.inventory import Entry, Inventory, Listed, Scope, select
+from toolbank.sources.sphinx.page import PageObject
 from toolbank.sources.sphinx.site import Objects, Site, narrowed
+from toolbank.sources.sphinx.tools import read_harvest
 
 URL = "https://sample.example/doc/"
 
@@ -163,3 +167,33 @@ def test_a_site_of_prose_is_told_what_it_has() -> None:
 def test_a_role_of_another_domain_is_told() -> None:
     with pytest.raises(ValueError, match=r"no role 'get' in the py domain"):
         Objects(roles=("get",))
+
+
+def test_names_of_one_object_are_told_from_set_phrases() -> None:
+    def page(name: str, place: str, role: str = "function") -> tuple[Entry, PageObject]:
+        item = Listed("py", role, name, place, name)
+        words = Documented(summary="Adds up what it is given.", examples=">>> f(1)")
+        found = PageObject("function", "(x)", "", words)
+        return Entry(name, role, place, name, objects=(item,)), found
+
+    members = [
+        page("pkg.add", "1"),
+        page("pkg.plus", "2"),
+        page("pkg.sub.add", "3"),
+        page("pkg.minus", "2"),
+        page("other.add", "4"),
+        page("pkg.Box.add", "5", "method"),
+        page("pkg.Bag.add", "6", "method"),
+    ]
+    site_ = site()
+    scope = Scope(site_, inventory(), {(e.page, e.anchor): e for e, _ in members}, ())
+    harvest = Harvest(scope=scope)
+    harvest.objects = {(entry.page, entry.anchor): found for entry, found in members}
+    tools = {tool.name: tool.aliases for tool in read_harvest(harvest).tools}
+    assert tools == {
+        "pkg.add": ("pkg.plus", "pkg.sub.add"),
+        "pkg.minus": (),
+        "other.add": (),
+        "pkg.Box.add": (),
+        "pkg.Bag.add": (),
+    }

@@ -65,6 +65,8 @@ class CrawlResult:
             f"{self.info['tools']:,} tools, {self.info['aliases']:,} other names of them; "
             f"left out: {_counted(self.info['skipped'])}",
         ]
+        if wordless := self.info["without_summary"]:
+            lines.append(f"{wordless:,} of the tools have no summary on their pages.")
         return "\n".join([*lines, *self.problems])
 
 
@@ -90,7 +92,7 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
 
     start = time.monotonic()
     inventory_url = urljoin(base_url, site.inventory if site else "objects.inv")
-    harvest = _crawl(site_of, inventory_url, cache, config.conduct)
+    harvest = _crawl(site_of, inventory_url, site is None, cache, config.conduct)
     seconds = time.monotonic() - start
     if harvest.scope is None:
         raise AssertionError("a crawl that ends without error has an inventory")
@@ -160,6 +162,7 @@ def _problems(
 def _crawl(
     site_of: Callable[[Inventory, str], Site],
     inventory_url: str,
+    look_around: bool,
     cache: Path,
     conduct: Conduct,
 ) -> Harvest:
@@ -179,6 +182,7 @@ def _crawl(
             site_of=site_of,
             inventory_url=inventory_url,
             harvest=harvest,
+            look_around=look_around,
         )
         try:
             await asyncio.shield(crawling)

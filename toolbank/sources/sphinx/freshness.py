@@ -12,7 +12,7 @@ from toolbank.sources.sphinx.cache import Kept, PageCache
 from toolbank.sources.sphinx.refusals import may_pass, may_pass_status
 
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_GONE = frozenset({404, 410})
+GONE = frozenset({404, 410})
 _CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 
 
@@ -105,7 +105,9 @@ def _is_kept(request: Request, response: Response) -> bool:
         return is_html(response)
     if response.status == 200:
         return response.body.startswith(request.meta.get("keep_if_begins", b""))
-    return response.status in _MOVED or response.status in _GONE
+    if response.status in GONE:
+        return request.meta.get("keep_if_gone", True) is True
+    return response.status in _MOVED
 
 
 def _flagged(response: Response, how: str = "") -> Response:

@@ -1,5 +1,6 @@
 """Rules for a site that has none: which objects of its inventory can be called."""
 
+import textwrap
 from collections import Counter
 
 from toolbank.errors import InputError
@@ -61,22 +62,25 @@ def site_yaml(scope: Scope) -> str:
     parents = Counter(entry.name.rpartition(".")[0] for entry in scope.entries.values())
     del parents[""]
     lines = [
-        f"# {_comment(inventory.project)} {_comment(inventory.version)}, "
-        f"{len(scope.entries):,} of {len(inventory.objects):,} objects.",
+        *_comment(
+            f"{inventory.project} {inventory.version}, {len(scope.entries):,} of "
+            f"{len(inventory.objects):,} objects."
+        ),
         f"base_url: {_quoted(site.base_url)}",
         "",
         "objects:",
         f"  domain: {rules.domain}",
-        f"  # The inventory has {_counted(roles)}.",
+        *_comment(f"The inventory has {_counted(roles)}.", "  "),
         f"  roles: [{', '.join(rules.roles)}]",
     ]
     if parents and rules.domain != "http":
         shown = Counter(dict(parents.most_common(_SHOWN_PARENTS)))
-        more = ", ..." if len(parents) > _SHOWN_PARENTS else ""
-        lines += [
-            f"  # Most are in {_comment(_counted(shown))}{more}.",
-            "  # To take only direct members of some of them: parents: [...]",
-        ]
+        more = " and others" if len(parents) > _SHOWN_PARENTS else ""
+        lines += _comment(
+            f"Most are in {_counted(shown)}{more}. To take only direct members of some: "
+            "parents: [...]",
+            "  ",
+        )
     for key, values in (("include", rules.include), ("exclude", rules.exclude)):
         if values:
             lines.append(f"  {key}: [{', '.join(map(_quoted, values))}]")
@@ -91,6 +95,8 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _comment(text: str) -> str:
-    """Text of the site's that can stand in a comment: printable, one line."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
+def _comment(text: str, indent: str = "") -> list[str]:
+    """Lines of comment; what can't be printed, as line breaks in a project's name, is a blank."""
+    words = "".join(sign if sign.isprintable() else " " for sign in text)
+    lead = f"{indent}# "
+    return textwrap.wrap(words, 88, initial_indent=lead, subsequent_indent=lead)

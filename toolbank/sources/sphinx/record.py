@@ -27,6 +27,7 @@ def describe(
         "bytes": sum(harvest.pages.values()),
         "objects": len(inventory.objects),
         "tools": len(reading.tools),
+        "without_summary": sum(not tool.summary for tool in reading.tools),
         "aliases": sum(len(tool.aliases) for tool in reading.tools),
         "skipped": {reason: len(items) for reason, items in reading.left_out.items()},
         "failed": len(failed),

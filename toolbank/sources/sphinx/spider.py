@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
-from urllib.parse import quote, unquote, urljoin
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.sphinx.decode import decode_html
-from toolbank.sources.sphinx.freshness import content_type, is_html
+from toolbank.sources.sphinx.freshness import GONE, content_type, is_html
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
@@ -41,7 +41,8 @@ _Errback = Callable[[Failure], Any]
 class SphinxSpider(Spider):
     """Fills a `Harvest`. A page's tree is dropped as soon as it is read.
 
-    `site_of` gives the rules for the inventory that the site turns out to have.
+    `site_of` gives the rules for the inventory that the site turns out to have. With `look_around`
+    it is also looked for where the site's front page leads, and in the folders above.
     """
 
     name = "sphinx"
@@ -51,12 +52,15 @@ class SphinxSpider(Spider):
         site_of: Callable[[Inventory, str], Site],
         inventory_url: str,
         harvest: Harvest,
+        look_around: bool = False,
     ) -> None:
         super().__init__()
         self._site_of = site_of
         self._inventory_url = inventory_url
         self._base_url = urljoin(inventory_url, ".")
         self._harvest = harvest
+        self._look_around = look_around
+        self._further: list[str] | None = None
         self._pending_tables = 0
         self._wanted: dict[str, list[Entry]] = {}
         self._progress: Any = None
@@ -76,14 +80,28 @@ class SphinxSpider(Spider):
         self._progress = tqdm(
             desc=f"crawl {self._base_url}", unit=" pages", disable=None, total=0
         )
-        yield Request(
-            self._inventory_url,
+        yield self._ask_for_inventory(self._inventory_url)
+
+    def _ask_for_inventory(self, url: str) -> Request:
+        return Request(
+            url,
             callback=self._read_inventory,
             errback=self._lose_inventory,
-            meta={"keep_if_begins": INVENTORY_HEAD},
+            meta={"keep_if_begins": INVENTORY_HEAD, "keep_if_gone": self._look_around},
         )
 
     def _read_inventory(self, response: Response) -> Iterator[Request]:
+        if response.status in GONE and self._look_around and self._further is None:
+            yield Request(
+                self._base_url,
+                callback=self._read_front,
+                errback=self._lose_inventory,
+                meta={"keep_if_html": True},
+            )
+            return
+        if response.status in GONE and self._further:
+            yield self._ask_for_inventory(self._further.pop(0))
+            return
         if response.status != 200:
             self._harvest.error = _no_inventory(response)
             return
@@ -102,6 +120,19 @@ class SphinxSpider(Spider):
         self._pending_tables = len(scope.table_pages)
         for path in scope.table_pages:
             yield self._ask(path, self._read_tables, self._lose_tables)
+
+    def _read_front(self, response: Response) -> Iterator[Request]:
+        """Look for the inventory in the folders of the page that the address led to."""
+        self._further = []
+        *folders, _ = urlsplit(response.url).path.split("/")
+        for depth in range(len(folders), 0, -1):
+            url = urljoin(response.url, "/".join([*folders[:depth], "objects.inv"]))
+            if url != self._inventory_url:
+                self._further.append(url)
+        if self._further:
+            yield self._ask_for_inventory(self._further.pop(0))
+        else:
+            self._harvest.error = _no_inventory(response)
 
     def _ask_for_tools(self, scope: Scope) -> Iterator[Request]:
         for (path, anchor), entry in scope.entries.items():
@@ -240,6 +271,6 @@ def _no_inventory(response: Response) -> ToolbankError:
             "Wait a while and run the command again."
         )
     return InputError(
-        f"{response.url}: no inventory there (status {response.status}). Give the address "
-        "of the folder that the site's objects.inv lies in."
+        f"{response.url}: no inventory there (status {response.status}). Give the address of "
+        "the folder that the site's objects.inv lies in."
     )

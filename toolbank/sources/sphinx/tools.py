@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin
@@ -26,6 +25,7 @@ _MEMBERS = frozenset(
     }
 )
 _MIN_SAID = 250  # characters, of which some 150 are the form that the words are put in
+_MAX_NAMES = 20
 _NO_TABLE_READ = "in no table that could be read"
 _NOT_THERE = "not on its page"
 _PAGE_FAILED = "page failed: "
@@ -117,27 +117,38 @@ def _identity(entry: Entry, found: PageObject) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _parted(group: list[_Found]) -> Iterator[list[_Found]]:
+def _parted(group: list[_Found]) -> list[list[_Found]]:
     """The objects of a group that are one under several names.
 
-    They share a module or class; or the last part of their names, where a module hands on what
-    another has. Members of two classes are two, whatever is said of them.
+    They have pages of their own, as one description may stand for several objects of a page. They
+    share a module or class; or the last part of their names, where a module of a package hands on
+    what another has. Members of two classes are two, whatever is said of them. What is said of
+    many is a set phrase.
     """
-    clusters: dict[tuple[str, str], list[_Found]] = {}
-    for entry, found in group:
-        parent, _, last = entry.name.rpartition(".")
-        keys = [("in", parent)]
-        if entry.role not in _MEMBERS:
-            keys.append(("called", last))
-        near = [clusters[key] for key in keys if key in clusters]
-        cluster = near[0] if near else []
-        if len(near) == 2 and near[1] is not cluster:
-            cluster.extend(near[1])
-            for key in [key for key, other in clusters.items() if other is near[1]]:
-                clusters[key] = cluster
-        cluster.append((entry, found))
-        clusters.update(dict.fromkeys(keys, cluster))
-    return iter({id(cluster): cluster for cluster in clusters.values()}.values())
+    if len(group) > _MAX_NAMES:
+        return [[member] for member in group]
+    clusters: list[list[_Found]] = []
+    for member in group:
+        near = [
+            cluster
+            for cluster in clusters
+            if any(_may_be_one(member[0], other) for other, _ in cluster)
+            and all(member[0].page != other.page for other, _ in cluster)
+        ]
+        if near:
+            near[0].append(member)
+        else:
+            clusters.append([member])
+    return clusters
+
+
+def _may_be_one(entry: Entry, other: Entry) -> bool:
+    parent, _, last = entry.name.rpartition(".")
+    other_parent, _, other_last = other.name.rpartition(".")
+    if parent == other_parent:
+        return True
+    is_handed_on = parent.split(".")[0] == other_parent.split(".")[0]
+    return entry.role not in _MEMBERS and last == other_last and is_handed_on
 
 
 def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
@@ -153,7 +164,9 @@ def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
         kind=found.kind,
         summary=documented.summary,
         description=documented.description,
-        signature=f"{entry.name}{found.signature}" if found.signature else "",
+        signature="\n".join(
+            f"{entry.name}{variant}" for variant in found.signature.splitlines()
+        ),
         parameters=parameters_schema(documented.parameters),
         returns=documented.returns,
         raises=documented.raises,

@@ -1,0 +1,140 @@
+"""Sites that no rules were written for, from any of their addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tests.sources.sphinx_server import (
+    PAGE,
+    SiteServer,
+    described,
+    signed,
+    write_inventory,
+)
+from toolbank.bank import read_tools
+from toolbank.cli import app
+from toolbank.errors import InputError
+from toolbank.files import read_json
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[SiteServer]:
+    """A site in /en/latest/ that its front page leads to."""
+    folder = tmp_path / "site" / "en" / "latest"
+    folder.mkdir(parents=True)
+    (tmp_path / "site" / "index.html").write_text(
+        '<html><head><meta http-equiv="refresh" content="0; url=en/latest/"></head></html>'
+    )
+    (folder / "index.html").write_text(PAGE.format("<h1>Welcome</h1>"))
+    body = (
+        described("pkg.load", "<p>Load a file.</p>", signed("path"))
+        + described("pkg._low", "<p>Low level.</p>", signed())
+        + described(
+            "pkg.Box",
+            "<p>Holds things.</p>"
+            + described("pkg.Box.open", "<p>Open it.</p>", signed(), "method"),
+            signed("size=3"),
+            "class",
+        )
+    )
+    (folder / "api.html").write_text(PAGE.format(body))
+    write_inventory(
+        folder,
+        [
+            ("py:function", "pkg.load", "api.html#$"),
+            ("py:function", "pkg._low", "api.html#$"),
+            ("py:function", "pkg.gone", "api.html#$"),
+            ("py:class", "pkg.Box", "api.html#$"),
+            ("py:method", "pkg.Box.open", "api.html#$"),
+            ("py:attribute", "pkg.Box.size", "api.html#$"),
+            ("std:doc", "api", "api.html"),
+        ],
+    )
+    with SiteServer(tmp_path / "site") as server:
+        yield server
+
+
+def crawl(*args: str) -> str:
+    result = CliRunner().invoke(app, ["crawl", *args], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "en/latest", "en/latest/api.html", "en/latest/objects.inv", "en/latest/x/y/"],
+)
+def test_any_address_of_a_site_leads_to_its_tools(
+    site: SiteServer, tmp_path: Path, address: str
+) -> None:
+    out = tmp_path / "out"
+    told = crawl("--sphinx", site.url + address, "--out", str(out))
+    names = [tool.name for tool in read_tools(out / "tools.parquet")]
+    assert names == ["pkg.Box", "pkg.Box.open", "pkg.load"]
+    rules = yaml.safe_load((out / "rules.yaml").read_text())
+    assert rules["base_url"] == f"{site.url}en/latest/"
+    assert (out / "rules.yaml").read_text() in told
+    site.asked.clear()
+    crawl("--sphinx", site.url + address, "--out", str(out))
+    assert site.asked == []
+
+
+def test_the_rules_it_prints_read_the_same_tools(
+    site: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    crawl("--sphinx", site.url, "--out", "guessed")
+    Path("crawlers").mkdir()
+    rules = Path("guessed/rules.yaml").read_text()
+    Path("crawlers/mine.yaml").write_text(rules)
+    crawl("mine")
+    kept = Path("crawls/mine/tools.parquet")
+    assert kept.read_bytes() == Path("guessed/tools.parquet").read_bytes()
+
+
+def test_every_object_that_is_no_tool_is_listed_with_its_reason(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    crawl("--sphinx", site.url, "--out", str(out))
+    record = read_json(out / "crawl.json")
+    assert record["left_out"] == {
+        "excluded": ["py:function pkg._low"],
+        "not of the py domain": ["std:doc api"],
+        "not on its page": ["py:function pkg.gone"],
+        "role attribute": ["py:attribute pkg.Box.size"],
+    }
+    left_out = sum(map(len, record["left_out"].values()))
+    assert record["objects"] == record["tools"] + record["aliases"] + left_out == 7
+
+
+def test_a_part_of_a_site_is_taken_by_name(site: SiteServer, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    crawl("--sphinx", site.url, "--include", "pkg.Box", "--out", str(out))
+    names = [tool.name for tool in read_tools(out / "tools.parquet")]
+    assert names == ["pkg.Box", "pkg.Box.open"]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ((), "Give a site"),
+        (("numpy", "--sphinx", "http://127.0.0.1:9/"), "without a site's name"),
+        (("numpy", "--diff", "a", "b"), "no site"),
+        (("numpy", "--out", "tools.parquet"), "folder"),
+        (("--sphinx", "nowhere"), "'nowhere' is no site's address"),
+        (("numpy", "--contact", "me\nevil"), "contact"),
+    ],
+)
+def test_what_makes_no_crawl_is_told(args: tuple[str, ...], told: str) -> None:
+    result = CliRunner().invoke(app, ["crawl", *args])
+    if isinstance(result.exception, InputError):
+        assert told in str(result.exception)
+    else:
+        assert result.exit_code == 2
+        assert told in " ".join(result.output.split())
