@@ -1,17 +1,23 @@
-"""Damaged inventories and pages: told or read, never a crash."""
+"""Damaged inventories, pages and types: told or read, never a crash."""
 
 from __future__ import annotations
 
+import json
 import zlib
 
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from tests.sources.sphinx_server import PAGE, described, signed
+from toolbank.bank import Tool
 from toolbank.errors import InputError
+from toolbank.sources.schema import parameters_schema, schema_of
+from toolbank.sources.sphinx import site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
-from toolbank.sources.sphinx.page import Page
+from toolbank.sources.sphinx.page import Page, PageObject
 from toolbank.sources.sphinx.site import Objects, Site, matches
+from toolbank.sources.sphinx.syntax import read_syntax
 
 SITE = Site(
     base_url="https://sample.example/",
@@ -48,6 +54,74 @@ PIECES = st.sampled_from(
         "&#0;",
     ]
 )
+
+
+FORM_ANCHORS = ("s.buy", "s.old", "s.np", "s.boto")
+PYTHON_ROLES = st.sampled_from(site.ROLES["py"])
+FORMS = (
+    """<dl class="py function"><dt class="sig sig-object py" id="s.buy"><span
+class="sig-prename descclassname">s.</span><span class="sig-name descname">buy</span><span
+class="sig-paren">(</span><dl><dd><em class="sig-param"><span class="n">goods</span>: <span
+class="n">list[str]</span></em>,</dd><dd><em class="sig-param">*<span class="n">rest</span></em>,
+</dd></dl><span class="sig-paren">)</span> <span class="sig-return">\u2192 int</span></dt>
+<dd><p>Bases: object</p><p>Buy goods.</p><dl class="field-list simple"><dt>Parameters:</dt>
+<dd><ul><li><p><strong>goods</strong> (<em>list</em><em>[</em><em>str</em><em>]</em>) \u2013 What.
+</p><div class="versionadded"><p><span class="versionmodified">New in version 1.</span></p></div>
+</li><li><p><strong>*rest</strong> \u2013 More.</p></li></ul></dd><dt>Raises</dt>
+<dd><p><a><strong>KeyError</strong></a> \u2013 if none.</p></dd><dt>Return type</dt><dd><p>int</p>
+</dd></dl><p class="rubric">Example</p><pre>&gt;&gt;&gt; buy([])</pre></dd></dl>""",
+    """<dl class="function"><dt id="s.old"><code class="descclassname">s.</code><code
+class="descname">old</code><span class="sig-paren">(</span><em>a, b=1</em><span
+class="sig-paren">)</span></dt><dd><p>Old.</p><table class="docutils field-list"><tr><th
+class="field-name">Parameters:</th><td class="field-body"><ul><li><strong>a</strong> (<em>int</em>)
+\u2013 One.</li></ul></td></tr></table></dd></dl>""",
+    described(
+        "s.np",
+        """<p>Count.</p><dl class="field-list"><dt>Parameters</dt><dd><dl><dt><strong>x</strong>
+<span class="classifier">array_like, optional</span></dt><dd><p>It.</p></dd></dl></dd><dt>Returns
+</dt><dd><dl><dt>int</dt><dd>Number.</dd></dl></dd></dl><div class="admonition seealso"><dl><dt>
+<a href="#s.buy"><code>buy</code></a></dt><dd>Buys.</dd></dl></div>""",
+        signed("x"),
+    ),
+    described(
+        "s.boto",
+        """<p>Call.</p><p><strong>Request Syntax</strong></p><div class="highlight"><pre>
+c.boto(A='string', B={'C': 'x'|'y', 'D': [1]})</pre></div><dl class="field-list"><dt>Parameters:
+</dt><dd><ul><li><p><strong>A</strong> (<em>string</em>) \u2013 <strong>[REQUIRED]</strong></p><p>It.
+</p></li><li><p><strong>B</strong> (<em>dict</em>) \u2013 </p><ul><li><p><strong>C</strong>
+<em>(string) --</em></p></li></ul></li></ul></dd><dt>Return type</dt><dd>dict</dd><dt>Returns</dt>
+<dd><ul><li><p><em>(dict) --</em></p><ul><li><p><strong>E</strong> <em>(list) --</em></p></li></ul>
+</li></ul></dd></dl>""",
+        signed("**kwargs"),
+    ),
+)
+
+
+def check_tool(found: PageObject | None) -> None:
+    """What was read can be kept as a tool: a valid schema, and text without markup's remains."""
+    if found is None or found.kind is None:
+        return
+    documented = found.documented
+    schema = parameters_schema(documented.parameters)
+    Draft202012Validator.check_schema(schema)
+    tool = Tool(
+        name="x",
+        kind=found.kind,
+        summary=documented.summary,
+        description=documented.description,
+        signature=found.signature,
+        parameters=schema,
+        returns=documented.returns,
+        raises=documented.raises,
+        versions=documented.versions,
+        examples=documented.examples,
+        notes=documented.notes,
+        see_also=documented.see_also,
+        deprecated=documented.deprecated,
+    )
+    assert Tool.model_validate_json(tool.model_dump_json()) == tool
+    assert "\n" not in tool.summary
+    assert "\\u0000" not in json.dumps(tool.model_dump())
 
 
 def packed(lines: str) -> bytes:
@@ -112,3 +186,238 @@ def test_words_stay_words(text: str) -> None:
 def test_a_path_fits_itself_and_a_star_stays_in_its_folder(path: str) -> None:
     assert matches(path, (path,))
     assert matches(path, ("*",)) == ("/" not in path)
+
+
+KINDS_OF_TYPE = st.sampled_from(
+    (
+        *(
+            "int",
+            "str or None",
+            "{'a', 'b'}",
+            "list of (int, float)",
+            "dict[str, list[int]]",
+        ),
+        *(
+            "array_like, shape (n,)",
+            "optional",
+            "default: 3",
+            "'x'|'y'",
+            "(",
+            "]",
+            "{",
+            "or",
+        ),
+    )
+)
+
+
+@given(st.lists(KINDS_OF_TYPE | WORDS, max_size=8).map(" ".join))
+def test_any_type_text_gives_a_valid_schema(text: str) -> None:
+    Draft202012Validator.check_schema(schema_of(text))
+
+
+SYNTAX = st.sampled_from(
+    (
+        *(
+            "client.f(",
+            ")",
+            "A=",
+            "'string'",
+            "'x'|'y'",
+            "[",
+            "]",
+            "{",
+            "}",
+            ":",
+            ",",
+            "...",
+        ),
+        *(
+            "123",
+            "True|False",
+            "datetime(2015, 1, 1)",
+            "b'bytes'",
+            "\n",
+            "# note",
+            "'",
+            "|",
+        ),
+    )
+)
+
+
+@given(st.lists(SYNTAX | WORDS, max_size=40).map("".join))
+def test_any_request_syntax_gives_a_valid_schema(text: str) -> None:
+    Draft202012Validator.check_schema(read_syntax(text))
+
+
+@given(st.sampled_from("([{'\"|,=:#"), st.integers(1, 3000))
+def test_syntax_of_one_sign_over_and_over_is_read(sign: str, times: int) -> None:
+    Draft202012Validator.check_schema(read_syntax(f"f(A={sign * times}"))
+
+
+LINES = st.sampled_from(
+    (
+        *(
+            "a.f py:function 1 p.html#$ -",
+            "a b c py:function 1 p.html#$ -",
+            "no line",
+            "",
+        ),
+        *(
+            "a py:function x p.html#$ -",
+            "a py 1 p.html#$ -",
+            "a py:function 1",
+            " ",
+            "#",
+        ),
+        *(
+            "Box::put cpp:function 1 p.html#_CPPv4$ -",
+            "a py:function -1 p.html# a b",
+            "\0",
+        ),
+    )
+)
+
+
+@given(st.lists(LINES | WORDS, max_size=20))
+def test_lines_that_are_none_leave_the_others(lines: list[str]) -> None:
+    good = "first py:function 1 p.html#$ -"
+    text = "\n".join([good, *lines, "last py:function 1 p.html#$ -\n"])
+    inventory = read_inventory(packed(text), "https://sample.example/")
+    names = [item.name for item in inventory.objects]
+    assert names[0] == "first"
+    assert names[-1] == "last"
+
+
+@given(st.data())
+def test_an_inventory_with_a_few_bytes_changed_is_read_or_told(
+    data: st.DataObject,
+) -> None:
+    whole = packed("".join(f"a.f{n} py:function 1 p.html#$ -\n" for n in range(50)))
+    damaged = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[place] = data.draw(st.integers(0, 255))
+    try:
+        inventory = read_inventory(bytes(damaged), "https://sample.example/")
+    except InputError:
+        return
+    assert len(inventory.objects) <= 50
+
+
+TAGS = st.sampled_from(
+    (
+        *(
+            "p",
+            "div",
+            "span",
+            "em",
+            "strong",
+            "code",
+            "a",
+            "ul",
+            "li",
+            "dl",
+            "dt",
+            "dd",
+            "pre",
+        ),
+        *(
+            "table",
+            "tr",
+            "td",
+            "th",
+            "h3",
+            "section",
+            "blockquote",
+            "br",
+            "details",
+            "x-y",
+        ),
+    )
+)
+ATTRIBUTES = st.sampled_from(
+    (
+        *(
+            "",
+            "class",
+            "class=''",
+            "class='field-list'",
+            "class='rubric'",
+            "class='classifier'",
+        ),
+        *("class='admonition seealso'", "class='versionadded'", "class='sig-param'"),
+        *(
+            "class='sig sig-object py' id='a.g'",
+            "class='sig-paren'",
+            "class='descname'",
+        ),
+        *("id", "id=''", "href", "href='#a'", "class='versionmodified'", "title='a.b'"),
+    )
+)
+LABELS = st.sampled_from(
+    (
+        *(
+            "Parameters:",
+            "Returns",
+            "Return type:",
+            "Raises:",
+            "param x:",
+            "Bases: object",
+        ),
+        *(
+            "x (int) \u2013 text",
+            "Request Syntax",
+            "Examples",
+            "New in version 1.2:",
+            "[1]",
+        ),
+        *(
+            ">>> f(1)",
+            "(",
+            ")",
+            "*args, **kwargs",
+            "x=",
+            "Response Structure",
+            "(dict) --",
+        ),
+    )
+)
+TREES = st.recursive(
+    LABELS | WORDS,
+    lambda inner: st.tuples(TAGS, ATTRIBUTES, st.lists(inner, max_size=4)).map(
+        lambda node: f"<{node[0]} {node[1]}>{''.join(node[2])}</{node[0]}>"
+    ),
+    max_leaves=30,
+)
+
+
+@given(st.lists(TREES, max_size=5), PYTHON_ROLES)
+def test_any_nest_of_tags_makes_a_tool(trees: list[str], role: str) -> None:
+    body = described("a.f", "".join(trees), signed("x", "*y", "z=1"))
+    page = Page(PAGE.format(body), "p.html")
+    page.table_targets()
+    for anchor in ("a.f", "a.g", ""):
+        check_tool(page.read(anchor, role))
+
+
+@given(st.data())
+def test_a_page_with_pieces_cut_and_moved_makes_a_tool(data: st.DataObject) -> None:
+    html = PAGE.format("".join(FORMS))
+    for _ in range(data.draw(st.integers(1, 6))):
+        start = data.draw(st.integers(0, len(html)))
+        end = min(len(html), start + data.draw(st.integers(0, 80)))
+        target = data.draw(st.integers(0, len(html)))
+        piece = html[start:end] * data.draw(st.sampled_from([1, 1, 30]))
+        html = html[:start] + html[end:]
+        html = html[:target] + data.draw(st.sampled_from(["", piece])) + html[target:]
+    page = Page(html, "p.html")
+    for anchor in (*FORM_ANCHORS, "s"):
+        check_tool(page.read(anchor, "function"))
+
+
+def test_the_page_that_is_cut_up_is_read_when_whole() -> None:
+    page = Page(PAGE.format("".join(FORMS)), "p.html")
+    found = [page.read(anchor, "function") for anchor in FORM_ANCHORS]
+    assert all(item and item.documented.parameters for item in found)
