@@ -345,44 +345,6 @@ def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
 
 
 @pytest.mark.parametrize(
-    ("sent_as", "start", "written_in"),
-    [
-        ("text/html; charset=utf-8", b"", "utf-8"),
-        ("text/html; charset=latin-1", b"", "utf-8"),
-        ("text/html; charset=latin-1", b"", "latin-1"),
-        ("text/html; charset=nonsense", b"", "utf-8"),
-        ("text/html; charset=hex", b"", "utf-8"),
-        ("text/html; charset=idna", b"", "utf-8"),
-        ("text/html; charset=undefined", b"", "utf-8"),
-        ("text/html; charset=", b"", "utf-8"),
-        ("text/html", b'<meta charset="windows-1252">', "cp1252"),
-        ("text/html", b'<meta charset="iso-8859-1">', "utf-8"),
-        ("text/html", b'<meta charset="shift_jis">', "shift_jis"),
-        ("text/html; charset=latin-1", b"\xef\xbb\xbf", "utf-8"),
-        ("text/html; charset=utf-8", b"\xff\xfe", "utf-16-le"),
-        ("text/html; charset=utf-16-le", b"", "utf-16-le"),
-    ],
-)
-def test_a_page_in_any_encoding_is_read(
-    small: SiteServer, sent_as: str, start: bytes, written_in: str
-) -> None:
-    words = "あ" if written_in == "shift_jis" else "Café"
-    page = GOOD.decode().replace("¶", "").replace("Do it.", words)
-    small.answers[FIRST] = answer(start + page.encode(written_in), content_type=sent_as)
-    result = crawl_small(small)
-    assert names(result) == ALL
-    assert result.tools[0].summary == words
-
-
-def test_a_page_that_is_not_in_its_encoding_loses_only_what_fits_none(
-    small: SiteServer,
-) -> None:
-    page = GOOD.replace(b"Do it.", b"Caf\xe9.")
-    small.answers[FIRST] = answer(page, content_type="text/html; charset=utf-8")
-    assert crawl_small(small).tools[0].summary == "Caf\ufffd."
-
-
-@pytest.mark.parametrize(
     "body",
     [
         b"",

@@ -59,7 +59,8 @@ class Door(AiohttpDownloadHandler):
         except DownloadConnectionRefusedError as error:
             if self._refused_address:
                 raise Refused(
-                    f"at a private address, {self._refused_address}"
+                    f"at a private address, {self._refused_address}; if that is meant, "
+                    "conduct.private_addresses lets it in"
                 ) from error
             if isinstance(error.__cause__, aiohttp.ClientSSLError):
                 raise Refused("its certificate can't be trusted") from error
