@@ -226,30 +226,6 @@ def test_pages_that_say_the_same_are_one_tool(site: SiteServer, tmp_path: Path) 
     assert tool(crawl(site, tmp_path), "sample.plus").aliases == ("sample.sub.plus",)
 
 
-def test_a_second_crawl_asks_for_nothing_and_gives_the_same(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    first = crawl(site, tmp_path)
-    site.asked.clear()
-    second = crawl(site, tmp_path)
-    assert site.asked == []
-    assert (second.tools, second.info) == (first.tools, first.info)
-    assert second.from_cache == second.pages == first.pages
-    assert first.from_cache == 0
-
-
-def test_a_damaged_page_in_the_cache_is_asked_for_again(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    first = crawl(site, tmp_path)
-    site.asked.clear()
-    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    for path in kept:
-        path.write_bytes(path.read_bytes()[:-5])
-    assert crawl(site, tmp_path).tools == first.tools
-    assert len(set(site.asked)) == len(kept)
-
-
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_a_crawl_that_was_ended_goes_on_where_it_was(
     site: SiteServer, tmp_path: Path, end: signal.Signals
@@ -297,26 +273,6 @@ def test_works_inside_a_running_loop(site: SiteServer, tmp_path: Path) -> None:
     assert asyncio.run(in_a_notebook()).tools
 
 
-def test_tells_the_site_who_asks(site: SiteServer, tmp_path: Path) -> None:
-    crawl(site, tmp_path)
-    assert all(agent.startswith("toolbank/") for agent in site.agents)
-
-
-def test_obeys_robots_txt(site: SiteServer, tmp_path: Path) -> None:
-    robots = tmp_path / "site" / "robots.txt"
-    robots.write_text("User-agent: *\nDisallow: /api/sample.add.html\n")
-    info = crawl(site, tmp_path).info
-    assert info["failed_pages"]["api/sample.add.html"] == "forbidden by robots.txt"
-    assert "/api/sample.add.html" not in site.asked
-
-
-def test_a_page_that_fails_twice_is_tried_again(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    site.statuses["/api/sample.add.html"] = [503, 503, 200]
-    assert tool(crawl(site, tmp_path), "sample.add").summary
-
-
 def test_a_page_that_keeps_failing_is_named_and_the_crawl_goes_on(
     site: SiteServer, tmp_path: Path
 ) -> None:
@@ -346,49 +302,6 @@ def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
     assert again.complete, "a page that is not there will not be there the next time"
     assert len(again.tools) == len(collected.tools) + 1
     assert [line for line in again.problems if "503" in line] == []
-
-
-def test_a_broken_connection_leaves_a_crawl_incomplete(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    site.cut_off.add("/api/sample.add.html")
-    result = crawl(site, tmp_path)
-    assert not result.complete
-    site.cut_off.clear()
-    assert crawl(site, tmp_path).complete
-
-
-def test_a_page_that_was_not_html_is_asked_for_again(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    site.types["/api/sample.add.html"] = "application/pdf"
-    before = crawl(site, tmp_path)
-    site.types.clear()
-    assert len(crawl(site, tmp_path).tools) == len(before.tools) + 1
-
-
-def test_a_redirect_to_another_host_is_refused(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    with SiteServer(tmp_path / "site") as other:
-        site.redirects["/api/sample.add.html"] = f"{other.url}api/sample.add.html"
-        failed = crawl(site, tmp_path).info["failed_pages"]
-        assert failed["api/sample.add.html"].startswith("leads to another site")
-        assert not other.asked
-
-
-def test_follows_a_page_that_moved_on_the_site(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    pages = tmp_path / "site" / "api"
-    (pages / "sample.add.html").rename(pages / "moved.html")
-    site.redirects["/api/sample.add.html"] = f"{site.url}api/moved.html"
-    assert tool(crawl(site, tmp_path), "sample.add").summary
-
-
-def test_what_is_not_html_is_skipped(site: SiteServer, tmp_path: Path) -> None:
-    site.types["/api/sample.add.html"] = "application/pdf"
-    assert crawl(site, tmp_path).info["skipped"]["page failed: not HTML"] == 1
 
 
 def test_no_inventory_is_told_with_its_address(
@@ -447,12 +360,6 @@ def test_an_inventory_that_lies_elsewhere_is_told(
         crawl(site, tmp_path)
 
 
-def test_an_endless_redirect_is_told(site: SiteServer, tmp_path: Path) -> None:
-    site.redirects["/api/sample.add.html"] = "/api/sample.add.html"
-    failed = crawl(site, tmp_path).info["failed_pages"]
-    assert failed["api/sample.add.html"].startswith("redirected in a loop")
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -502,11 +409,3 @@ def test_a_password_in_an_address_is_refused_and_not_shown(
     with pytest.raises(InputError, match=r"base_url: .*password") as written:
         crawl(site, tmp_path)
     assert "hunter2" not in f"{given.value} {written.value}"
-
-
-def test_an_unwritable_cache_ends_the_crawl_with_its_path(
-    site: SiteServer, tmp_path: Path
-) -> None:
-    (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(ToolbankError, match=r"cache.*can't write"):
-        crawl(site, tmp_path)
