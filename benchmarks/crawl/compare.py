@@ -85,7 +85,7 @@ def _summary(reading: Reading, tool: Tool) -> Iterator[Fact]:
         "examples",
         {} if "" in reading.examples and not tool.examples else _one(reading.examples),
         _one(tool.examples),
-        lambda page, text: tight(text) in page,
+        lambda page, text: tight(re.sub("(?m)^ *- ", "", text)) in page,
     )
 
 
@@ -95,7 +95,7 @@ def _sections(reading: Reading, tool: Tool) -> Iterator[Fact]:
     for title, said in reading.sections.items():
         kind = "notes" if title.startswith("Note") else "other sections"
         kept = max((text for text in said if text in left), key=len, default="")
-        if kept or "" not in said:
+        if kept or not said & {"", "None"}:
             yield Fact(kind, title, said, tool.notes if kept else ABSENT, bool(kept))
         left = left.replace(condensed(title) + kept, "", 1).replace(kept, "", 1)
     if left:

@@ -5,13 +5,13 @@ import re
 from signature import literal
 
 _WORDS = {
-    "boolean": r"bools?|booleans?|bool_like|bool-like",
+    "boolean": r"bools?|booleans?|bool[_-]like",
     "integer": r"(non-negative |positive )?(ints?|integers?)|long",
     "number": r"(python )?floats?|numbers?|double|reals?|numeric|scalars?( values?)?",
-    "string": r"strs?|strings?|datetime|bytes",
+    "string": r"strs?( \w+)*|strings?|datetime|bytes",
     "null": r"none",
     "array": r"(\S+\s)?(array[_ -]likes?|(np\.|numpy\.)?ndarrays?|lists?|tuples?|"
-    r"sequences?|arrays?|list-likes?|sets?|iterables?( object)?)",
+    r"sequences?|arrays?|list-likes?|sets?|iterables?( object)?)|(list|tuple)\[.*\]",
     "object": r"dicts?|dictionary|mapping|dict-like",
 }
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
@@ -24,7 +24,7 @@ def judge_types(text: str) -> tuple[set[str], bool]:
     for part in _alternatives(text):
         value = literal(part)
         words = re.sub(r"^(an?|optional|single)\s+", "", part.casefold())
-        head = re.split(r"\s+(?:of|to)\s+", words)[0]
+        head = re.split(r"\s+(?:of|to|in|with|containing|thereof)(?:\s+|$)", words)[0]
         found = [
             kind for kind, pattern in _WORDS.items() if re.fullmatch(pattern, head)
         ]
@@ -37,19 +37,21 @@ def judge_types(text: str) -> tuple[set[str], bool]:
 
 def _straight(text: str) -> str:
     """Straight quotes, no remarks in parentheses, nothing of the default."""
-    text = re.sub(r"^optional ", "", text.translate(_QUOTES))
-    text = re.sub(r"^\(\w+(, \w+)+\)", "tuple", text)
+    text = re.sub(r"^optional,? ", "", text.translate(_QUOTES))
+    text = re.sub(r"^\(\w+(, ?\w+)+\)", "tuple", text)
     text = re.sub(r"\([^)]*\)", " ", text)
     text = re.sub(r"^\S+ is the default", "", text)
     text = re.sub(r"\"(\{.*\})\"", r"\1", text)
-    return re.sub(r"[,;]?\s*(default|optional)\b.*$", "", text)
+    return re.sub(r"(?i)[,;]?\s*(defaults?|optional)\b.*$", "", text)
 
 
 def _alternatives(text: str) -> list[str]:
     """The parts between "or", commas, bars and braces; quoted text stays whole."""
     text = _straight(text)
-    parts = re.split(r"""('[^']*'|"[^"]*")|[{},;|]|\bor\b""", text)
-    return [part.strip(" .`") for part in parts if part and part.strip(" .`")]
+    parts = re.split(r"""('[^']*'|"[^"]*")|[{},;|/]|\bor\b""", text)
+    stripped = [part.strip(" .`") for part in parts if part]
+    # quotes that hold a comma or a bar are a page's slips
+    return [part for part in stripped if part and not re.search(r"^'.*[,|]", part)]
 
 
 def judge_enum(text: str) -> tuple[object, ...]:
@@ -57,14 +59,15 @@ def judge_enum(text: str) -> tuple[object, ...]:
     if "…" in text or "..." in text:
         return ()
     values = [literal(part) for part in _alternatives(text)]
-    return tuple(value for value in values if value is not ... and value is not None)
+    listed = [value for value in values if value is not ... and value is not None]
+    return () if set(map(repr, listed)) == {"True", "False"} else tuple(listed)
 
 
 def judge_defaults(text: str) -> object:
-    """The literal that follows the word "default"; ... where there is none."""
+    """The literal behind the word "default"; ... where there is none, or only in some cases."""
     said = re.search(
-        r"\bdefaults?\b\s*(?:is|to|value|[:=])?\s*[:=]?\s*"
-        r"('[^']*'|\"[^\"]*\"|[\w.+-]+)",
+        r"(?i)\bdefaults?\b\s*(?:is|to|value|[:=])?\s*[:=]?\s*"
+        r"('[^']*'|\"[^\"]*\"|[\w.+-]+)(?!.*\b(if|in|for|else)\b)",
         text.translate(_QUOTES),
     )
     return literal(said.group(1).rstrip(".")) if said else ...

@@ -76,6 +76,8 @@ def _read_body(body: Tag) -> Reading:
         elif "seealso" in classes(tag):
             rubric = ""
             reading.see_also += _see_also(tag)
+        elif rubric == "" and classes(tag) & {"citation-list", "citation"}:
+            parts.setdefault("References", []).append(tag)
         else:
             parts[rubric].append(tag)
     for listing in fields:
@@ -85,9 +87,7 @@ def _read_body(body: Tag) -> Reading:
     first = next((tag for tag in paragraphs if tag.name == "p" and plain(tag)), None)
     reading.summary = plain(first) if first else ""
     reading.prose = texts(prose)
-    reading.examples = texts(
-        parts.get("Examples", []) + parts.get("Example", []), exact=True
-    )
+    reading.examples = _examples(parts)
     for title, tags in parts.items():
         if title and not title.startswith("Example"):
             reading.sections[title] = texts(tags)
