@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.shared import shared
+from tests.sources.faults import answer
 from tests.sources.sphinx_server import SiteServer, write_small_site
 from toolbank.crawl import crawl_to_folder
 
@@ -68,6 +69,30 @@ def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
     monkeypatch.chdir(tmp_path)
     with SiteServer(tmp_path / "site") as server:
         check_kills(server, "small", tmp_path, at=[1, 14, -1])
+
+
+@pytest.mark.parametrize("wait", ["for the site", "for an answer"])
+def test_ctrl_c_ends_a_crawl_at_once_whatever_it_waits_for(
+    wait: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_small_site(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with SiteServer(tmp_path / "site") as server:
+        pause = answer(b"", "503 Wait", retry_after="60")
+
+        def interrupt(handler: SimpleHTTPRequestHandler) -> None:
+            if wait == "for the site":
+                pause(handler)
+                handler.connection.close()
+            child.send_signal(signal.SIGINT)
+            server.released.wait(60)
+
+        server.answers["/small.f1.html"] = interrupt
+        command = [TOOLBANK, "crawl", "small", "--base-url", server.url]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+            told = child.communicate(timeout=30)[1]
+    assert told == "toolbank: stopped.\n"
+    assert child.returncode != 0
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,7 @@ def _crawl(
     from scrapy.crawler import AsyncCrawlerRunner
 
     from toolbank.sources.sphinx.manners import crawl_settings
+    from toolbank.sources.sphinx.pace import Pace
     from toolbank.sources.sphinx.spider import SphinxSpider
 
     harvest = Harvest()
@@ -187,6 +188,11 @@ def _crawl(
         try:
             await asyncio.shield(crawling)
         except asyncio.CancelledError:
+            for crawler in runner.crawlers:
+                # One that has only begun has no engine to ask.
+                with suppress(RuntimeError):
+                    if pace := crawler.get_downloader_middleware(Pace):
+                        pace.stop()
             stopping = asyncio.ensure_future(runner.stop())
             await asyncio.wait({crawling, stopping}, timeout=_SECONDS_TO_STOP)
             raise

@@ -55,7 +55,7 @@ class Door(AiohttpDownloadHandler):
         await self._pace.admit()
         self._compression.process_request(request)
         try:
-            response = await super().download_request(request)
+            response = await self._pace.carry(super().download_request(request))
         except DownloadConnectionRefusedError as error:
             if self._refused_address:
                 raise Refused(

@@ -2,8 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -33,6 +36,8 @@ class Pace:
         self._interval_s = 0.0
         self._next_start = 0.0
         self._failures = 0
+        self._over = asyncio.Event()
+        self._asking: set[asyncio.Task[Response]] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "Pace":
@@ -51,7 +56,8 @@ class Pace:
         if tries:
             wait = min(self._first_wait_s * 2 ** (tries - 1), self._conduct.wait_s)
             self._check(wait)
-            await asyncio.sleep(wait)
+            await self._sleep(wait)
+            self._check()
 
     def process_exception(
         self,
@@ -76,7 +82,7 @@ class Pace:
             self._check(wait)
             if wait <= 0:
                 break
-            await asyncio.sleep(wait)
+            await self._sleep(wait)
         self._next_start = time.monotonic() + self._interval_s
         self.sent += 1
 
@@ -96,9 +102,38 @@ class Pace:
         if seconds > self._conduct.wait_s:
             self.end(f"robots.txt asks for {seconds:.0f} s between requests")
 
+    async def carry(self, asking: Coroutine[Any, Any, Response]) -> Response:
+        """See a request through, unless the crawl is stopped meanwhile.
+
+        Raises:
+            NotAsked: it was stopped.
+        """
+        task = asyncio.ensure_future(asking)
+        self._asking.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not self._over.is_set():
+                raise
+            raise NotAsked("stopped") from None
+        finally:
+            self._asking.discard(task)
+
     def end(self, reason: str) -> None:
-        """Send nothing more."""
+        """Send nothing more; what was sent may still be answered."""
         self.ended = self.ended or reason
+        self._over.set()
+
+    def stop(self) -> None:
+        """Send nothing more, and wait for no answer either."""
+        self.end("stopped")
+        for task in self._asking:
+            task.cancel()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, but not past the end of the crawl."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
 
     def _check(self, wait: float = 0.0) -> None:
         if self.sent >= self._conduct.requests:
