@@ -11,6 +11,7 @@ from syntax import read_syntax
 
 _TYPED = re.compile(r"^\((?P<type>.+?)\)\s*[\u2013-]+")
 _NAMED = re.compile(r"^(?P<name>[\w.:*-]+)\s*\((?P<type>.+?)\)\s*[\u2013-]+\s*")
+_HEADINGS = ("", "Request Syntax", "Exceptions", "Examples")
 _TITLES = ".admonition-title"
 _REQUIRED = re.compile(r"^\s*\[REQUIRED\]\s*")
 
@@ -29,16 +30,17 @@ def read_object(page: BeautifulSoup, anchor: str) -> Reading | None:
         if tag.name == "dl" and "field-list" in (tag.get("class") or ()):
             heading = ""
             _read_fields(reading, tag)
-        elif tag.name == "h3" and plain(tag) in (
-            "Request Syntax",
-            "Exceptions",
-            "Examples",
-        ):
+        elif tag.name in ("h2", "h3", "h4") or "rubric" in (tag.get("class") or ()):
             heading = plain(tag)
         else:
             parts.setdefault(heading, []).append(tag)
     prose = parts[""]
-    link = [tag for tag in prose if plain(tag).startswith("See also: AWS API Doc")]
+    link = [
+        tag
+        for tags in parts.values()
+        for tag in tags
+        if plain(tag).startswith("See also: AWS API Doc")
+    ]
     said = [tag for tag in prose if tag not in link]
     reading.see_also = [("", plain(mark)) for tag in link for mark in tag.select("a")]
     first = next((tag for tag in said if tag.name == "p" and plain(tag)), None)
@@ -53,10 +55,15 @@ def read_object(page: BeautifulSoup, anchor: str) -> Reading | None:
     for block in parts.get("Exceptions", []):
         for mark in block.select("li > p > code, li > code"):
             reading.raises[plain(mark)] = frozenset({""})
+    for title, tags in parts.items():
+        if title not in _HEADINGS:
+            reading.sections[title] = texts(tag for tag in tags if tag not in link)
     for fields, block in (
         (reading.parameters, reading.request),
         (reading.structure, reading.response),
     ):
+        known = {one.path for one in fields}
+        fields += [Field(path) for path in block if path not in known]
         for one in fields:
             one.enum = block.get(one.path, ())
     needed = {one.name for one in read_signature(place) if not one.optional}
