@@ -140,6 +140,19 @@ def test_a_site_that_is_gone_is_not_asked_for_every_page(
     assert len(small.asked) < 80, "and one more try each where a connection was reused"
 
 
+def test_a_site_with_many_broken_pages_is_read_to_its_end(
+    small: SiteServer, tmp_path: Path
+) -> None:
+    objects = [("py:function", f"small.g{n}", f"g{n}.html#$") for n in range(40)]
+    write_inventory(
+        tmp_path / "site",
+        [*objects, ("py:function", "small.f0", "small.f0.html#$")],
+    )
+    for n in range(40):
+        small.answers[f"/g{n}.html"] = answer(b"<p>", content_length="99")
+    assert names(crawl_small(small, retries=0)) == ["f0"]
+
+
 def test_stays_on_the_site(small: SiteServer, tmp_path: Path) -> None:
     with SiteServer(tmp_path / "site") as other:
         small.redirects[FIRST] = f"{other.url}small.f0.html"

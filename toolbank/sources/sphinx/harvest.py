@@ -13,7 +13,9 @@ class Harvest:
     `scope` is there once the inventory was read. `objects` and `listed`, what tables link to, go
     by (page, anchor); `failed` says why a page gave nothing, and `may_pass` holds those of which
     another try may give more; `pages` holds the bytes of those that were read, `from_cache` which
-    of them the site was not asked for. `error` ends the crawl.
+    of them were not sent anew: `revalidated` among them are those that the site said still hold,
+    `stale` those that it could not be asked about. So many `requests` were sent. `limit` says what
+    ended the crawl early, if anything did. `error` is what it failed with.
     """
 
     scope: Scope | None = None

@@ -10,7 +10,11 @@ from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import (
+    DownloadCancelledError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
 from scrapy.http import Response
 
 from toolbank.sources.conduct import Conduct
@@ -67,7 +71,10 @@ class Pace:
         """Notice a site that is gone: many tries in a row without any answer."""
         if isinstance(exception, IgnoreRequest):
             return
-        self._failures += 1
+        has_answered = isinstance(
+            exception, ResponseDataLossError | DownloadCancelledError
+        )
+        self._failures = 0 if has_answered else self._failures + 1
         if self._failures >= _FAILURES_IN_A_ROW:
             self.end("the site did not answer any more")
 
