@@ -18,6 +18,7 @@ from tests.sources.small_site import FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described, write_inventory
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.manners import crawl_settings
 
 ALL = ["f0", "f1", "f2", "f3"]
 REST = ALL[1:]
@@ -44,6 +45,19 @@ def test_tells_the_site_who_asks(small: SiteServer) -> None:
 def test_a_contact_that_would_break_the_header_is_refused(contact: str) -> None:
     with pytest.raises(ValidationError, match="mail address"):
         Conduct(contact=contact)
+
+
+def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed() -> None:
+    public = crawl_settings("https://numpy.org/doc/2.0/", "cache", Conduct())
+    assert public["AUTOTHROTTLE_ENABLED"]
+    assert public["DOWNLOAD_DELAY"] >= 0.25
+    assert public["CONCURRENT_REQUESTS_PER_DOMAIN"] == 2
+    assert public["GUARD_ADDRESSES"]
+    private = crawl_settings("http://127.0.0.1:8000/", "cache", Conduct())
+    assert not private["AUTOTHROTTLE_ENABLED"]
+    assert private["DOWNLOAD_DELAY"] == 0
+    slow = crawl_settings("http://127.0.0.1:8000/", "cache", Conduct(delay_s=1))
+    assert slow["DOWNLOAD_DELAY"] == 1
 
 
 def test_obeys_robots_txt(small: SiteServer) -> None:
