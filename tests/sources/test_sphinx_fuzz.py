@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -12,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.bank import Tool
 from toolbank.errors import InputError
-from toolbank.sources.schema import parameters_schema, schema_of
+from toolbank.sources.schema import is_optional, parameters_schema, schema_of
 from toolbank.sources.sphinx import site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.page import Page, PageObject
@@ -214,6 +215,12 @@ KINDS_OF_TYPE = st.sampled_from(
 @given(st.lists(KINDS_OF_TYPE | WORDS, max_size=8).map(" ".join))
 def test_any_type_text_gives_a_valid_schema(text: str) -> None:
     Draft202012Validator.check_schema(schema_of(text))
+
+
+@pytest.mark.parametrize("sign", "(,; [{'\"|*")
+def test_a_type_of_one_sign_over_and_over_is_read_at_once(sign: str) -> None:
+    assert not is_optional(sign * 300_000)
+    Draft202012Validator.check_schema(schema_of(sign * 300_000))
 
 
 SYNTAX = st.sampled_from(

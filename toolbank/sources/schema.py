@@ -109,7 +109,7 @@ def schema_of(classifier: str) -> dict[str, Any]:
     validators ignore. A stated default that is JSON stands in `default`. Any text gives a
     schema; one that is not understood gives only its `format`.
     """
-    text = " ".join(classifier.split())[:_MAX_CLASSIFIER]
+    text = _shortened(classifier)
     default = _DEFAULT.search(text)
     if default:
         text = text[: default.start()]
@@ -128,7 +128,8 @@ def schema_of(classifier: str) -> dict[str, Any]:
 
 def is_optional(classifier: str) -> bool:
     """Whether the type text says that the parameter may be left out."""
-    return bool(_OPTIONAL.search(classifier) or _DEFAULT.search(classifier))
+    text = _shortened(classifier)
+    return bool(_OPTIONAL.search(text) or _DEFAULT.search(text))
 
 
 def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
@@ -167,6 +168,11 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
     if required:
         schema["required"] = required
     return schema
+
+
+def _shortened(classifier: str) -> str:
+    """A type text as one line, cut where it can be none: the patterns are slow on long ones."""
+    return " ".join(classifier.split())[:_MAX_CLASSIFIER]
 
 
 def _type_of(value: Any) -> dict[str, Any]:
