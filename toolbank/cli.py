@@ -88,6 +88,9 @@ def init(
     site: Annotated[
         str | None, typer.Option(help="A site of crawlers/<site>.yaml to crawl.")
     ] = None,
+    sphinx: Annotated[
+        str | None, typer.Option(metavar="URL", help="Any other Sphinx site to crawl.")
+    ] = None,
     base_url: Annotated[
         str | None,
         typer.Option(help="Address of your model's OpenAI-compatible endpoint."),
@@ -109,6 +112,7 @@ def init(
         name=name,
         package=package,
         site=site,
+        sphinx=sphinx,
         base_url=base_url,
         model=model,
     )

@@ -42,21 +42,28 @@ def write_recipe(
     name: str,
     package: str | None = None,
     site: str | None = None,
+    sphinx: str | None = None,
     base_url: str | None = None,
     model: str | None = None,
 ) -> Path:
     """Write a commented recipe; without a package or site, one for a package to fill in.
 
+    `site` is a file of crawlers/, `sphinx` the address of a site that has none.
+
     Raises:
-        InputError: the file is there already, both a package and a site are given, or one
-            of the values can't stand in a recipe.
+        InputError: the file is there already, more than one source is given, or one of the
+            values can't stand in a recipe.
     """
     if path.exists():
         raise InputError(f"{path}: is there already. Give another with --out.")
-    if package and site:
-        raise InputError("Give --package or --site; put a second source into the file.")
+    if sum(map(bool, (package, site, sphinx))) > 1:
+        raise InputError(
+            "Give one of --package, --site and --sphinx; put a second source into the file."
+        )
     if site:
         source = {"type": "sphinx", "site": site}
+    elif sphinx:
+        source = {"type": "sphinx", "base_url": sphinx}
     else:
         source = {"type": "python", "package": package or "your_package"}
     if base_url or model:
