@@ -36,6 +36,7 @@ from toolbank.sources.sphinx.site import Site
 
 _Callback = Callable[..., Any]
 _Errback = Callable[[Failure], Any]
+_TOO_DEEP = "nested too deeply"
 
 
 class SphinxSpider(Spider):
@@ -177,7 +178,7 @@ class SphinxSpider(Spider):
                 if found is not None:
                     self._harvest.objects[path, entry.anchor] = found
         except RecursionError:
-            self._harvest.failed[path] = "nested too deeply"
+            self._harvest.failed[path] = _TOO_DEEP
 
     def _open(self, response: Response, path: str) -> Page | None:
         """The page, counted; None, with the reason noted, where it is none."""
@@ -201,7 +202,11 @@ class SphinxSpider(Spider):
                 pages.add(path)
         sent_as = (response.headers.get("Content-Type") or b"").decode("latin-1")
         html = decode_html(response.body, sent_as)
-        return Page(html, self._path_of(response.url) or path)
+        try:
+            return Page(html, self._path_of(response.url) or path)
+        except RecursionError:
+            self._harvest.failed[path] = _TOO_DEEP
+            return None
 
     def _path_of(self, url: str) -> str:
         """Where a page lies in the site's folder; "" if it is elsewhere."""
