@@ -37,7 +37,7 @@ def judge_types(text: str) -> tuple[set[str], bool]:
 
 def _straight(text: str) -> str:
     """Straight quotes, no remarks in parentheses, nothing of the default."""
-    text = re.sub(r"^optional,? ", "", text.translate(_QUOTES))
+    text = re.sub(r"(?i)^optional,? ", "", text.translate(_QUOTES))
     text = re.sub(r"^\(\w+(, ?\w+)+\)", "tuple", text)
     text = re.sub(r"\([^)]*\)", " ", text)
     text = re.sub(r"^\S+ is the default", "", text)

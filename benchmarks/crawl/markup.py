@@ -92,7 +92,8 @@ def version_notes(
         change = next(VERSIONS[name] for name in classes(note) if name in VERSIONS)
         said = re.search(r"version\s+(.+?)[\s.:]*$", plain(mark))
         version = said.group(1) if said else ""
-        whole, head = plain(note), plain(mark)
-        rest = condensed(whole.removeprefix(head))
-        found[change, version, parameter] = frozenset({rest})
+        head = condensed(plain(mark))
+        found[change, version, parameter] = frozenset(
+            text.removeprefix(head) for text in texts(elements(note))
+        )
     return found

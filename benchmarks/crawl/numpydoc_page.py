@@ -1,5 +1,6 @@
 """NumPy's and pandas's pages: field lists of numpydoc, rubrics, admonitions."""
 
+import itertools
 import re
 
 from bs4 import BeautifulSoup, Tag
@@ -91,9 +92,13 @@ def _read_body(body: Tag) -> Reading:
     for title, tags in parts.items():
         if title and not title.startswith("Example"):
             reading.sections[title] = texts(tags)
-    for tag in prose:
-        if "deprecated" in classes(tag):
-            reading.deprecated = next(iter(version_notes(tag, "").values()))
+    gone = [
+        next(iter(version_notes(tag, "").values()))
+        for tag in prose
+        if "deprecated" in classes(tag)
+    ]
+    if gone:
+        reading.deprecated = frozenset(map("".join, itertools.product(*gone)))
     reading.versions |= version_notes(body, "", [*fields, *nested])
     return reading
 
@@ -125,7 +130,9 @@ def _read_fields(reading: Reading, listing: Tag) -> None:
             reading.returns += _returned(value)
         elif name in _RAISES:
             for term, text in _items(value):
-                reading.raises[plain(term)] = texts(elements(text))
+                said = term.select("span.classifier")
+                name = plain(term).removesuffix(" ".join(map(plain, said)))
+                reading.raises[name] = texts([*said, *elements(text)])
         else:
             reading.sections[name] = texts([value])
 
