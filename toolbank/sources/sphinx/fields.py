@@ -202,7 +202,8 @@ def _heading(node: LexborNode) -> tuple[str, str]:
     ]
     name = " ".join(name.split()).replace(" ,", ",")
     if classifiers and not name:
-        name = inline([part for part in node.iter() if part.tag == "-text"])
+        texts = [part for part in node.iter(include_text=True) if part.tag == "-text"]
+        name = inline(texts)
     classifier = ", ".join(classifiers)
     if not classifier:
         words = line(node)

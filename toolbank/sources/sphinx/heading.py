@@ -31,7 +31,12 @@ class Heading:
 
 
 def read_heading(term: LexborNode) -> Heading:
-    """Read a `dt` with the other variants of the same name that share its body."""
+    """Read a `dt` with the other variants of the same name that share its body.
+
+    The parameters of an HTTP route are those in its path.
+    """
+    if "http" in classes(term):
+        return Heading(parameters=tuple(_path_parameters(term)))
     first = _read(term)
     others = [
         heading
@@ -98,6 +103,18 @@ def _read(term: LexborNode) -> Heading:
     if signature and returned:
         signature = f"{signature} -> {returned}"
     return Heading(prefix, name, signature, returned, value, parameters)
+
+
+def _path_parameters(term: LexborNode) -> Iterator[Parameter]:
+    """The parameters of a route such as "/users/(int: user_id)"."""
+    kind = ""
+    for node in term.iter():
+        words = _folded(node.text(deep=True))
+        if "sig-param" in classes(node):
+            yield Parameter(name=words, classifier=kind, required=True)
+            kind = ""
+        elif "property" in classes(node):
+            kind = words.rstrip(":")
 
 
 def _merged(variants: list[tuple[Parameter, ...]]) -> tuple[Parameter, ...]:

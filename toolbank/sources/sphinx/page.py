@@ -1,8 +1,9 @@
 """One page of a Sphinx reference: the objects that it documents, and what its tables list."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -35,6 +36,17 @@ _KINDS: dict[str, ToolKind] = {
 }
 
 
+# What lexbor's time grows with the square of: blocks in blocks, and formatting that is left open.
+_NESTING = re.compile(
+    r"<(/?)(?:a|article|aside|b|big|blockquote|center|code|details|div|dl|em|fieldset|figure"
+    r"|font|footer|form|header|i|main|nav|nobr|ol|s|section|small|strike|strong|table|tt|u|ul)"
+    r"(?=[\s>/])",
+    re.I,
+)
+_MAX_DEPTH = 500
+_FEW_TAGS = 5_000
+
+
 @dataclass(frozen=True)
 class PageObject:
     """An object as its page shows it.
@@ -50,9 +62,15 @@ class PageObject:
 
 
 class Page:
-    """A parsed page; `path` is relative to the site's base address."""
+    """A parsed page; `path` is relative to the site's base address.
+
+    Raises:
+        RecursionError: the page is nested too deeply to be parsed in time.
+    """
 
     def __init__(self, html: str, path: str) -> None:
+        if html.count("<") > _FEW_TAGS and _depth(html) > _MAX_DEPTH:
+            raise RecursionError(f"{path}: nested too deeply")
         self._tree = LexborHTMLParser(html)
         self._path = path
         self._headings = {node.id: node for node in self._tree.css("dt[id]")}
@@ -94,6 +112,12 @@ class Page:
         return node
 
 
+def _depth(html: str) -> int:
+    """How deep elements lie in each other, by their tags alone."""
+    steps = (-1 if is_end else 1 for is_end in _NESTING.findall(html))
+    return max(accumulate(steps, initial=0))
+
+
 def _read_object(term: LexborNode, role: str) -> PageObject:
     heading = read_heading(term)
     body = body_of(term)
@@ -102,11 +126,13 @@ def _read_object(term: LexborNode, role: str) -> PageObject:
     if kind is None:
         kind = _data_kind(heading.signature, heading.value)
     parameters: Iterable[Parameter] = ()
-    if kind not in (None, "object"):
+    if kind == "operation":
+        parameters = _sent(heading.parameters, documented.parameters)
+    elif kind not in (None, "object"):
         parameters = _combined(heading.parameters, documented.parameters)
     return PageObject(
         kind,
-        "" if kind == "operation" else heading.signature,
+        heading.signature,
         heading.value,
         replace(
             documented,
@@ -145,6 +171,18 @@ def _combined(
         combined.append(replace(item, required=False) if is_open else item)
     unsaid = [item for item in keywords if not item.description]
     return [item for item in combined if not (described and item in unsaid)]
+
+
+def _sent(
+    path: Iterable[Parameter], documented: Iterable[Parameter]
+) -> Iterator[Parameter]:
+    """What a request sends: the parameters in its path, which are required, and all others."""
+    described = {item.name: item for item in documented}
+    for item in path:
+        words = described.pop(item.name, None)
+        yield item if words is None else _described(item, words)
+    for item in described.values():
+        yield replace(item, required=bool(item.required))
 
 
 def _described(item: Parameter, words: Parameter) -> Parameter:

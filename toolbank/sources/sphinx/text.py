@@ -33,6 +33,7 @@ _DROPPED_CLASSES = frozenset(
 )
 _BLOCKS = frozenset(
     {"p", "div", "ul", "ol", "dl", "li", "dt", "dd", "pre", "blockquote", "section"}
+    | {"td", "th", "figcaption", "article", "main", "summary", "center", "body"}
     | {"aside", "h1", "h2", "h3", "h4", "h5", "h6", "table", "figure", "details"}
 )
 _PLAIN = frozenset({"code", "tt", "em", "strong"})  # reST nests no inline markup
@@ -136,7 +137,7 @@ def _paragraphs(node: LexborNode) -> list[str]:
         return _table(node)
     if node.tag == "figure":
         return _figure(node)
-    if node.tag == "div" and "math" in classes(node):
+    if node.tag not in _BLOCKS or (node.tag == "div" and "math" in classes(node)):
         return _folded([_inline(node)])
     paragraphs: list[str] = []
     run: list[str] = []
