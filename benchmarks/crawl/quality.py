@@ -45,6 +45,7 @@ def main() -> None:
         print(f"\n{arguments.site}: {len(sample)} objects, seed {arguments.seed}\n")
         facts = read_facts(arguments.site, pages, places, sample, tools)
     print(table([fact for _, fact in facts]))
+    print(f"\n{row(arguments.site, [fact for _, fact in facts])}")
     if arguments.verbose:
         for name, fact in facts:
             if not fact.agrees:
@@ -124,6 +125,38 @@ def table(facts: list[Fact]) -> str:
             f"| {len(page) - agree - missing} | {len(own) - len(page)} |"
         )
     return "\n".join(lines)
+
+
+_COLUMNS = {
+    "summary": ("summary",),
+    "text": ("description", "notes", "other sections"),
+    "parameters": ("parameter", "nested parameter"),
+    "types": ("parameter: type",),
+    "required": ("parameter: required",),
+    "defaults, enums": ("parameter: default", "parameter: enum"),
+    "their text": ("parameter: description",),
+    "returns": ("returns", "returns: type", "returns: description"),
+    "response fields": ("response field",),
+    "their types": ("response: type",),
+    "examples": ("examples",),
+    "see also": ("see also",),
+    "versions": ("version note",),
+    "exceptions": ("raises",),
+}
+
+
+def row(site: str, facts: list[Fact]) -> str:
+    """The same in a row a site: of the facts on the pages, how many the tools have alike."""
+    cells = [site]
+    for kinds in _COLUMNS.values():
+        own = [fact for fact in facts if fact.kind in kinds and fact.page is not None]
+        cells.append(
+            f"{sum(fact.agrees for fact in own)} of {len(own)}" if own else "-"
+        )
+    heads = ["site", *_COLUMNS]
+    return "\n".join(
+        f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), cells)
+    )
 
 
 def shown(value: object) -> str:
