@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServe
     """The site; its files lie in site/ of the test's folder, which is the current one."""
     write_small_site(tmp_path)
     monkeypatch.chdir(tmp_path)
+    for variable in [key for key in os.environ if key.lower().endswith("_proxy")]:
+        monkeypatch.delenv(variable)
     with SiteServer(tmp_path / "site") as server:
         yield server
 
