@@ -85,7 +85,9 @@ def _summary(reading: Reading, tool: Tool) -> Iterator[Fact]:
         "examples",
         {} if "" in reading.examples and not tool.examples else _one(reading.examples),
         _one(tool.examples),
-        lambda page, text: tight(re.sub("(?m)^ *- ", "", text)) in page,
+        lambda page, text: bool(
+            page & {tight(text), tight(re.sub("(?m)^ *- ", "", text))}
+        ),
     )
 
 
