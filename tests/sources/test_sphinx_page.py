@@ -44,6 +44,15 @@ def test_a_signature_of_several_lines_is_read_whole() -> None:
     assert found.documented.returns == (Returned(type="dict[str, int]"),)
 
 
+def test_quoted_and_repeated_annotations_are_types() -> None:
+    found = function("<p>It is.</p>", "x: 'int'", "*args: str", "**options: Any")
+    assert properties(found) == {
+        "x": {"type": "integer"},
+        "args": {"type": "array"},
+        "options": {"type": "object"},
+    }
+
+
 def test_all_variants_of_a_signature_are_kept() -> None:
     first = f'class="sig sig-object py" id="a.f">{NAME}<span class="sig-paren">(</span>'
     first += '<em class="sig-param">stop</em><span class="sig-paren">)</span>'
@@ -224,6 +233,14 @@ def test_a_deprecated_function_says_so_even_without_words() -> None:
     documented = function(html).documented
     assert documented.deprecated == "Deprecated since version 2.2."
     assert documented.versions == (VersionNote(change="deprecated", version="2.2"),)
+
+
+def test_code_that_comes_first_is_no_summary() -> None:
+    code = '<div class="highlight-python"><div class="highlight"><pre>a = f()</pre></div></div>'
+    documented = function(f"{code}<p>It is.</p>").documented
+    assert documented.summary == "It is."
+    assert documented.description == "a = f()"
+    assert function(code).documented.summary == ""
 
 
 def test_sections_with_headings_inside_a_body_are_read() -> None:

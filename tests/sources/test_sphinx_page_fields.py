@@ -171,6 +171,25 @@ def test_forms_of_exceptions(body: str) -> None:
     )
 
 
+def test_an_exception_told_in_one_line_is_parted() -> None:
+    body = "<dl><dt>ValueError if the size is negative.</dt><dd></dd><dt><strong>KeyError</strong>"
+    body += '<span class="classifier">If there is none</span></dt><dd><p>at all.</p></dd></dl>'
+    assert function(field("Raises", body)).documented.raises == (
+        Raised(type="ValueError", description="if the size is negative."),
+        Raised(type="KeyError", description="If there is none at all."),
+    )
+
+
+def test_only_names_are_names_of_parameters() -> None:
+    body = "<dl><dt><strong>x1, x2, …</strong><span class='classifier'>int</span></dt><dd></dd>"
+    body += "<dt><strong>``**kwargs``:</strong></dt><dd></dd><dt><strong>%(more)s</strong></dt><dd></dd></dl>"
+    assert list(properties(function(field("Parameters", body)))) == [
+        "x1",
+        "x2",
+        "kwargs",
+    ]
+
+
 def test_warnings_are_told_with_the_exceptions() -> None:
     warns = field("Warns", "<dl><dt>RankWarning</dt><dd><p>Low rank.</p></dd></dl>")
     assert function(warns).documented.raises == (

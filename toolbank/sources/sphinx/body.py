@@ -55,6 +55,7 @@ class _Parts:
     see_also: dict[str, SeeAlso] = field(default_factory=dict)
     deprecated: list[str] = field(default_factory=list)
     asides: list[str] = field(default_factory=list)
+    listings: list[str] = field(default_factory=list)
     doctests: list[str] = field(default_factory=list)
     syntax: dict[str, Any] | None = None
 
@@ -75,7 +76,12 @@ def read_body(node: LexborNode) -> Documented:
         if not (is_module and (child.tag in HEADINGS or is_section(child))):
             _read_block(child, parts)
     prose = parts.text.pop("", [])
-    summary, description = _opening([*prose[:1], *parts.asides, *prose[1:]])
+    if prose:
+        summary, description = _opening([*prose[:1], *parts.asides, *prose[1:]])
+    elif any(text not in parts.listings for text in parts.asides):
+        summary, description = _opening(parts.asides)
+    else:
+        summary, description = "", "\n\n".join(parts.asides)
     examples = [
         part
         for title in list(parts.text)
@@ -138,10 +144,23 @@ def _read_block(node: LexborNode, parts: _Parts) -> None:
     elif tag == "p" and (match := _BASES.fullmatch(line(node))):
         parts.fields.others.setdefault("Bases", match[1])
     else:
-        text = blocks(node)
-        parts.add(parts.section, text)
-        if tag in ("div", "pre") and not parts.section and text.startswith(">>>"):
+        _read_text(node, parts)
+
+
+def _read_text(node: LexborNode, parts: _Parts) -> None:
+    """Prose or code; code that comes first does not open the text."""
+    text = blocks(node)
+    is_code = node.tag == "pre" or any(
+        name.startswith("highlight") for name in classes(node)
+    )
+    if is_code and not parts.section and text:
+        if text.startswith(">>>"):
             parts.doctests.append(text)
+        if "" not in parts.text:
+            parts.asides.append(text)
+            parts.listings.append(text)
+            return
+    parts.add(parts.section, text)
 
 
 def _read_admonition(node: LexborNode, parts: _Parts) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from selectolax.lexbor import LexborNode
@@ -42,7 +42,9 @@ _UNREAD = re.compile(
     r"(?P<words>\S.*)",
     re.I | re.S,
 )
-_NAME = re.compile(r"\*{0,2}[^\s,*][^\s,]*")
+_NAME = re.compile(r"\*{0,2}[^\W\d][\w.$@\[\]-]*")
+_TARGET = re.compile(r"\b(?!default)[a-z]\w*:(?=[A-Za-z_])")
+_SAID = re.compile(r"(?P<type>\w*(?:Error|Warning|Exception))\s+(?P<text>.+)", re.S)
 _EXCEPTION = re.compile(
     r"(?P<type>[A-Za-z_][\w.]*)(?:\s*[:\u2013\u2014-]\s+(?P<text>.+))?", re.S
 )
@@ -216,16 +218,15 @@ def _heading(node: LexborNode) -> tuple[str, str]:
 
 def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
     for item, node in _entries(content):
-        names = [
-            name
-            for name in re.split(r"\s*,\s*", item.name or item.label)
-            if _NAME.fullmatch(name) and name != "None"
-        ]
+        told = re.split(r"\s*,\s*", item.name or item.label)
+        stripped = [name.partition("=")[0].strip("`: ") for name in told]
+        names = [name for name in stripped if _NAME.fullmatch(name) and name != "None"]
         fields.owners[node.mem_id] = tuple(name.lstrip("*") for name in names)
         fields.parameters.extend(_parameter(name, item) for name in names)
 
 
 def _parameter(name: str, item: Item) -> Parameter:
+    item = replace(item, type=_TARGET.sub("", item.type))
     schema, is_required = read_structure(item)
     description = schema.pop("description", "")
     return Parameter(
@@ -282,9 +283,18 @@ def _plain_returns(content: Sequence[LexborNode]) -> list[Returned]:
 
 def _read_raises(content: Sequence[LexborNode]) -> Iterator[Raised]:
     for item, _ in _entries(content):
-        kind, text = item.name or item.label or item.type, item.described()
+        kind, text = item.name or item.label, item.described()
+        if kind and item.type:
+            text = f"{item.type} {text}".strip()
+        kind = kind or item.type
         if not kind and (match := _EXCEPTION.fullmatch(text)):
             kind, text = match["type"], match["text"] or ""
+        if match := _SAID.fullmatch(kind or text):
+            kind, text = (
+                match["type"],
+                f"{match['text']} {text if kind else ''}".strip(),
+            )
+        kind = kind.strip("~: ")
         if kind or text:
             yield Raised(type=kind, description=text)
 

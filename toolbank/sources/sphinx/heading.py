@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
@@ -12,6 +13,7 @@ from toolbank.sources.sphinx.text import classes
 
 _NAMES = frozenset({"sig-name", "descname"})
 _ARROW = re.compile(r"\s*(?:\N{RIGHTWARDS ARROW}|->)\s*")
+_MAX_VARIANTS = 20
 _LINKS = frozenset({"headerlink", "viewcode-link"})
 
 
@@ -40,7 +42,7 @@ def read_heading(term: LexborNode) -> Heading:
     first = _read(term)
     others = [
         heading
-        for heading in map(_read, _siblings(term))
+        for heading in map(_read, islice(_siblings(term), _MAX_VARIANTS))
         if heading.name == first.name and heading.signature
     ]
     if not others:
@@ -72,6 +74,7 @@ def _siblings(term: LexborNode) -> Iterator[LexborNode]:
 
 def _read(term: LexborNode) -> Heading:
     prefix = name = signature = returned = value = ""
+    after = ""
     depth = 0
     is_closed = False
     for node in term.iter(include_text=True):
@@ -96,13 +99,28 @@ def _read(term: LexborNode) -> Heading:
             if node.tag not in ("em", "dl"):
                 depth += text.count("(") - text.count(")")
                 is_closed = not depth and ")" in text
-        elif is_closed and _ARROW.match(text):
-            returned = _folded(_ARROW.sub("", text))
+        elif node.tag == "a" and node.css_first(".viewcode-link") is not None:
+            continue
+        elif is_closed and (after or _ARROW.match(text)):
+            after += text
     signature = _tidy(signature) if is_closed else ""
-    parameters = read_signature(signature).parameters
+    parameters = tuple(map(_annotated, read_signature(signature).parameters))
+    returned = _unquoted(returned or _folded(_ARROW.sub("", after)))
     if signature and returned:
         signature = f"{signature} -> {returned}"
     return Heading(prefix, name, signature, returned, value, parameters)
+
+
+def _annotated(parameter: Parameter) -> Parameter:
+    """A parameter whose annotation is a type also where it is quoted, or one of many values."""
+    if parameter.name.startswith("*"):
+        return replace(parameter, classifier="")
+    return replace(parameter, classifier=_unquoted(parameter.classifier))
+
+
+def _unquoted(annotation: str) -> str:
+    quoted = re.fullmatch(r"'([^']*)'|\"([^\"]*)\"", annotation)
+    return (quoted[1] or quoted[2] or "") if quoted else annotation
 
 
 def _path_parameters(term: LexborNode) -> Iterator[Parameter]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -102,11 +103,13 @@ class Page:
             term = section
         return _read_object(term, role)
 
+    @cached_property
+    def _anchors(self) -> dict[str | None, LexborNode]:
+        return {node.id: node for node in reversed(self._tree.css("[id]"))}
+
     def _around(self, anchor: str) -> LexborNode | None:
         """The term or section that the anchor, such as an empty span at its head, is in."""
-        node: LexborNode | None = next(
-            (node for node in self._tree.css("[id]") if node.id == anchor), None
-        )
+        node = self._anchors.get(anchor)
         while node is not None and not (node.tag == "dt" or is_section(node)):
             node = node.parent
         return node

@@ -80,5 +80,6 @@ def _names(heading: LexborNode) -> list[str]:
     for label in heading.css("code"):
         link = label.parent
         title = link.attributes.get("title") if link is not None else None
-        names.append(title or code(label).removesuffix("()"))
+        is_name = title is not None and _NAME.fullmatch(title)
+        names.append(title if title and is_name else code(label).removesuffix("()"))
     return [name for name in names if _NAME.fullmatch(name)]

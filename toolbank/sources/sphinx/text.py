@@ -7,6 +7,7 @@ from selectolax.lexbor import LexborNode
 
 _DROPPED_TAGS = frozenset(
     {"script", "style", "svg", "nav", "button", "iframe", "noscript", "template"}
+    | {"summary"}
 )
 _DROPPED_CLASSES = frozenset(
     {
@@ -26,6 +27,8 @@ _DROPPED_CLASSES = frozenset(
         "seealso",
         "admonition-title",
         "eqno",
+        "class-bases",
+        "inherited-member",
         "sig-object",
         "system-message",
         "toctree-wrapper",
@@ -33,7 +36,7 @@ _DROPPED_CLASSES = frozenset(
 )
 _BLOCKS = frozenset(
     {"p", "div", "ul", "ol", "dl", "li", "dt", "dd", "pre", "blockquote", "section"}
-    | {"td", "th", "figcaption", "article", "main", "summary", "center", "body"}
+    | {"td", "th", "figcaption", "article", "main", "center", "body"}
     | {"aside", "h1", "h2", "h3", "h4", "h5", "h6", "table", "figure", "details"}
 )
 _PLAIN = frozenset({"code", "tt", "em", "strong"})  # reST nests no inline markup
