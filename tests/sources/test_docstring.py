@@ -387,3 +387,24 @@ def test_the_title_of_a_module_is_no_section() -> None:
     )
     assert documented.summary == "Fourier transforms"
     assert documented.description == "For signals."
+
+
+def test_exceptions_and_warnings_of_numpydoc_are_read() -> None:
+    found = read_docstring(
+        """Divide.
+
+        Raises
+        ------
+        ValueError
+            If `b` is zero.
+
+        Warns
+        -----
+        RuntimeWarning
+            It may be slow.
+        """
+    )
+    assert [(item.type, item.description) for item in found.raises] == [
+        ("ValueError", "If b is zero."),
+        ("RuntimeWarning", "It may be slow."),
+    ]

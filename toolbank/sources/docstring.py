@@ -8,7 +8,7 @@ from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
 
-from toolbank.bank import Returned, SeeAlso
+from toolbank.bank import Raised, Returned, SeeAlso
 from toolbank.sources.documented import Documented
 from toolbank.sources.fieldlist import has_fields, read_fields
 from toolbank.sources.google import has_google_sections, read_google
@@ -122,9 +122,18 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
         for section in ("Returns", "Yields")
         for entry in sections.get(section) or ()
     ]
+    raises = [
+        Raised(
+            type=inline(entry.name or entry.type),
+            description=plain_line("\n".join(entry.desc)),
+        )
+        for section in ("Raises", "Warns")
+        for entry in sections.get(section) or ()
+    ]
     return Documented(
         parameters=tuple(parameters),
         returns=tuple(returns),
+        raises=tuple(raises),
         notes=plain("\n".join(sections.get("Notes") or ())),
         examples="\n".join(sections.get("Examples") or ()).strip(),
         see_also=_see_also(sections.get("See Also") or ()),

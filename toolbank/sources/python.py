@@ -181,6 +181,7 @@ def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
         if kind not in ("module", "property", "object")
         else parameters_schema(()),
         returns=documented.returns,
+        raises=documented.raises,
         examples=documented.examples,
         notes=documented.notes,
         see_also=documented.see_also,

@@ -68,17 +68,21 @@ _QUALIFIER = re.compile(
 )
 _SHAPE = re.compile(r"(?:\([^()]*\)|\{[^{}]*\}|\d+-?[dD])\s+(?P<rest>\S.*)", re.S)
 _CONTAINER = re.compile(
-    r"(?:\w+[ -])?(?:lists?|tuples?|sets?|sequences?|iterables?|ndarrays?|arrays?|array[-_ ]?likes?)"
+    r"(?:\w+[ -])?(?:lists?|tuples?|sets?|sequences?|iterables?|ndarrays?|arrays?|(?:array|list)[-_ ]?likes?)"
     r"\s+of\s+(?P<items>.+)",
     re.I | re.S,
 )
 _GENERIC = re.compile(r"(?:\w+\.)*(?P<outer>\w+)\[(?P<inner>.*)\]", re.I | re.S)
-_ARRAY = re.compile(r"\b(?:array[-_ ]?likes?|ndarrays?|arrays?)\b", re.I)
+_ARRAY = re.compile(r"\b(?:(?:array|list)[-_ ]?likes?|ndarrays?|arrays?)\b", re.I)
 _DEFAULT = re.compile(
     r"[,;(\s]*\bdefaults?\b(?:\s+value)?(?:\s*[:=]\s*|\s+is\s+|\s+to\s+|\s+)(?P<value>.+)",
     re.I | re.S,
 )
 _OPTIONAL = re.compile(r"[,;(\s]*\boptional\b(?!\[)\)?", re.I)
+_BRACES = re.compile(
+    r"(?:one of\s+|(?:str|string|int)\s+)?\{+(?P<inner>[^{}]*)\}+", re.I | re.S
+)
+_ELLIPSES = frozenset({"...", "\u2026"})
 _MAX_LITERAL = 60
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _MAX_CLASSIFIER = 400
@@ -120,7 +124,7 @@ def schema_of(classifier: str) -> dict[str, Any]:
     schema = _union(text)
     default = default or marked
     if default:
-        value = literal(default["value"].strip(" .,;)`"))
+        value = literal(_OPTIONAL.sub("", default["value"]).strip(" .,;)`"))
         if value is not _UNREADABLE:
             schema["default"] = value
     return schema
@@ -239,7 +243,7 @@ def _members(text: str) -> list[str]:
     for part, inner in zip(parts, braced, strict=True):
         members.extend(inner or [part])
     stripped = (re.sub(r"^(?:one of|either)\s+", "", member) for member in members)
-    return [member for member in stripped if member != "..."]
+    return [member for member in stripped if member not in _ELLIPSES]
 
 
 def _is_qualifier(part: str) -> bool:
@@ -266,6 +270,10 @@ def _single(text: str) -> dict[str, Any]:
     """The schema of one alternative."""
     text = re.sub(r"^(?:an?|the)\s+", "", text, flags=re.I)
     word = text.strip(" `").lower()
+    if word in ("dict-like", "dict_like"):
+        return {"type": "object", "format": text}
+    if text == "Index":  # the class of pandas
+        return {"format": text}
     if word in _TYPES:
         schema: dict[str, Any] = {"type": _TYPES[word]}
         if word in _LOOSE:
@@ -338,8 +346,14 @@ def _merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _braced(text: str) -> list[str]:
     """The members of "{'a', 'b'}"; empty where the text is no such set."""
-    match = re.fullmatch(r"(?:one of\s+)?\{(?P<inner>.*)\}", text, re.S)
-    return _split(match["inner"], r",|;|\bor\b|\|") if match else []
+    match = _BRACES.fullmatch(text)
+    if not match:
+        return []
+    members: list[str] = []
+    for part in _split(match["inner"], r",|;|\bor\b|\||/"):
+        numbered = re.fullmatch(r"(\w+) \((\d+)\)", part)
+        members += [numbered[2], f"'{numbered[1]}'"] if numbered else [part]
+    return members
 
 
 def _split(text: str, separator: str) -> list[str]:
