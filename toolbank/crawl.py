@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -62,13 +63,16 @@ def crawl_to_folder(
         InputError: there is no such site or address, or nothing to be read there.
         ToolbankError: the site is down, or the folder can't be written to.
     """
+    conduct: dict[str, Any] = {"contact": contact or ""}
+    if refresh:
+        conduct["max_age_h"] = 0
     try:
         source = SphinxSource(
             site=site,
             base_url=base_url,
             include=tuple(include),
             exclude=tuple(exclude),
-            conduct=Conduct(contact=contact or "", refresh=refresh),
+            conduct=Conduct.model_validate(conduct),
         )
     except ValidationError as error:
         schema = SphinxSource.model_json_schema()

@@ -13,12 +13,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from toolbank.assets import AssetKind, find_asset
 from toolbank.config import Config
+from toolbank.config_errors import explain
+from toolbank.config_yaml import parse_mapping, parse_value
 from toolbank.errors import InputError
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.config_errors import explain
-from toolbank.config_yaml import parse_mapping, parse_value
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers.config import (
     Bm25Config,

@@ -190,7 +190,11 @@ def _notes(recipe: RecipeFile) -> list[str]:
     notes = [f"{recipe.path}: yours, used"] if recipe.own else []
     for source in recipe.recipe.sources:
         name = f"{source.scope_name}.yaml"
-        if source.scope_name and has_asset("crawlers", name) and find_asset("crawlers", name).own:
+        if (
+            source.scope_name
+            and has_asset("crawlers", name)
+            and find_asset("crawlers", name).own
+        ):
             notes.append(f"crawlers/{name}: yours, used")
     if recipe.recipe.generate.engine == "openai":
         notes += prompt_notes(recipe.recipe.domain_name)

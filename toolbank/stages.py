@@ -106,7 +106,7 @@ def _sources_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
     from toolbank.sources.collect import source_versions
 
     return {
-        "sources": [_settings(source) for source in recipe.sources],
+        "sources": [_settings(source, "conduct") for source in recipe.sources],
         "versions": source_versions(recipe.sources),
         "toolbank": toolbank.__version__,
     }

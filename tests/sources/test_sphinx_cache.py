@@ -89,7 +89,7 @@ def test_a_page_is_asked_for_by_its_tag(small: SiteServer) -> None:
     small.answers[FIRST] = answer(page, etag='"one"')
     crawl_small(small)
     small.answers[FIRST] = answer(b"", "304 Not Modified", etag='"one"')
-    result = crawl_small(small, refresh=True)
+    result = crawl_small(small, max_age_h=0)
     assert (FIRST, '"one"', None) in small.conditions
     assert result.tools[0].summary == "Tagged."
     assert result.from_cache == 4
@@ -98,7 +98,7 @@ def test_a_page_is_asked_for_by_its_tag(small: SiteServer) -> None:
 def test_a_refresh_asks_about_everything_once(small: SiteServer) -> None:
     crawl_small(small)
     small.asked.clear()
-    assert crawl_small(small, refresh=True).from_cache == 4
+    assert crawl_small(small, max_age_h=0).from_cache == 4
     assert sorted(small.asked) == sorted(PAGES)
 
 

@@ -33,10 +33,7 @@ class Conduct(Config):
     max_age_h: float = Field(
         default=168,
         ge=0,
-        description="hours that a kept page serves without asking the site",
-    )
-    refresh: bool = Field(
-        default=False, description="ask the site whether kept pages still hold"
+        description="hours that a kept page serves without asking the site; 0: ask always",
     )
     private_addresses: bool = Field(
         default=False,
@@ -60,7 +57,6 @@ class Conduct(Config):
     requests: int = Field(
         default=50_000, ge=1, description="requests that one crawl may send"
     )
-    redirects: int = Field(default=5, ge=0, le=20, description="redirects of a page")
 
     @field_validator("contact")
     @classmethod

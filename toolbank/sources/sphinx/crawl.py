@@ -66,7 +66,7 @@ class CrawlResult:
             f"left out: {_counted(self.info['skipped'])}",
         ]
         if wordless := self.info["without_summary"]:
-            lines.append(f"{wordless:,} of the tools have no summary on their pages.")
+            lines.append(f"No summary on the pages of {wordless:,} tools.")
         return "\n".join([*lines, *self.problems])
 
 

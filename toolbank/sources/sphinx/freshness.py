@@ -27,7 +27,7 @@ class ServeKept:
     def __init__(self, cache: PageCache, conduct: Conduct) -> None:
         self._cache = cache
         self._started = time.time()
-        self._max_age_s = 0.0 if conduct.refresh else conduct.max_age_h * 3600
+        self._max_age_s = conduct.max_age_h * 3600
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "ServeKept":

@@ -14,6 +14,7 @@ from toolbank.sources.sphinx.refusals import Refused
 
 _PACKAGE = "toolbank.sources.sphinx"
 _MB = 1024 * 1024
+_MAX_REDIRECTS = 5
 
 
 class OwnSiteOnly:
@@ -82,7 +83,7 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
         "DOWNLOAD_WARNSIZE": 0,
         "DOWNLOAD_TIMEOUT": conduct.request_s,
         "DOWNLOAD_VERIFY_CERTIFICATES": not is_near,
-        "REDIRECT_MAX_TIMES": conduct.redirects,
+        "REDIRECT_MAX_TIMES": _MAX_REDIRECTS,
         "RETRY_TIMES": conduct.retries,
         "RETRY_FIRST_WAIT_S": 0.2 if is_near else 2.0,
         "DOWNLOADER_MIDDLEWARES": {
