@@ -177,6 +177,14 @@ def test_a_structure_too_large_to_be_shown_is_told_by_its_syntax() -> None:
     }
 
 
+def test_what_a_list_leaves_out_is_told_by_the_syntax() -> None:
+    result = RESULT.replace("<ul><li><p><em>(integer) –</em></p></li></ul>", "")
+    (returned,) = function(field("Returns", result)).documented.returns
+    assert returned.structure is not None
+    sizes = returned.structure["properties"]["Sizes"]
+    assert sizes == {"type": "array", "items": {"type": "integer"}}
+
+
 def test_a_property_tells_what_it_holds() -> None:
     found = read_object(
         """<dl class="py attribute"><dt class="sig sig-object py" id="a.f"><span

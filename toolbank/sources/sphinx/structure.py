@@ -70,6 +70,9 @@ def fill_in(schema: dict[str, Any], shown: dict[str, Any], depth: int = 0) -> No
     for key in ("items", "additionalProperties"):
         if key in schema and key in shown:
             fill_in(schema[key], shown[key], depth + 1)
+    if "properties" not in schema and schema.get("type") == shown.get("type"):
+        for key, value in shown.items():
+            schema.setdefault(key, value)
     for name, member in schema.get("properties", {}).items():
         if name in shown.get("properties", {}):
             fill_in(member, shown["properties"][name], depth + 1)
