@@ -1,3 +1,5 @@
+import re
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -122,3 +124,17 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"tools\.parquet: damaged"):
             read_tools(path)
+
+
+@given(st.lists(st.text(min_size=1), min_size=2, max_size=5, unique=True))
+def test_any_name_is_a_function_name_that_apis_take(names: list[str]) -> None:
+    long = [f"{'package.' * 10}{name}" for name in names]
+    made = [
+        Tool(name=name, kind="function").as_function()["function"]["name"]
+        for name in (*names, *long)
+    ]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in made)
+    assert len(set(made[len(names) :])) == len(names)
+    assert Tool(name="np.fft.fft", kind="function").as_function()["function"][
+        "name"
+    ] == ("np_fft_fft")

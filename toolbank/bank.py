@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +23,7 @@ ToolKind = Literal[
     "function", "method", "class", "property", "operation", "object", "module"
 ]
 Split = Literal["train", "validation", "test"]
+_MAX_FUNCTION_NAME = 64
 
 
 class _Record(BaseModel):
@@ -88,11 +91,19 @@ class Tool(_Record):
     prompt_name: str = ""
 
     def as_function(self) -> dict[str, Any]:
-        """The tool in the function-calling format of chat-completions APIs."""
+        """The tool in the function-calling format of chat-completions APIs.
+
+        They take names of at most 64 letters, digits, `_` and `-`; other signs become `_`, and a
+        longer name ends in a hash of it.
+        """
+        name = re.sub(r"[^a-zA-Z0-9_-]", "_", self.name)
+        if len(name) > _MAX_FUNCTION_NAME:
+            digest = hashlib.sha256(self.name.encode()).hexdigest()[:8]
+            name = f"{name[: _MAX_FUNCTION_NAME - 9]}_{digest}"
         return {
             "type": "function",
             "function": {
-                "name": self.name.replace(".", "_"),
+                "name": name,
                 "description": " ".join(
                     part for part in (self.summary, self.description) if part
                 ),

@@ -87,7 +87,7 @@ def read_inventory(data: bytes, url: str) -> Inventory:
     """
     try:
         head, body = _unpack(data)
-        lines = body.splitlines()
+        lines = body.split("\n")
         if len(lines) > _MAX_LINES:
             raise ValueError(f"it lists more than {_MAX_LINES:,} objects")
     except (ValueError, zlib.error) as error:
