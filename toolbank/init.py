@@ -8,10 +8,10 @@ import yaml
 from pydantic import ValidationError
 
 from toolbank.assets import shipped
+from toolbank.config_errors import explain
 from toolbank.errors import InputError
 from toolbank.files import write_text
 from toolbank.recipe import Recipe, recipe_schema
-from toolbank.config_errors import explain
 
 _RECIPE = """\
 # A recipe says all of a run. Check it with: toolbank plan {file}
