@@ -199,7 +199,7 @@ def literal(text: str) -> Any:
         return _UNREADABLE
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore")
             value = ast.literal_eval(text)
         return json.loads(json.dumps(value, allow_nan=False))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
