@@ -26,13 +26,14 @@ def takes(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
 
 
 def changes(old: Tool, new: Tool) -> tuple[str, ...]:
-    return compare_tools([old], [new]).changed.get(old.name, ())
+    found = compare_tools([old], [new])
+    return (found.changed | found.reworded).get(old.name, ())
 
 
 def test_tells_what_came_what_went_and_what_stayed() -> None:
     found = compare_tools([tool("a"), tool("b")], [tool("b"), tool("c")])
     assert found.describe().splitlines() == [
-        "1 added, 1 removed, 0 now another name, 0 changed, 1 the same.",
+        "1 added, 1 removed, 0 now another name, 0 changed, 0 reworded, 1 the same.",
         "+ c: Does c.",
         "- a: Does a.",
     ]
@@ -57,8 +58,8 @@ def test_a_tool_that_became_another_name_is_not_removed() -> None:
             {"parameters": takes(x={"description": "Words."})},
             [
                 "parameter x: no longer required",
-                "parameter x: other words",
                 "parameter y: removed",
+                "words of parameters x",
             ],
         ),
         (
@@ -80,9 +81,9 @@ def test_a_tool_that_became_another_name_is_not_removed() -> None:
         (
             {"returns": (Returned(type="int"),)},
             {"returns": (Returned(type="int", description="More."),)},
-            ["returns: other words or structure"],
+            ["words of returns"],
         ),
-        ({}, {"raises": (Raised(type="ValueError"),)}, ["raises: changed"]),
+        ({}, {"raises": (Raised(type="ValueError"),)}, ["raises: ValueError"]),
         ({}, {"deprecated": "Use b."}, ["deprecated: Use b."]),
         ({"deprecated": "Use b."}, {}, ["no longer deprecated"]),
         (
@@ -93,7 +94,7 @@ def test_a_tool_that_became_another_name_is_not_removed() -> None:
         (
             {"notes": "A."},
             {"notes": "B.", "examples": "C."},
-            ["words: notes, examples"],
+            ["words of notes, examples"],
         ),
     ],
 )
@@ -117,7 +118,7 @@ def test_every_tool_of_both_is_told_once(old: list[str], new: list[str]) -> None
     gone = {tool.name for tool in found.removed} | found.renamed.keys()
     assert {tool.name for tool in found.added} == set(new) - set(old)
     assert gone == set(old) - set(new)
-    assert len(found.changed) + found.same == len(set(old) & set(new))
+    assert len(found.changed | found.reworded) + found.same == len(set(old) & set(new))
 
 
 def test_reads_crawls_runs_and_files_and_warns_of_lost_pages(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from toolbank.files import read_json
 
 _TEXTS = ("summary", "description", "notes", "examples")
 _SHORT = 100
+_BEFORE = 20
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,16 @@ class Comparison:
     """Tools by name: new ones, those that are gone, and what changed of the others.
 
     `renamed` holds names that are gone as tools and are now another name of one, by that one's
-    name. A tool whose every field but its address and its names for prompts is the same did not
-    change.
+    name. `changed` are called in another way or give something else, `reworded` are only
+    described in other words. A tool whose every field but its address and its names for prompts
+    is the same did not change.
     """
 
     added: tuple[Tool, ...]
     removed: tuple[Tool, ...]
     renamed: dict[str, str]
     changed: dict[str, tuple[str, ...]]
+    reworded: dict[str, tuple[str, ...]]
     same: int
 
     def describe(self) -> str:
@@ -36,7 +39,7 @@ class Comparison:
         lines = [
             f"{len(self.added):,} added, {len(self.removed):,} removed, "
             f"{len(self.renamed):,} now another name, {len(self.changed):,} changed, "
-            f"{self.same:,} the same."
+            f"{len(self.reworded):,} reworded, {self.same:,} the same."
         ]
         lines += [f"+ {tool.name}: {_short(tool.summary)}" for tool in self.added]
         lines += [f"- {tool.name}: {_short(tool.summary)}" for tool in self.removed]
@@ -44,6 +47,9 @@ class Comparison:
         for name, changes in self.changed.items():
             lines.append(f"~ {name}")
             lines.extend(f"    {change}" for change in changes)
+        lines += [
+            f"  {name}: {'; '.join(told)}" for name, told in self.reworded.items()
+        ]
         return "\n".join(lines)
 
 
@@ -64,16 +70,23 @@ def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Comparison:
     after = {tool.name: tool for tool in new}
     aliases = {alias: tool.name for tool in new for alias in tool.aliases}
     gone = before.keys() - after.keys()
-    changed = {
-        name: tuple(_changes(before[name], after[name]))
-        for name in sorted(before.keys() & after.keys())
-    }
+    changed: dict[str, tuple[str, ...]] = {}
+    reworded: dict[str, tuple[str, ...]] = {}
+    both = sorted(before.keys() & after.keys())
+    for name in both:
+        calls = list(_call_changes(before[name], after[name]))
+        words = list(_word_changes(before[name], after[name]))
+        if calls:
+            changed[name] = (*calls, *words)
+        elif words:
+            reworded[name] = tuple(words)
     return Comparison(
         added=tuple(after[name] for name in sorted(after.keys() - before.keys())),
         removed=tuple(before[name] for name in sorted(gone - aliases.keys())),
         renamed={name: aliases[name] for name in sorted(gone & aliases.keys())},
-        changed={name: changes for name, changes in changed.items() if changes},
-        same=sum(not changes for changes in changed.values()),
+        changed=changed,
+        reworded=reworded,
+        same=len(both) - len(changed) - len(reworded),
     )
 
 
@@ -103,40 +116,30 @@ def _caution(path: Path) -> str:
     )
 
 
-def _changes(old: Tool, new: Tool) -> Iterator[str]:
-    """What changed of a tool, a line each, what matters to a caller first."""
+def _call_changes(old: Tool, new: Tool) -> Iterator[str]:
+    """What a caller must know of, a line each."""
     if old.kind != new.kind:
         yield f"kind: {old.kind} -> {new.kind}"
     if old.signature != new.signature:
-        yield f"signature: {_short(old.signature)} -> {_short(new.signature)}"
+        yield f"signature: {' -> '.join(_differing(old.signature, new.signature))}"
     yield from _parameter_changes(old.parameters, new.parameters)
-    if old.returns != new.returns:
-        types = [
-            ", ".join(r.type for r in tool.returns if r.type) for tool in (old, new)
-        ]
-        if types[0] != types[1]:
-            yield f"returns: {_short(types[0])} -> {_short(types[1])}"
-        else:
-            yield "returns: other words or structure"
-    if old.raises != new.raises:
-        yield "raises: changed"
-    if old.deprecated != new.deprecated:
+    if _types(old) != _types(new):
+        before, after = (_short(", ".join(filter(None, _types(t)))) for t in (old, new))
+        yield f"returns: {before or 'nothing'} -> {after or 'nothing'}"
+    elif _structures(old) != _structures(new):
+        yield "returns: another structure"
+    if _raised(old) != _raised(new):
+        yield f"raises: {', '.join(item.type for item in new.raises) or 'nothing'}"
+    if bool(old.deprecated) != bool(new.deprecated):
         yield (
             f"deprecated: {_short(new.deprecated)}"
             if new.deprecated
             else "no longer deprecated"
         )
-    noted = [note for note in new.versions if note not in old.versions]
-    for note in noted:
-        about = f" ({note.parameter})" if note.parameter else ""
-        yield f"{note.change} in {note.version}{about}: {_short(note.description)}"
-    if not noted and old.versions != new.versions:
-        yield "version notes: changed"
-    texts = [name for name in _TEXTS if getattr(old, name) != getattr(new, name)]
-    if texts:
-        yield f"words: {', '.join(texts)}"
-    if old.see_also != new.see_also:
-        yield "see also: changed"
+    for note in new.versions:
+        if note not in old.versions:
+            about = f" ({note.parameter})" if note.parameter else ""
+            yield f"{note.change} in {note.version}{about}: {_short(note.description)}"
     if old.aliases != new.aliases:
         yield f"other names: {', '.join(new.aliases) or 'none'}"
 
@@ -152,7 +155,8 @@ def _parameter_changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
             yield f"parameter {name}: removed"
             continue
         if (name in needed[0]) != (name in needed[1]):
-            yield f"parameter {name}: {'now required' if name in needed[1] else 'no longer required'}"
+            how = "now required" if name in needed[1] else "no longer required"
+            yield f"parameter {name}: {how}"
         yield from _schema_changes(name, before[name], after[name])
     common = [name for name in after if name in before]
     if common != [name for name in before if name in after]:
@@ -162,17 +166,82 @@ def _parameter_changes(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
 def _schema_changes(
     name: str, old: dict[str, Any], new: dict[str, Any]
 ) -> Iterator[str]:
-    for key in sorted((old.keys() | new.keys()) - {"description"}):
-        if old.get(key) != new.get(key):
+    before, after = _without_words(old), _without_words(new)
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
             values = [
-                _short(json.dumps(schema[key], ensure_ascii=False))
-                if key in schema
-                else "none"
-                for schema in (old, new)
+                json.dumps(schema[key], ensure_ascii=False) if key in schema else "none"
+                for schema in (before, after)
             ]
-            yield f"parameter {name}: {key} {values[0]} -> {values[1]}"
-    if old.get("description") != new.get("description"):
-        yield f"parameter {name}: other words"
+            yield f"parameter {name}: {key} {' -> '.join(_differing(*values))}"
+
+
+def _without_words(schema: Any) -> Any:
+    """A schema without the descriptions in it; a property may have that name."""
+    if isinstance(schema, list):
+        return [_without_words(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _without_words(inner) for name, inner in value.items()}
+        if key == "properties"
+        else _without_words(value)
+        for key, value in schema.items()
+        if key != "description"
+    }
+
+
+def _types(tool: Tool) -> list[str]:
+    return [value.type for value in tool.returns]
+
+
+def _raised(tool: Tool) -> set[str]:
+    return {item.type for item in tool.raises}
+
+
+def _structures(tool: Tool) -> list[Any]:
+    return [_without_words(value.structure) for value in tool.returns]
+
+
+def _word_changes(old: Tool, new: Tool) -> Iterator[str]:
+    """What is described in other words."""
+    texts = [name for name in _TEXTS if getattr(old, name) != getattr(new, name)]
+    if texts:
+        yield f"words of {', '.join(texts)}"
+    before, after = (tool.parameters.get("properties", {}) for tool in (old, new))
+    told = [
+        name
+        for name in after
+        if name in before
+        and before[name] != after[name]
+        and _without_words(before[name]) == _without_words(after[name])
+    ]
+    if told:
+        yield f"words of parameters {', '.join(told)}"
+    alike = {
+        "deprecated": bool(old.deprecated) == bool(new.deprecated),
+        "returns": _types(old) == _types(new) and _structures(old) == _structures(new),
+        "raises": _raised(old) == _raised(new),
+        "see_also": True,
+    }
+    changed = [
+        name
+        for name, is_called_alike in alike.items()
+        if is_called_alike and getattr(old, name) != getattr(new, name)
+    ]
+    if changed:
+        yield f"words of {', '.join(changed)}"
+    if any(note not in new.versions for note in old.versions):
+        yield "older version notes changed"
+
+
+def _differing(old: str, new: str) -> tuple[str, str]:
+    """Two texts from where they differ, with a little before it."""
+    pairs = enumerate(zip(old, new, strict=False))
+    alike = next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
+    start = max(0, alike - _BEFORE)
+    lead = "..." if start else ""
+    return f"{lead}{_short(old[start:])}", f"{lead}{_short(new[start:])}"
 
 
 def _short(text: str) -> str:
