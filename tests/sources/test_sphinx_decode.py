@@ -13,8 +13,8 @@ from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
 from toolbank.sources.conduct import Conduct
-from toolbank.sources.sphinx.decode import decode_html
-from toolbank.sources.sphinx.pace import Pace
+from toolbank.sources.sphinx.web.decode import decode_html
+from toolbank.sources.sphinx.web.pace import Pace
 
 ALL = ["f0", "f1", "f2", "f3"]
 GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()

@@ -17,7 +17,7 @@ from tests.sources.small_site import FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described, write_inventory
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.conduct import Conduct
-from toolbank.sources.sphinx.manners import crawl_settings
+from toolbank.sources.sphinx.web.manners import crawl_settings
 
 ALL = ["f0", "f1", "f2", "f3"]
 REST = ALL[1:]

@@ -168,9 +168,9 @@ def _crawl(
 ) -> Harvest:
     from scrapy.crawler import AsyncCrawlerRunner
 
-    from toolbank.sources.sphinx.manners import crawl_settings
-    from toolbank.sources.sphinx.pace import Pace
     from toolbank.sources.sphinx.spider import SphinxSpider
+    from toolbank.sources.sphinx.web.manners import crawl_settings
+    from toolbank.sources.sphinx.web.pace import Pace
 
     harvest = Harvest()
 

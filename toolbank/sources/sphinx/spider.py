@@ -13,8 +13,6 @@ from tqdm import tqdm
 from twisted.python.failure import Failure
 
 from toolbank.errors import InputError, ToolbankError
-from toolbank.sources.sphinx.decode import decode_html
-from toolbank.sources.sphinx.freshness import GONE, content_type, is_html
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
@@ -24,15 +22,17 @@ from toolbank.sources.sphinx.inventory import (
     read_inventory,
     select,
 )
-from toolbank.sources.sphinx.pace import Pace
 from toolbank.sources.sphinx.page import Page
-from toolbank.sources.sphinx.refusals import (
+from toolbank.sources.sphinx.site import Site
+from toolbank.sources.sphinx.web.decode import decode_html
+from toolbank.sources.sphinx.web.freshness import GONE, content_type, is_html
+from toolbank.sources.sphinx.web.pace import Pace
+from toolbank.sources.sphinx.web.refusals import (
     Refused,
     may_pass,
     may_pass_status,
     reason_of,
 )
-from toolbank.sources.sphinx.site import Site
 
 _Callback = Callable[..., Any]
 _Errback = Callable[[Failure], Any]

@@ -18,7 +18,7 @@ from scrapy.exceptions import (
 from scrapy.http import Response
 
 from toolbank.sources.conduct import Conduct
-from toolbank.sources.sphinx.refusals import NotAsked
+from toolbank.sources.sphinx.web.refusals import NotAsked
 
 _FAILURES_IN_A_ROW = 30
 

@@ -8,8 +8,8 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from toolbank.sources.conduct import Conduct
-from toolbank.sources.sphinx.cache import Kept, PageCache
-from toolbank.sources.sphinx.refusals import may_pass, may_pass_status
+from toolbank.sources.sphinx.web.cache import Kept, PageCache
+from toolbank.sources.sphinx.web.refusals import may_pass, may_pass_status
 
 _MOVED = frozenset({301, 302, 303, 307, 308})
 GONE = frozenset({404, 410})

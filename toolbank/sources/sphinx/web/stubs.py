@@ -5,10 +5,10 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from w3lib.html import get_meta_refresh
 
-from toolbank.sources.sphinx.decode import decode_html
-from toolbank.sources.sphinx.freshness import is_html
-from toolbank.sources.sphinx.manners import OwnSiteOnly
-from toolbank.sources.sphinx.refusals import Refused
+from toolbank.sources.sphinx.web.decode import decode_html
+from toolbank.sources.sphinx.web.freshness import is_html
+from toolbank.sources.sphinx.web.manners import OwnSiteOnly
+from toolbank.sources.sphinx.web.refusals import Refused
 
 _HEAD_BYTES = 4096
 

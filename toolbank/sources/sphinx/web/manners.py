@@ -10,9 +10,9 @@ from scrapy.crawler import Crawler
 from toolbank import __version__
 from toolbank.addresses import is_private, origin
 from toolbank.sources.conduct import Conduct
-from toolbank.sources.sphinx.refusals import Refused
+from toolbank.sources.sphinx.web.refusals import Refused
 
-_PACKAGE = "toolbank.sources.sphinx"
+_PACKAGE = "toolbank.sources.sphinx.web"
 _MB = 1024 * 1024
 _MAX_REDIRECTS = 5
 

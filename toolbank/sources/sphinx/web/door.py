@@ -16,8 +16,8 @@ from scrapy.exceptions import (
 from scrapy.http import Response
 
 from toolbank.addresses import is_public_ip
-from toolbank.sources.sphinx.pace import Pace
-from toolbank.sources.sphinx.refusals import Refused
+from toolbank.sources.sphinx.web.pace import Pace
+from toolbank.sources.sphinx.web.refusals import Refused
 
 
 class Door(AiohttpDownloadHandler):

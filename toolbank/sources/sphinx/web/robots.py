@@ -10,8 +10,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
 
 from toolbank.errors import ToolbankError
-from toolbank.sources.sphinx.pace import Pace
-from toolbank.sources.sphinx.refusals import (
+from toolbank.sources.sphinx.web.pace import Pace
+from toolbank.sources.sphinx.web.refusals import (
     NotAsked,
     Refused,
     may_pass_status,

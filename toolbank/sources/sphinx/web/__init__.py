@@ -1,0 +1,1 @@
+"""How the crawler asks: whom, how gently, and what it keeps of the answers."""
