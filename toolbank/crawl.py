@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from toolbank.bank import write_tools
 from toolbank.config_errors import explain
-from toolbank.errors import InputError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.files import write_json, write_text
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
@@ -61,7 +61,7 @@ def crawl_to_folder(
 
     Raises:
         InputError: there is no such site or address, or nothing to be read there.
-        ToolbankError: the site is down, or the folder can't be written to.
+        ToolbankError: the site is down, the folder can't be written to, or Ctrl-C was pressed.
     """
     conduct: dict[str, Any] = {"contact": contact or ""}
     if refresh:
@@ -82,7 +82,13 @@ def crawl_to_folder(
         raise InputError(
             f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
         )
-    result = crawl_site(source, path / "cache")
+    try:
+        result = crawl_site(source, path / "cache")
+    except KeyboardInterrupt as error:
+        raise ToolbankError(
+            f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
+            "on from there."
+        ) from error
     write_tools(path / "tools.parquet", result.tools)
     write_json(path / "crawl.json", result.record)
     if result.guessed:

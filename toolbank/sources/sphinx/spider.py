@@ -119,6 +119,7 @@ class SphinxSpider(Spider):
                 f"{', '.join(site.tables)}. Change them in the site's YAML."
             )
         self._pending_tables = len(scope.table_pages)
+        self._expect(len(scope.table_pages))
         for path in scope.table_pages:
             yield self._ask(path, self._read_tables, self._lose_tables)
 
@@ -139,11 +140,15 @@ class SphinxSpider(Spider):
         for (path, anchor), entry in scope.entries.items():
             if not scope.site.tables or (path, anchor) in self._harvest.listed:
                 self._wanted.setdefault(path, []).append(entry)
+        self._expect(len(self._wanted))
         for path in sorted(self._wanted):
             yield self._ask(path, self._read_tools, self._lose_page)
 
+    def _expect(self, pages: int) -> None:
+        self._progress.total += pages
+        self._progress.refresh()
+
     def _ask(self, path: str, callback: _Callback, errback: _Errback) -> Request:
-        self._progress.total += 1
         return Request(
             urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@")),
             callback=callback,
