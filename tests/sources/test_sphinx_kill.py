@@ -91,7 +91,10 @@ def test_ctrl_c_ends_a_crawl_at_once_whatever_it_waits_for(
         command = [TOOLBANK, "crawl", "small", "--base-url", server.url]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
             told = child.communicate(timeout=30)[1]
-    assert told == "toolbank: stopped.\n"
+    assert told == (
+        "toolbank: stopped. Pages that were read are kept in crawls/small/cache; the same "
+        "command goes on from there.\n"
+    )
     assert child.returncode != 0
 
 
