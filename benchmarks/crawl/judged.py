@@ -39,6 +39,7 @@ def _straight(text: str) -> str:
     """Straight quotes, no remarks in parentheses, nothing of the default."""
     text = re.sub(r"(?i)^optional,? ", "", text.translate(_QUOTES))
     text = re.sub(r"^\(\w+(, ?\w+)+\)", "tuple", text)
+    text = re.sub(r"(\w+) \((\d)\)", r"\2 or '\1'", text)  # {index (0), columns (1)}
     text = re.sub(r"\([^)]*\)", " ", text)
     text = re.sub(r"^\S+ is the default", "", text)
     text = re.sub(r"\"(\{.*\})\"", r"\1", text)

@@ -18,6 +18,7 @@ from signature import Shown, read_signature
 
 _PARAMETERS = ("Parameters", "Other Parameters")
 _RETURNS = ("Returns", "Yields")
+_ERROR = re.compile(r"[\w.]*(?:(?:, | or )[\w.]+(?=$|,| or ))*")
 _RAISES = ("Raises", "Warns")
 
 
@@ -94,7 +95,7 @@ def _read_body(body: Tag) -> Reading:
             reading.sections[title] = texts(tags)
     gone = [
         next(iter(version_notes(tag, "").values()))
-        for tag in prose
+        for tag in elements(body)
         if "deprecated" in classes(tag)
     ]
     if gone:
@@ -130,9 +131,11 @@ def _read_fields(reading: Reading, listing: Tag) -> None:
             reading.returns += _returned(value)
         elif name in _RAISES:
             for term, text in _items(value):
-                said = term.select("span.classifier")
-                name = plain(term).removesuffix(" ".join(map(plain, said)))
-                reading.raises[name] = texts([*said, *elements(text)])
+                # "KeyError", "KeyError: if ...", "KeyError if ...": one name, then words
+                head = _ERROR.match(plain(term))[0]  # type: ignore[index]
+                rest = Tag(name="p")
+                rest.string = plain(term).removeprefix(head)
+                reading.raises[head] = texts([rest, *elements(text)])
         else:
             reading.sections[name] = texts([value])
 
