@@ -1,4 +1,5 @@
 """Type texts as authors write them, read into JSON Schema."""
+# ruff: noqa: RUF001 - Sphinx sets the quotes of prose
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolbank.sources.schema import schema_of
+from toolbank.sources.schema import Parameter, parameters_schema, schema_of
 
 TEXT = {"type": "string"}
 ANY_LIST = {"type": "array", "format": "list-like"}
@@ -25,7 +26,62 @@ ANY_LIST = {"type": "array", "format": "list-like"}
         ("Index, optional", {"format": "Index"}),
         ("index", {"type": "integer", "format": "index"}),
         ("bool, default False, optional", {"type": "boolean", "default": False}),
+        ("Index (1d)", {"format": "Index (1d)"}),
+        ("int {0, 1, …, 6}, default 0", {"type": "integer", "default": 0}),
+        ("int, {1, 3,…,27}", {"type": "integer"}),
+        (
+            "{0 or ‘index’} for Series, {0 or ‘index’, 1 or ‘columns’} for DataFrame",
+            {"enum": [0, "index", 1, "columns"]},
+        ),
+        ("“{0 or ‘index’, 1}”, default 0", {"enum": [0, "index", 1], "default": 0}),
+        ("{default ‘a’, ‘b’}", {**TEXT, "enum": ["a", "b"], "default": "a"}),
+        ("{‘a, ‘b’}", {**TEXT, "enum": ["a", "b"]}),
+        ("{‘C’, ‘F’}, default: C", {**TEXT, "enum": ["C", "F"], "default": "C"}),
+        ("str, default ‘\\t’ (tab-stop)", {**TEXT, "default": "\t"}),
+        ("bool, default True if x else False", {"type": "boolean"}),
+        ("int (default: 0), or range", {
+            "anyOf": [{"type": "integer"}, {"format": "range"}], "default": 0}),
+        ("tuple, default (‘a’, ‘b’)", {
+            "type": "array", "format": "tuple", "default": ["a", "b"]}),
+        ("callable(1d-array) -> bool 1d-array", {
+            "format": "callable(1d-array) -> bool 1d-array"}),
+        ("pyarrow.Array", {"format": "pyarrow.Array"}),
+        ("bool Series", {"format": "bool Series"}),
+        ("int or shape tuple", {
+            "anyOf": [{"type": "integer"}, {"type": "array", "format": "shape tuple"}]}),
+        ("scalar with the same dtype as a", {
+            "type": ["number", "string", "boolean"],
+            "format": "scalar with the same dtype as a"}),
+        ("str/regex", {"anyOf": [TEXT, {"format": "regex"}]}),
+        ("list/tuple of str", {"type": "array", "items": TEXT}),
+        ("dict of {str: callable or Series}", {
+            "type": "object", "format": "dict of {str: callable or Series}"}),
+        ("list of bool arrays or bool scalars", {
+            "anyOf": [
+                {"type": "array", "items": {"anyOf": [
+                    {"type": "array", "format": "bool arrays"},
+                    {"type": "boolean", "format": "bool scalars"}]}},
+                {"type": "boolean", "format": "bool scalars"}]}),
+        ("input int", {"type": "integer"}),
+        ("int, default None", {"type": ["integer", "null"], "default": None}),
+        ("bool, ‘NaT’, default ‘raise’", {
+            "anyOf": [{**TEXT, "enum": ["NaT", "raise"]}, {"type": "boolean"}],
+            "default": "raise"}),
     ],
 )  # fmt: skip
 def test_type_texts(words: str, expected: dict[str, Any]) -> None:
     assert schema_of(words) == expected
+
+
+def test_a_signature_widens_what_its_words_allow() -> None:
+    words = Parameter("mode", "{'a', 'b'}", default="c")
+    schema = parameters_schema([words])["properties"]["mode"]
+    assert schema == {**TEXT, "enum": ["a", "b", "c"], "default": "c"}
+
+
+def test_the_rest_of_the_arguments_is_a_list_or_an_object() -> None:
+    rest = [Parameter("*args", "int"), Parameter("**options", "Any")]
+    assert parameters_schema(rest)["properties"] == {
+        "args": {"type": "array", "format": "int"},
+        "options": {"type": "object", "format": "Any"},
+    }

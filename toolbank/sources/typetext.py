@@ -1,0 +1,349 @@
+"""Type texts, "int, str or None", as JSON Schema."""
+
+import re
+from typing import Any
+
+from toolbank.sources.literals import is_literal, literal
+
+_TYPES = {
+    "bool": "boolean",
+    "bools": "boolean",
+    "boolean": "boolean",
+    "booleans": "boolean",
+    "true": "boolean",
+    "false": "boolean",
+    "int": "integer",
+    "ints": "integer",
+    "integer": "integer",
+    "integers": "integer",
+    "index": "integer",
+    "float": "number",
+    "floats": "number",
+    "number": "number",
+    "numbers": "number",
+    "numeric": "number",
+    "real": "number",
+    "reals": "number",
+    "str": "string",
+    "strs": "string",
+    "string": "string",
+    "strings": "string",
+    "none": "null",
+    "nonetype": "null",
+    "list": "array",
+    "lists": "array",
+    "tuple": "array",
+    "tuples": "array",
+    "sequence": "array",
+    "sequences": "array",
+    "iterable": "array",
+    "set": "array",
+    "dict": "object",
+    "dicts": "object",
+    "dictionary": "object",
+    "mapping": "object",
+}
+_LOOSE = frozenset(
+    {
+        "index",
+        "tuple",
+        "tuples",
+        "sequence",
+        "sequences",
+        "iterable",
+    }
+    | {"set", "mapping"}
+)
+_JSON_TYPES: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+_QUALIFIER = re.compile(
+    r"(?:with|of|at|same|length|ndim|must|if|which|that|the|and|any|e\.g|i\.e)\b"
+    r"|(?:of )?shape\b(?! \w)|[(\d]|.*-valued",
+    re.I,
+)
+_SHAPE = re.compile(
+    r"(?:\([^()]*\)|\{[^{}]*\}|\d+-?[dD]\b|\w+-dimensional)\s+(?P<rest>\S.*)"
+    r"|\d+-(?P<word>tuple|list|sequence)s?(?P<more>[\s/].*)?",
+    re.S,
+)
+_CONTAINER = re.compile(
+    r"(?:\w+(?:[ -]|\s*/\s*))?(?:lists?|tuples?|sets?|sequences?|iterables?|ndarrays?|arrays?|(?:array|list)[-_ ]?likes?)"
+    r"\s+of\s+(?P<items>.+)",
+    re.I | re.S,
+)
+_GENERIC = re.compile(r"(?:\w+\.)*(?P<outer>\w+)\[(?P<inner>.*)\]", re.I | re.S)
+_ARRAY = re.compile(
+    r"(?<![\w.])(?:np\.|numpy\.)?(?:(?:array|list)[-_ ]?likes?|ndarrays?|arrays?)\b",
+    re.I,
+)
+_OTHER = re.compile(r"callable|function|->|\N{RIGHTWARDS ARROW}|\bsub-?class", re.I)
+_LAST = re.compile(r"[\w-]+ (?P<word>tuple|list|sequence|dict|dictionary)", re.I)
+_CLASS = re.compile(r"\b[A-Z]+[a-z]\w*")
+_BRACKETED = re.compile(r"[(\[{].*[)\]}]", re.S)
+_SCALAR: dict[str, Any] = {"type": ["number", "string", "boolean"]}
+_BRACES = re.compile(
+    r"(?:one of\s+|(?P<kind>str|string|int)\s+|(?P<quote>[\"'\u201c\u2018]))?"
+    r"\{+(?P<inner>[^{}]*)\}+(?(quote)[\"'\u201d\u2019]|(?:\s+for\s+\w+)?)",
+    re.I | re.S,
+)
+_ELLIPSIS = re.compile(r"\.\.\.|\u2026")
+
+
+def read_types(text: str) -> dict[str, Any]:
+    """The JSON Schema of a type text without what it says of a default; never too strict.
+
+    What JSON Schema can't say stands in `format`. A text that is not understood gives only that.
+    """
+    members = _members(text)
+    values = [literal(member) for member in members]
+    known = [value for value in values if is_literal(value) and value is not None]
+    schemas: list[dict[str, Any]] = []
+    if known:
+        schemas.append(_enumeration(known))
+    container: tuple[str, dict[str, Any]] | None = None
+    for member, value in zip(members, values, strict=True):
+        if value is None:
+            schemas.append({"type": "null"})
+        elif not is_literal(value):
+            schema = _single(member)
+            if (
+                container
+                and f"{container[0]} or {member}" in text
+                and _is_plain(schema)
+            ):
+                container[1]["items"] = _merged([container[1]["items"], schema])
+            container = (member, schema) if "items" in schema else None
+            schemas.append(schema)
+    return _merged(schemas)
+
+
+def types_of(schema: dict[str, Any]) -> list[str]:
+    """The JSON types that a schema names outside of its alternatives."""
+    named = schema.get("type", [])
+    return [named] if isinstance(named, str) else list(named)
+
+
+def allowing(schema: dict[str, Any], value: Any) -> dict[str, Any]:
+    """The schema, widened where it would refuse a value that its own page gives."""
+    if _allows(schema, value):
+        return schema
+    members = list(schema.get("anyOf", [schema]))
+    listed = [item for item in members if "enum" in item]
+    if listed and isinstance(value, (str, int, float)):
+        members[members.index(listed[0])] = _enumeration([*listed[0]["enum"], value])
+        return _merged(members)
+    return _merged([*members, {"type": _JSON_TYPES[type(value)]}])
+
+
+def _allows(schema: dict[str, Any], value: Any) -> bool:
+    if "anyOf" in schema:
+        return any(_allows(item, value) for item in schema["anyOf"])
+    if "enum" in schema:
+        return value in schema["enum"]
+    types = types_of(schema)
+    kind = _JSON_TYPES[type(value)]
+    return not types or kind in types or (kind == "integer" and "number" in types)
+
+
+def _is_plain(schema: dict[str, Any]) -> bool:
+    """Whether it is of a value that holds no others; in "list of str or int" any item may be one."""
+    return bool({"string", "number", "integer", "boolean"} & set(types_of(schema)))
+
+
+def _members(text: str) -> list[str]:
+    """The alternatives of "int, str or None" and "{'a', 'b'}".
+
+    A part that is no type of its own ("array_like, at least 2-D") makes the text one alternative.
+    """
+    parts = _split(text, r"\bor\b|\||,")
+    braced = [_braced(part) for part in parts]
+    is_one = bool(re.fullmatch(r"\d+-?d", parts[0], re.I)) if parts else True
+    if is_one or any(
+        not inner and _is_qualifier(part)
+        for part, inner in zip(parts[1:], braced[1:], strict=True)
+    ):
+        parts = [text]
+        braced = [[]]
+    members: list[str] = []
+    for part, inner in zip(parts, braced, strict=True):
+        members.extend(inner or _joined(part))
+    stripped = (re.sub(r"^(?:one of|either)\s+", "", member) for member in members)
+    return [_closed(member) for member in stripped if not _ELLIPSIS.fullmatch(member)]
+
+
+def _joined(part: str) -> list[str]:
+    """The types in "str/regex" and "tuple and dict"; the text where these are none."""
+    words = [word.strip() for word in re.split(r"/|\band\b", part)]
+    plain = [word for word in words if word.lower() in _TYPES]
+    is_joined = len(words) > 1 and all(words) and bool(plain)
+    return words if is_joined and not re.search(r"[(\[{'\"]|\bof\b", part) else [part]
+
+
+def _closed(member: str) -> str:
+    """A literal whose closing quote was forgotten, with one."""
+    broken = re.fullmatch(r"['\"\u2018\u201c](\w+)", member)
+    return f"'{broken[1]}'" if broken else member
+
+
+def _is_qualifier(part: str) -> bool:
+    """Whether a part says more of the type before it, and is none itself."""
+    shaped = _SHAPE.fullmatch(part)
+    is_type = shaped and (shaped["word"] or _single(shaped["rest"]).get("type"))
+    return bool(_QUALIFIER.match(part)) and not is_type
+
+
+def _enumeration(values: list[Any]) -> dict[str, Any]:
+    if all(isinstance(value, bool) for value in values) and len(set(values)) == 2:
+        return {"type": "boolean"}
+    schema: dict[str, Any] = {}
+    if all(isinstance(value, str) for value in values):
+        schema["type"] = "string"
+    unique: list[Any] = []
+    for value in values:
+        if not any(value == seen and type(value) is type(seen) for seen in unique):
+            unique.append(value)
+    schema["enum"] = unique
+    return schema
+
+
+def _single(text: str) -> dict[str, Any]:
+    """The schema of one alternative."""
+    text = re.sub(r"^(?:an?|the|input)\s+", "", text, flags=re.I)
+    word = text.strip(" `").lower()
+    if re.fullmatch(r"scalars?( .*)?", word):
+        return {**_SCALAR, "format": text}
+    if re.fullmatch(r"dict[-_]like|(?:dict|dictionary|mapping) of .*", word, re.S):
+        return {"type": "object", "format": text}
+    if word in _TYPES and text != "Index":  # the class of pandas
+        schema: dict[str, Any] = {"type": _TYPES[word]}
+        if word in _LOOSE:
+            schema["format"] = text
+        return schema
+    if re.fullmatch(r"[-+]?(?:\w+\.)?(?:inf|nan)", word):
+        return {"type": "number", "format": text}
+    generic = _GENERIC.fullmatch(text)
+    if generic:
+        return _generic(generic["outer"].lower(), generic["inner"], text)
+    container = _CONTAINER.fullmatch(text)
+    if container:
+        return _array_of(re.sub(r"\band\b", "or", container["items"]), text)
+    if _OTHER.search(text):
+        return {"format": text}
+    shaped = _SHAPE.fullmatch(text)
+    if shaped:
+        return {**(_single(shaped["rest"] or "list")), "format": text}
+    last = _LAST.fullmatch(text)
+    if last:
+        return {"type": _TYPES[last["word"].lower()], "format": text}
+    if _ARRAY.search(text) or re.fullmatch(r"\(.*,.*\)|\[.*,.*\]", text):
+        return {"type": "array", "format": text}
+    first = re.match(r"(?:(?:non-?negative|positive|python)\s+)?(\w+)(?![-\w])", word)
+    if first and _names_type(first[1], text):
+        return {"type": _TYPES[first[1]], "format": text}
+    return {"format": text} if text else {}
+
+
+def _names_type(first: str, text: str) -> bool:
+    """Whether a text's first word is its type: not that of "bool Series", "index labels"."""
+    words = _BRACKETED.sub(" ", text)
+    is_other = re.search(r"\bor\b|/", words) or _CLASS.search(words, len(first))
+    return not is_other and first != "index" and _TYPES.get(first, "null") != "null"
+
+
+def _array_of(items: str, text: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "array"}
+    item = read_types(items)
+    if "type" in item or "anyOf" in item or "enum" in item:
+        schema["items"] = item
+    if "items" not in schema or not text.lower().startswith("list"):
+        schema["format"] = text
+    return schema
+
+
+def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
+    if outer == "optional":
+        return _merged([read_types(inner), {"type": "null"}])
+    if outer in ("union", "annotated"):
+        return _merged([read_types(part) for part in _split(inner, r",")])
+    if outer == "literal":
+        return read_types("{" + inner + "}")
+    is_array = outer in ("collection", "frozenset") or _ARRAY.fullmatch(outer)
+    if _TYPES.get(outer) == "array" or is_array:
+        parts = [part for part in _split(inner, r",") if part != "..."]
+        return _array_of(parts[0] if len(parts) == 1 else "", text)
+    if _TYPES.get(outer) == "object":
+        return {"type": "object", "format": text}
+    return {"format": text}
+
+
+def _merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    """One schema that allows what any of these allows."""
+    unique: list[dict[str, Any]] = []
+    for schema in schemas:
+        if schema and schema not in unique:
+            unique.append(schema)
+    if not unique:
+        return {}
+    if len(unique) == 1:
+        return dict(unique[0])
+    if all(schema.keys() == {"type"} for schema in unique):
+        types = [kind for schema in unique for kind in types_of(schema)]
+        return {"type": list(dict.fromkeys(types))}
+    if all(schema.keys() == {"format"} for schema in unique):
+        return {"format": " or ".join(schema["format"] for schema in unique)}
+    return {"anyOf": unique}
+
+
+def _braced(text: str) -> list[str]:
+    """The members of "{'a', 'b'}"; its kind where some are left out; empty for any other text."""
+    match = _BRACES.fullmatch(text)
+    if not match:
+        return []
+    members: list[str] = []
+    for part in _split(match["inner"], r",|;|\bor\b|\||/"):
+        numbered = re.fullmatch(r"(\w+) \((\d+)\)", part)
+        members += [numbered[2], f"'{numbered[1]}'"] if numbered else [part]
+    if not any(map(_ELLIPSIS.match, members)):
+        return members
+    is_whole = all(member.isdigit() for member in members if member[0].isalnum())
+    return [match["kind"] or ("int" if is_whole else text.strip("{}"))]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split where no bracket or quote is open."""
+    pattern = re.compile(separator, re.I)
+    parts: list[str] = []
+    start = position = depth = 0
+    quote = ""
+    while position < len(text):
+        character = text[position]
+        match = None if depth or quote else pattern.match(text, position)
+        if match and match.end() > position and _stands_alone(text, match):
+            parts.append(text[start:position])
+            start = position = match.end()
+            continue
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"" and not text[position - 1 : position].isalnum():
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth = max(0, depth - 1)
+        position += 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _stands_alone(text: str, match: re.Match[str]) -> bool:
+    return not match[0].isalpha() or (
+        not text[match.start() - 1 : match.start()].isalnum()
+        and not text[match.end() : match.end() + 1].isalnum()
+    )
