@@ -132,9 +132,10 @@ def _read_fields(reading: Reading, listing: Tag) -> None:
         elif name in _RAISES:
             for term, text in _items(value):
                 # "KeyError", "KeyError: if ...", "KeyError if ...": one name, then words
-                head = _ERROR.match(plain(term))[0]  # type: ignore[index]
+                said = " ".join(plain(part) for part in term.children)
+                head = _ERROR.match(said)[0]  # type: ignore[index]
                 rest = Tag(name="p")
-                rest.string = plain(term).removeprefix(head)
+                rest.string = said.removeprefix(head)
                 reading.raises[head] = texts([rest, *elements(text)])
         else:
             reading.sections[name] = texts([value])
