@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judged import judge_types
+from judged import allowed_types, judge_types
 from reading import Field, Reading, Texts, condensed, tight
 from schema_fields import flatten
 
@@ -150,10 +150,12 @@ def _fields(
     for path in both:
         text, types = page[path].type, tool[path].type
         judged, other = judge_types(text)
+        if page[path].path.startswith("*"):
+            judged = {"array"} if judged else judged  # any number of them
         if judged:
-            yield Fact(
-                f"{kind}: type", path, text, types, _fits(judged, other, types.split())
-            )
+            allowed = judged | allowed_types(text, page[path].default)
+            fits = _fits(judged, allowed, other, types.split())
+            yield Fact(f"{kind}: type", path, text, types, fits)
         elif text and types:
             yield Fact(f"{kind}: type beyond the words", path, text, types, False)
     for name, get, same in (
@@ -186,14 +188,13 @@ def _default(field: Field) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _fits(judged: set[str], other: bool, types: list[str]) -> bool:
-    """Whether a schema's types are those that the words name; free words may add to them."""
+def _fits(judged: set[str], allowed: set[str], other: bool, types: list[str]) -> bool:
+    """Whether a schema has the types that the words name and none but the allowed ones."""
     found = set(types)
     missing = judged - found
     if "number" in found:
         missing -= {"integer"}
-    extra = set() if other else found - judged
-    return not missing and not extra
+    return not missing and (other or found <= allowed)
 
 
 def _returns(reading: Reading, tool: Tool) -> Iterator[Fact]:

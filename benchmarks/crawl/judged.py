@@ -35,6 +35,12 @@ def judge_types(text: str) -> tuple[set[str], bool]:
     return types, other
 
 
+def allowed_types(text: str, default: object) -> set[str]:
+    """What a schema may name besides: the default's type; a scalar may be text or a truth value."""
+    types = set() if default is ... else {json_type(default)}
+    return types | ({"boolean", "string"} if "scalar" in text else set())
+
+
 def _straight(text: str) -> str:
     """Straight quotes, no remarks in parentheses, nothing of the default."""
     text = re.sub(r"(?i)^optional,? ", "", text.translate(_QUOTES))
