@@ -175,6 +175,18 @@ def test_a_box_before_the_text_is_not_its_summary() -> None:
     assert function(box).documented.summary == "Be careful."
 
 
+def test_a_box_that_ends_the_text_is_no_part_of_the_examples() -> None:
+    box = '<div class="admonition note"><p class="admonition-title">Note</p><p>Be careful.</p>{}</div>'
+    body = '<p class="rubric">Example</p><pre>>>> f(1)</pre>'
+    apart = function(body + box.format("")).documented
+    assert (apart.examples, apart.notes) == (">>> f(1)", "Note:\n\nBe careful.")
+    within = function(body + box.format("<pre>>>> f(2)</pre>")).documented
+    assert (within.examples, within.notes) == (
+        ">>> f(1)\n\nBe careful.\n\n>>> f(2)",
+        "",
+    )
+
+
 def test_see_also_in_every_form() -> None:
     body = """<div class="admonition seealso"><p class="admonition-title">See also</p>
     <dl><dt><a title="a.g"><code>g</code></a></dt><dd><p>Another.</p></dd></dl>

@@ -58,6 +58,7 @@ def test_reads_a_list_of_parameters_with_types_split_into_pieces() -> None:
         '<dl><dt><strong>x</strong><span class="classifier">int</span></dt>'
         "<dd>How many.</dd></dl>",
         "<p><strong>x</strong> (<em>int</em>) How many.</p>",
+        "<p><strong>x</strong> (<em>int</em>) – – How many.</p>",
     ],
 )
 def test_a_lone_parameter_is_read_whatever_holds_it(body: str) -> None:

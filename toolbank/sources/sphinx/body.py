@@ -1,7 +1,7 @@
 """The body of a documented object: prose, field lists and sections."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from toolbank.sources.sphinx.fields import (
     read_value,
 )
 from toolbank.sources.sphinx.items import Item, read_item
+from toolbank.sources.sphinx.references import LISTS, read_references
 from toolbank.sources.sphinx.seealso import read_links, read_see_also
 from toolbank.sources.sphinx.structure import fill_in
 from toolbank.sources.sphinx.syntax import read_syntax
@@ -32,14 +33,10 @@ from toolbank.sources.sphinx.text import (
     is_section,
     line,
 )
-from toolbank.sources.sphinx.versions import read_versions
+from toolbank.sources.sphinx.versions import parameter_of, read_versions
 
 _EXAMPLES = frozenset({"examples", "example", "usage", "example usage"})
 _SOFT_TITLES = _EXAMPLES | {"notes", "note", "references", "warnings", "see also"}
-_REFERENCES = frozenset({"citation-list", "footnote-list", "footnote", "citation"})
-_OF_A_VALUE = re.compile(
-    r"(?:passing|using|if|when|giving|setting|support|the default)\b", re.I
-)
 _BASES = re.compile(r"Bases: (.+)", re.S)
 _MAX_TITLE = 40
 _REQUEST = "request syntax"
@@ -53,7 +50,7 @@ class _Parts:
     text: dict[str, list[str]] = field(default_factory=dict)
     fields: Fields = field(default_factory=Fields)
     see_also: dict[str, SeeAlso] = field(default_factory=dict)
-    deprecated: list[str] = field(default_factory=list)
+    deprecated: list[LexborNode] = field(default_factory=list)
     asides: list[str] = field(default_factory=list)
     listings: list[str] = field(default_factory=list)
     doctests: list[str] = field(default_factory=list)
@@ -68,8 +65,11 @@ class _Parts:
             self.see_also.setdefault(entry.name, entry)
 
 
-def read_body(node: LexborNode) -> Documented:
-    """Read the `dd` of an object, or the `section` of a module without its sub-sections."""
+def read_body(node: LexborNode, names: Iterable[str] = ()) -> Documented:
+    """Read the `dd` of an object, or the `section` of a module without its sub-sections.
+
+    `names` are those of the parameters in its signature.
+    """
     parts = _Parts()
     is_module = node.tag != "dd"
     for child in children(node):
@@ -88,22 +88,22 @@ def read_body(node: LexborNode) -> Documented:
         if title.lower() in _EXAMPLES
         for part in parts.text.pop(title)
     ]
-    versions = tuple(read_versions(node, parts.fields.owners))
-    old = {
-        note.parameter
-        for note in versions
-        if note.change == "deprecated" and not _OF_A_VALUE.match(note.description)
-    }
+    known = {item.name.lstrip("*") for item in parts.fields.parameters}.union(names)
+    versions = tuple(read_versions(node, parts.fields.owners, known))
     return Documented(
         summary=summary,
         description=description,
-        parameters=tuple(_parameters(parts, old)),
+        parameters=tuple(_parameters(parts)),
         returns=parts.fields.all_returns(),
         raises=tuple(parts.fields.raises),
         notes=_notes(parts),
         examples="\n\n".join(examples or parts.doctests),
         see_also=tuple(parts.see_also.values()),
-        deprecated="\n\n".join(parts.deprecated),
+        deprecated="\n\n".join(
+            line(note) or note.text(deep=True).strip()
+            for note in parts.deprecated
+            if not parameter_of(note, known)
+        ),
         versions=versions,
     )
 
@@ -118,9 +118,9 @@ def _read_block(node: LexborNode, parts: _Parts) -> None:
     elif "seealso" in found:
         parts.add_see_also(read_see_also(node))
     elif "deprecated" in found:
-        parts.deprecated.append(line(node) or node.text(deep=True).strip())
-    elif not found.isdisjoint(_REFERENCES):
-        parts.add("References", _references(node))
+        parts.deprecated.append(node)
+    elif not found.isdisjoint(LISTS):
+        parts.add("References", read_references(node))
     elif is_dropped(node):
         return
     elif is_section(node):
@@ -172,8 +172,15 @@ def _read_admonition(node: LexborNode, parts: _Parts) -> None:
     elif not parts.section and "" not in parts.text:
         if text := blocks(node):
             parts.asides.append(text)
+    elif parts.section.lower() in _EXAMPLES and words and _is_last_words(node):
+        parts.add(words, blocks(node))
     else:
         parts.add(parts.section, blocks(node))
+
+
+def _is_last_words(node: LexborNode) -> bool:
+    """Whether a box without code ends the text: it is of all, and not of the section before it."""
+    return not _is_followed(node) and node.css_first("pre") is None
 
 
 def _lone_value(node: LexborNode) -> Item | None:
@@ -213,22 +220,6 @@ def _holds_fields(node: LexborNode) -> bool:
     return node.css_first(".field-list") is not None
 
 
-def _references(node: LexborNode) -> str:
-    """Entries of a reference list, "[1] text", a line each."""
-    entries = node.css('[role="doc-biblioentry"], [role="doc-footnote"], tr') or [node]
-    lines = []
-    for entry in entries:
-        label = entry.css_first(".label")
-        name = re.sub(r"[\[\]\s]", "", label.text(deep=True)) if label else ""
-        words = " ".join(
-            line(child)
-            for child in children(entry)
-            if "label" not in classes(child) and "backrefs" not in classes(child)
-        ).strip()
-        lines.append(f"[{name}] {words}" if name else words)
-    return "\n".join(lines)
-
-
 def _opening(paragraphs: list[str]) -> tuple[str, str]:
     """Summary and description: a long first paragraph gives its first sentence."""
     if not paragraphs:
@@ -237,7 +228,7 @@ def _opening(paragraphs: list[str]) -> tuple[str, str]:
     return summary, "\n\n".join(part for part in (rest, *paragraphs[1:]) if part)
 
 
-def _parameters(parts: _Parts, old: set[str]) -> Iterator[Parameter]:
+def _parameters(parts: _Parts) -> Iterator[Parameter]:
     """The parameters with what the syntax shows besides: their values, and that marks are used."""
     shown = (parts.syntax or {}).get("properties", {})
     for item in parts.fields.parameters:
@@ -246,7 +237,7 @@ def _parameters(parts: _Parts, old: set[str]) -> Iterator[Parameter]:
             fill_in(item.schema, shown[name])
         if shown and item.required is None:
             item = replace(item, required=False)
-        yield replace(item, is_deprecated=True) if name in old else item
+        yield item
 
 
 def _notes(parts: _Parts) -> str:

@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborNode
 from toolbank.bank import Raised, Returned
 from toolbank.sources.schema import Parameter
 from toolbank.sources.sphinx.items import Item, read_item
+from toolbank.sources.sphinx.references import read_references
 from toolbank.sources.sphinx.structure import fill_in, read_structure
 from toolbank.sources.sphinx.syntax import read_syntax
 from toolbank.sources.sphinx.text import (
@@ -28,7 +29,7 @@ _PARAMETERS = frozenset(
     {"parameters", "parameter", "arguments", "args", "other parameters", "params"}
     | {"keyword arguments", "keyword args", "keyword parameters", "query parameters"}
     | {"request json object", "request json array of objects", "form parameters"}
-    | {"url parameters", "template parameters"}
+    | {"url parameters"}
 )
 _RETURNS = frozenset(
     {"returns", "return", "return value", "yields", "response json object"}
@@ -49,6 +50,7 @@ _EXCEPTION = re.compile(
     r"(?P<type>[A-Za-z_][\w.]*)(?:\s*[:\u2013\u2014-]\s+(?P<text>.+))?", re.S
 )
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_LISTS = "div.citation-list, aside.footnote-list"
 _NOTHING = frozenset({"None", "none", "void"})
 
 
@@ -183,13 +185,19 @@ def _definitions(node: LexborNode) -> Iterator[tuple[Item, LexborNode]]:
         if heading is not None:
             is_described = child.tag == "dd"
             name, kind = _heading(heading)
-            text = line(child) if is_described else ""
+            text = _described(child) if is_described else ""
             yield Item(name, kind, "", text), child if is_described else heading
             heading = None
         if child.tag == "dt":
             heading = child
     if heading is not None:
         yield Item(*_heading(heading), "", ""), heading
+
+
+def _described(node: LexborNode) -> str:
+    """The text of a definition with the references that it holds."""
+    found = [line(node), *(read_references(item) for item in node.css(_LISTS))]
+    return " ".join(text for text in found if text)
 
 
 def _heading(node: LexborNode) -> tuple[str, str]:

@@ -9,12 +9,17 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.sources.schema import Parameter
 from toolbank.sources.signatures import read_signature
+from toolbank.sources.sphinx.declaration import is_declaration, read_declaration
 from toolbank.sources.sphinx.text import classes
 
 _NAMES = frozenset({"sig-name", "descname"})
 _ARROW = re.compile(r"\s*(?:\N{RIGHTWARDS ARROW}|->)\s*")
+_GROUP = re.compile(r"\(\((?P<first>\w+)(?:,\s*(?:\w+|\.\.\.|\u2026))+,?\)")
 _MAX_VARIANTS = 20
 _LINKS = frozenset({"headerlink", "viewcode-link"})
+
+
+GROUP = "sequence"
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,9 @@ def read_heading(term: LexborNode) -> Heading:
     """
     if "http" in classes(term):
         return Heading(parameters=tuple(_path_parameters(term)))
+    if is_declaration(term):
+        name, signature, returned, parameters = read_declaration(term)
+        return Heading("", name, signature, returned, parameters=parameters)
     first = _read(term)
     others = [
         heading
@@ -74,7 +82,7 @@ def _siblings(term: LexborNode) -> Iterator[LexborNode]:
 
 def _read(term: LexborNode) -> Heading:
     prefix = name = signature = returned = value = ""
-    after = ""
+    after = quote = ""
     depth = 0
     is_closed = False
     for node in term.iter(include_text=True):
@@ -95,7 +103,8 @@ def _read(term: LexborNode) -> Heading:
             elif words.startswith(":"):
                 returned = words.removeprefix(":").strip()
         elif name and not is_closed:
-            signature += text
+            quote = _open_quote(text, quote) if node.tag == "em" else quote
+            signature += text.rstrip() if quote and text.strip() == "," else text
             if node.tag not in ("em", "dl"):
                 depth += text.count("(") - text.count(")")
                 is_closed = not depth and ")" in text
@@ -105,10 +114,27 @@ def _read(term: LexborNode) -> Heading:
             after += text
     signature = _tidy(signature) if is_closed else ""
     parameters = tuple(map(_annotated, read_signature(signature).parameters))
+    parameters = (*_group(signature), *parameters)
     returned = _unquoted(returned or _folded(_ARROW.sub("", after)))
     if signature and returned:
         signature = f"{signature} -> {returned}"
     return Heading(prefix, name, signature, returned, value, parameters)
+
+
+def _open_quote(text: str, quote: str) -> str:
+    """The quote that a value opens without closing it: Sphinx has split it at its comma."""
+    if quote:
+        return "" if quote in text else quote
+    value = text.partition("=")[2].strip()
+    is_open = value[:1] in ("'", '"') and value.count(value[0]) == 1
+    return value[0] if is_open else ""
+
+
+def _group(signature: str) -> Iterator[Parameter]:
+    """The one parameter that "((a1, a2, ...), axis=0)" begins with: "a", a sequence."""
+    match = _GROUP.match(signature)
+    if match and (name := match["first"].rstrip("0123456789")):
+        yield Parameter(name=name, classifier=GROUP, required=True)
 
 
 def _annotated(parameter: Parameter) -> Parameter:

@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.sources.sphinx.text import inline, is_block, is_dropped, line
 
-_DASH = re.compile(r"\s*(?:[\u2013\u2014:]|--?(?=\s|$))\s*")
+_DASH = re.compile(r"\s*(?:(?:[\u2013\u2014:]|--?(?=\s|$))\s*)+")
 _BOLD = frozenset({"strong", "b"})
 _TEXT = "-text"
 

@@ -1,7 +1,7 @@
 """One page of a Sphinx reference: the objects that it documents, and what its tables list."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -11,10 +11,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from toolbank.bank import Returned, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.schema import Parameter
+from toolbank.sources.sphinx.arguments import combined, sent
 from toolbank.sources.sphinx.body import read_body
 from toolbank.sources.sphinx.heading import body_of, read_heading
 from toolbank.sources.sphinx.inventory import resolve
 from toolbank.sources.sphinx.text import is_section
+from toolbank.sources.sphinx.versions import deprecated_parameters
 
 _KINDS: dict[str, ToolKind] = {
     "function": "function",
@@ -124,22 +126,27 @@ def _depth(html: str) -> int:
 def _read_object(term: LexborNode, role: str) -> PageObject:
     heading = read_heading(term)
     body = body_of(term)
-    documented = read_body(body) if body is not None else Documented()
+    names = [item.name.lstrip("*") for item in heading.parameters]
+    documented = read_body(body, names) if body is not None else Documented()
     kind: ToolKind | None = _KINDS.get(role)
     if kind is None:
         kind = _data_kind(heading.signature, heading.value)
     parameters: Iterable[Parameter] = ()
     if kind == "operation":
-        parameters = _sent(heading.parameters, documented.parameters)
+        parameters = sent(heading.parameters, documented.parameters)
     elif kind not in (None, "object"):
-        parameters = _combined(heading.parameters, documented.parameters)
+        parameters = combined(heading.parameters, documented.parameters)
+    old = deprecated_parameters(documented.versions)
     return PageObject(
         kind,
         heading.signature,
         heading.value,
         replace(
             documented,
-            parameters=tuple(parameters),
+            parameters=tuple(
+                replace(item, is_deprecated=item.name.lstrip("*") in old)
+                for item in parameters
+            ),
             returns=_with_type(documented.returns, heading.returned),
         ),
     )
@@ -150,53 +157,6 @@ def _data_kind(signature: str, value: str) -> ToolKind | None:
     if signature or value.startswith("<ufunc"):
         return "function"
     return "object" if re.fullmatch(r"<[\w.]+ object.*>", value) else None
-
-
-def _combined(
-    signature: Iterable[Parameter], documented: Iterable[Parameter]
-) -> list[Parameter]:
-    """The signature's parameters in its order with the documented words.
-
-    One that is only documented comes last if the signature takes any, or there is none; then
-    a `**kwargs` of which nothing is said stands for these, and none of them is required.
-    """
-    described = {item.name.lstrip("*"): item for item in documented}
-    combined: list[Parameter] = []
-    for item in signature:
-        words = described.pop(item.name.lstrip("*"), None)
-        combined.append(item if words is None else _described(item, words))
-    takes_any = [item for item in combined if item.name.startswith("*")]
-    if not takes_any and combined:
-        return combined
-    keywords = [item for item in takes_any if item.name.startswith("**")]
-    for item in described.values():
-        is_open = item.required is None and bool(keywords)
-        combined.append(replace(item, required=False) if is_open else item)
-    unsaid = [item for item in keywords if not item.description]
-    return [item for item in combined if not (described and item in unsaid)]
-
-
-def _sent(
-    path: Iterable[Parameter], documented: Iterable[Parameter]
-) -> Iterator[Parameter]:
-    """What a request sends: the parameters in its path, which are required, and all others."""
-    described = {item.name: item for item in documented}
-    for item in path:
-        words = described.pop(item.name, None)
-        yield item if words is None else _described(item, words)
-    for item in described.values():
-        yield replace(item, required=bool(item.required))
-
-
-def _described(item: Parameter, words: Parameter) -> Parameter:
-    """A parameter of a signature with what the field list says of it."""
-    return replace(
-        item,
-        classifier=words.classifier or item.classifier,
-        description=words.description,
-        schema=words.schema,
-        is_deprecated=words.is_deprecated,
-    )
 
 
 def _with_type(returns: tuple[Returned, ...], annotation: str) -> tuple[Returned, ...]:
