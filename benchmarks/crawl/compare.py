@@ -150,8 +150,8 @@ def _fields(
     for path in both:
         text, types = page[path].type, tool[path].type
         judged, other = judge_types(text)
-        if page[path].path.startswith("*"):
-            judged = {"array"} if judged else judged  # any number of them
+        if page[path].path.startswith("*"):  # any number of them
+            judged = {"object" if page[path].path.startswith("**") else "array"}
         if judged:
             allowed = judged | allowed_types(text, page[path].default)
             fits = _fits(judged, allowed, other, types.split())
