@@ -408,3 +408,51 @@ def test_exceptions_and_warnings_of_numpydoc_are_read() -> None:
         ("ValueError", "If b is zero."),
         ("RuntimeWarning", "It may be slow."),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Divide.\n\nRaises:\n    ValueError: If `b` is\n        zero.\n    a.OddError: Else.",
+        "Divide.\n\n:raises ValueError: If `b` is\n    zero.\n:raise a.OddError: Else.",
+    ],
+)
+def test_exceptions_of_other_styles_are_read(text: str) -> None:
+    assert [(item.type, item.description) for item in read_docstring(text).raises] == [
+        ("ValueError", "If b is zero."),
+        ("a.OddError", "Else."),
+    ]
+
+
+def test_version_notes_name_the_parameter_that_they_stand_in() -> None:
+    found = read_docstring(
+        """Divide.
+
+        .. versionadded:: 1.2
+
+        .. deprecated:: 2.0.0
+           Use `multiply`
+           instead.
+
+        Parameters
+        ----------
+        a, b : int
+            Numbers.
+
+            .. versionchanged:: 1.5 May be zero.
+
+        Returns
+        -------
+        int
+            The ratio.
+        """
+    )
+    assert [
+        (note.change, note.version, note.description, note.parameter)
+        for note in found.versions
+    ] == [
+        ("added", "1.2", "", ""),
+        ("deprecated", "2.0.0", "Use multiply instead.", ""),
+        ("changed", "1.5", "May be zero.", "a"),
+        ("changed", "1.5", "May be zero.", "b"),
+    ]

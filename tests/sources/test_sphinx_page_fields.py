@@ -175,9 +175,11 @@ def test_forms_of_exceptions(body: str) -> None:
 def test_an_exception_told_in_one_line_is_parted() -> None:
     body = "<dl><dt>ValueError if the size is negative.</dt><dd></dd><dt><strong>KeyError</strong>"
     body += '<span class="classifier">If there is none</span></dt><dd><p>at all.</p></dd></dl>'
+    body += "<dl><dt><strong>ValueError: shape mismatch</strong></dt><dd>If they differ.</dd></dl>"
     assert function(field("Raises", body)).documented.raises == (
         Raised(type="ValueError", description="if the size is negative."),
         Raised(type="KeyError", description="If there is none at all."),
+        Raised(type="ValueError", description="shape mismatch If they differ."),
     )
 
 

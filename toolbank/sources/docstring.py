@@ -4,6 +4,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
@@ -15,6 +16,7 @@ from toolbank.sources.google import has_google_sections, read_google
 from toolbank.sources.markup import directive_text, inline, plain, plain_line
 from toolbank.sources.opening import split_summary
 from toolbank.sources.schema import Parameter
+from toolbank.sources.versionnotes import read_version_notes
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)
@@ -46,7 +48,9 @@ def read_docstring(text: str | None) -> Documented:
     deprecated = directive_text(opening, "deprecated")
     if not deprecated and _SAYS_DEPRECATED.match(summary):
         deprecated = " ".join([summary, *description.split("\n\n")[:1]]).strip()
-    return documented.with_opening(signature, summary, description, deprecated)
+    documented = documented.with_opening(signature, summary, description, deprecated)
+    names = {item.name.lstrip("*") for item in documented.parameters}
+    return replace(documented, versions=tuple(read_version_notes(text, names)))
 
 
 def _untitled(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from toolbank.bank import Returned
+from toolbank.bank import Raised, Returned
 from toolbank.sources.documented import Documented
 from toolbank.sources.markup import inline, plain_line
 from toolbank.sources.schema import Parameter
@@ -24,6 +24,7 @@ def read_fields(text: str) -> Documented:
     """Read the fields; what stands outside them is the prose."""
     types: dict[str, str] = {}
     described: dict[str, str] = {}
+    raised: list[Raised] = []
     returned = returned_type = ""
     for field in _FIELD.finditer(text):
         words = (field["argument"] or "").replace("\\", "").split()
@@ -34,6 +35,8 @@ def read_fields(text: str) -> Documented:
                 types.setdefault(words[-1], " ".join(words[:-1]))
         elif field["kind"] == "type" and words:
             types.setdefault(words[-1], inline(line))
+        elif field["kind"].startswith("raise"):
+            raised.append(Raised(type=inline(" ".join(words)), description=line))
         elif field["kind"].startswith("return"):
             returned = returned or line
         elif field["kind"] == "rtype":
@@ -47,5 +50,6 @@ def read_fields(text: str) -> Documented:
         returns=(Returned(type=returned_type, description=returned),)
         if has_returned
         else (),
+        raises=tuple(raised),
         prose=_FIELD.sub("", text),
     )

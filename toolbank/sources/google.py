@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from toolbank.bank import Returned
+from toolbank.bank import Raised, Returned
 from toolbank.sources.documented import Documented
 from toolbank.sources.markup import inline, plain, plain_line
 from toolbank.sources.schema import Parameter
@@ -19,6 +19,7 @@ _ENTRY = re.compile(
     r"(?P<name>\*{0,2}\w+)\s*(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?\s*:\s*(?P<text>.*)",
     re.S,
 )
+_RAISED = re.compile(r"(?P<type>[\w.]+(?:\s*,\s*[\w.]+)*)\s*:\s+(?P<text>.+)", re.S)
 _RETURN = re.compile(r"(?P<type>[\w.\[\], |]+):\s+(?P<text>.+)", re.S)
 
 
@@ -53,6 +54,7 @@ def read_google(text: str) -> Documented:
     return Documented(
         parameters=tuple(parameters),
         returns=(_returned(returned),) if returned else (),
+        raises=tuple(_raised(bodies.get("raise", ""))),
         notes=plain(bodies.get("note", "")),
         examples=bodies.get("example", ""),
         prose="\n\n".join(prose),
@@ -75,6 +77,14 @@ def _entries(body: str) -> Iterator[re.Match[str]]:
         match = _ENTRY.fullmatch(item.strip())
         if match:
             yield match
+
+
+def _raised(body: str) -> Iterator[Raised]:
+    for item in re.split(r"\n(?=\S)", body):
+        if match := _RAISED.fullmatch(item.strip()):
+            yield Raised(type=match["type"], description=plain_line(match["text"]))
+        elif item.strip():
+            yield Raised(type="", description=plain_line(item))
 
 
 def _returned(body: str) -> Returned:

@@ -45,7 +45,9 @@ _UNREAD = re.compile(
 )
 _NAME = re.compile(r"\*{0,2}[^\W\d][\w.$@\[\]-]*")
 _TARGET = re.compile(r"\b(?!default)[a-z]\w*:(?=[A-Za-z_])")
-_SAID = re.compile(r"(?P<type>\w*(?:Error|Warning|Exception))\s+(?P<text>.+)", re.S)
+_SAID = re.compile(
+    r"(?P<type>\w*(?:Error|Warning|Exception))(?:\s+|:\s+)(?P<text>.+)", re.S
+)
 _EXCEPTION = re.compile(
     r"(?P<type>[A-Za-z_][\w.]*)(?:\s*[:\u2013\u2014-]\s+(?P<text>.+))?", re.S
 )
