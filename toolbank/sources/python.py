@@ -182,6 +182,7 @@ def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
         else parameters_schema(()),
         returns=documented.returns,
         raises=documented.raises,
+        versions=documented.versions,
         examples=documented.examples,
         notes=documented.notes,
         see_also=documented.see_also,
