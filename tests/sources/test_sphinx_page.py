@@ -117,6 +117,15 @@ def test_anchors_beside_a_term_or_section_lead_to_it() -> None:
     assert Page(page, "p.html").read("nowhere", "function") is None
 
 
+def test_a_module_keeps_its_sections_of_prose() -> None:
+    page = f"""<section id="module-a"><h1>A</h1><p>All of it.</p>
+    <section id="speed"><h2>Speed</h2><p>Fast.</p><section id="more"><h3>More</h3><p>Very.</p></section></section>
+    <section id="api"><h2>Functions</h2><p>These:</p>{signed(f'class="sig" id="a.f">{NAME}')}</section></section>"""
+    found = read_object(page, "module-a", "module").documented
+    assert found.summary == "All of it."
+    assert found.notes == "Speed:\n\nFast.\n\nMore:\n\nVery."
+
+
 def test_sections_keep_their_title_in_the_notes() -> None:
     body = """<p>It is.</p><p class="rubric">Notes</p><p>Exact.</p>
     <p class="rubric">References</p><div class="citation-list" role="list"><div class="citation" id="r1"

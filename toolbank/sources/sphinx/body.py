@@ -37,6 +37,7 @@ from toolbank.sources.sphinx.versions import parameter_of, read_versions
 
 _EXAMPLES = frozenset({"examples", "example", "usage", "example usage"})
 _SOFT_TITLES = _EXAMPLES | {"notes", "note", "references", "warnings", "see also"}
+_LISTING = 'dt.sig, dt[id], .autosummary, .toctree-wrapper, [id^="module-"]'
 _BASES = re.compile(r"Bases: (.+)", re.S)
 _MAX_TITLE = 40
 _REQUEST = "request syntax"
@@ -66,14 +67,16 @@ class _Parts:
 
 
 def read_body(node: LexborNode, names: Iterable[str] = ()) -> Documented:
-    """Read the `dd` of an object, or the `section` of a module without its sub-sections.
+    """Read the `dd` of an object, or the `section` of a module with its sections of prose.
 
     `names` are those of the parameters in its signature.
     """
     parts = _Parts()
     is_module = node.tag != "dd"
     for child in children(node):
-        if not (is_module and (child.tag in HEADINGS or is_section(child))):
+        is_title = is_module and child.tag in HEADINGS
+        is_other = is_module and is_section(child) and child.css_first(_LISTING)
+        if not is_title and not is_other:
             _read_block(child, parts)
     prose = parts.text.pop("", [])
     if prose:
