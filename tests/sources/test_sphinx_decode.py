@@ -5,7 +5,7 @@ from __future__ import annotations
 import encodings.aliases
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scrapy.http import Response
 
@@ -75,12 +75,16 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
 
 
 @settings(max_examples=300, deadline=None)
+@example("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 503)
+@example("Mon, 01 Jan 2030 99999999999999999999:00:00 GMT", 503)
+@example("Mon, 01 Jan 0001 00:00:00 +2359", 503)
+@example("Fri, 31 Dec 9999 23:59:59 -2359", 503)
 @given(
     st.one_of(
         st.text(max_size=40),
         st.integers().map(str),
         st.from_regex(
-            r"[A-Z][a-z]{2}, \d{1,9} [A-Z][a-z]{2} \d{1,9} \d{1,3}:\d{1,3}:\d{1,3} "
+            r"[A-Z][a-z]{2}, \d{1,25} [A-Z][a-z]{2} \d{1,25} \d{1,3}:\d{1,3}:\d{1,3} "
             r"(GMT|[+-]\d{4,8})",
             fullmatch=True,
         ),

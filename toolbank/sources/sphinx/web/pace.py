@@ -158,8 +158,8 @@ def _retry_after_s(response: Response) -> float | None:
         return float(value[:9])
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
+        return max(0.0, until.timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, until.timestamp() - time.time())
