@@ -63,6 +63,7 @@ ANY_LIST = {"type": "array", "format": "list-like"}
                     {"type": "boolean", "format": "bool scalars"}]}},
                 {"type": "boolean", "format": "bool scalars"}]}),
         ("input int", {"type": "integer"}),
+        ("int, optional, keyword-only", {"type": "integer"}),
         ("int, default None", {"type": ["integer", "null"], "default": None}),
         ("bool, ‘NaT’, default ‘raise’", {
             "anyOf": [{**TEXT, "enum": ["NaT", "raise"]}, {"type": "boolean"}],

@@ -59,6 +59,7 @@ def test_reads_a_list_of_parameters_with_types_split_into_pieces() -> None:
         "<dd>How many.</dd></dl>",
         "<p><strong>x</strong> (<em>int</em>) How many.</p>",
         "<p><strong>x</strong> (<em>int</em>) – – How many.</p>",
+        "<p><strong>x</strong> (<em>int</em>) –</p><dl><dt>– How many.</dt></dl>",
     ],
 )
 def test_a_lone_parameter_is_read_whatever_holds_it(body: str) -> None:
@@ -175,10 +176,11 @@ def test_forms_of_exceptions(body: str) -> None:
 def test_an_exception_told_in_one_line_is_parted() -> None:
     body = "<dl><dt>ValueError if the size is negative.</dt><dd></dd><dt><strong>KeyError</strong>"
     body += '<span class="classifier">If there is none</span></dt><dd><p>at all.</p></dd></dl>'
-    body += "<dl><dt><strong>ValueError: shape mismatch</strong></dt><dd>If they differ.</dd></dl>"
+    body += "<dl><dt>TooLarge if it is.</dt></dl><dl><dt><strong>ValueError: shape mismatch</strong></dt><dd>If they differ.</dd></dl>"
     assert function(field("Raises", body)).documented.raises == (
         Raised(type="ValueError", description="if the size is negative."),
         Raised(type="KeyError", description="If there is none at all."),
+        Raised(type="TooLarge", description="if it is."),
         Raised(type="ValueError", description="shape mismatch If they differ."),
     )
 

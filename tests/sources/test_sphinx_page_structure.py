@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import given
@@ -183,6 +184,10 @@ def test_what_a_list_leaves_out_is_told_by_the_syntax() -> None:
     assert returned.structure is not None
     sizes = returned.structure["properties"]["Sizes"]
     assert sizes == {"type": "array", "items": {"type": "integer"}}
+    whole = re.sub(r"<li><p><strong>Sizes.*?</ul></li>", "", RESULT)
+    (returned,) = function(field("Returns", whole)).documented.returns
+    assert returned.structure is not None
+    assert list(returned.structure["properties"]) == ["State", "Sizes"]
 
 
 def test_a_property_tells_what_it_holds() -> None:

@@ -23,6 +23,7 @@ _DEFAULT = re.compile(
     re.I | re.S,
 )
 _OPTIONAL = re.compile(r"[,;(\s]*\boptional\b(?!\[)\)?", re.I)
+_KEYWORD = re.compile(r",\s*keyword[- ]only\b", re.I)
 _MAX_CLASSIFIER = 400
 
 
@@ -51,7 +52,7 @@ def schema_of(classifier: str) -> dict[str, Any]:
     validators ignore. A stated default that is JSON stands in `default`. Any text gives a
     schema; one that is not understood gives only its `format`.
     """
-    text = _shortened(classifier)
+    text = _KEYWORD.sub("", _shortened(classifier))
     told = ""
     if braced := _BRACED.search(text):
         told = braced["value"]

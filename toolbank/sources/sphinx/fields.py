@@ -46,7 +46,9 @@ _UNREAD = re.compile(
 _NAME = re.compile(r"\*{0,2}[^\W\d][\w.$@\[\]-]*")
 _TARGET = re.compile(r"\b(?!default)[a-z]\w*:(?=[A-Za-z_])")
 _SAID = re.compile(
-    r"(?P<type>\w*(?:Error|Warning|Exception))(?:\s+|:\s+)(?P<text>.+)", re.S
+    r"(?P<type>\w*(?:Error|Warning|Exception)|[A-Z]\w+(?=\s(?:if|when)\s))"
+    r":?\s+(?P<text>.+)",
+    re.S,
 )
 _EXCEPTION = re.compile(
     r"(?P<type>[A-Za-z_][\w.]*)(?:\s*[:\u2013\u2014-]\s+(?P<text>.+))?", re.S
@@ -238,7 +240,7 @@ def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
 def _parameter(name: str, item: Item) -> Parameter:
     item = replace(item, type=_TARGET.sub("", item.type))
     schema, is_required = read_structure(item)
-    description = schema.pop("description", "")
+    description = schema.pop("description", "").lstrip("\u2013\u2014 ")
     return Parameter(
         name=name,
         classifier=item.type,

@@ -59,7 +59,7 @@ def type_schema(words: str) -> dict[str, Any]:
 
 
 def fill_in(schema: dict[str, Any], shown: dict[str, Any], depth: int = 0) -> None:
-    """Add to a structure what its syntax shows besides: the values that a string can have."""
+    """Add to a structure what its syntax shows besides: members, and the values of a string."""
     if depth > _MAX_DEPTH:
         return
     if schema.get("type") == "string" and "enum" in shown:
@@ -73,9 +73,9 @@ def fill_in(schema: dict[str, Any], shown: dict[str, Any], depth: int = 0) -> No
     if "properties" not in schema and schema.get("type") == shown.get("type"):
         for key, value in shown.items():
             schema.setdefault(key, value)
-    for name, member in schema.get("properties", {}).items():
-        if name in shown.get("properties", {}):
-            fill_in(member, shown["properties"][name], depth + 1)
+    members = schema.get("properties", {})
+    for name, member in shown.get("properties", {}).items():
+        fill_in(members.setdefault(name, member), member, depth + 1)
 
 
 def _entries(node: LexborNode) -> list[Item]:
