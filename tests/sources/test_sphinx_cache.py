@@ -46,6 +46,17 @@ def test_a_second_crawl_asks_for_nothing_and_gives_the_same(small: SiteServer) -
     assert second.from_cache == second.pages == first.pages
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_that_a_site_has_no_robots_txt_to_show_is_kept(
+    small: SiteServer, status: int
+) -> None:
+    small.statuses["/robots.txt"] = [status]
+    assert names(crawl_small(small)) == ALL
+    small.asked.clear()
+    assert names(crawl_small(small)) == ALL
+    assert small.asked == []
+
+
 def test_a_page_serves_for_a_week_unless_another_age_is_given(
     small: SiteServer,
 ) -> None:

@@ -97,6 +97,45 @@ def test_does_not_crawl_while_robots_txt_cant_be_had(small: SiteServer) -> None:
     assert set(small.asked) == {"/robots.txt"}
 
 
+def test_obeys_what_a_robots_txt_without_end_says_first(small: SiteServer) -> None:
+    rules = f"User-agent: *\nDisallow: {FIRST}\n"
+    endless = rules + "Disallow: /else/where\n" * 200_000
+    small.answers["/robots.txt"] = answer(endless.encode(), content_type="text/plain")
+    result = crawl_small(small, page_mb=1)
+    assert failure(result) == "forbidden by robots.txt"
+    assert names(result) == REST
+    small.asked.clear()
+    assert names(crawl_small(small, page_mb=1)) == REST
+    assert small.asked == []
+
+
+def test_a_robots_txt_that_is_cut_off_forbids_nothing_by_its_last_line(
+    small: SiteServer,
+) -> None:
+    start = "User-agent: *\n"
+    padding = "#" * (500 * 1024 - len(f"{start}\nDisallow: /")) + "\n"
+    text = f"{start}{padding}Disallow: /else/where\n"
+    small.answers["/robots.txt"] = answer(text.encode())
+    assert names(crawl_small(small)) == ALL
+
+
+@pytest.mark.parametrize("kind", ["bomb", "elsewhere"])
+def test_does_not_crawl_where_robots_txt_is_refused(
+    small: SiteServer, tmp_path: Path, kind: str
+) -> None:
+    with SiteServer(tmp_path / "site") as other:
+        if kind == "bomb":
+            small.answers["/robots.txt"] = faults.bomb("gzip", unpacked_mb=3)
+            why = "too large when unpacked"
+        else:
+            small.redirects["/robots.txt"] = f"{other.url}robots.txt"
+            why = f"leads to another site, {other.url}robots.txt"
+        with pytest.raises(InputError, match=f"robots.txt can't be read: {why}"):
+            crawl_small(small, page_mb=1)
+        assert not other.asked
+    assert small.asked == ["/robots.txt"]
+
+
 def test_a_page_that_fails_twice_is_tried_again(small: SiteServer) -> None:
     small.statuses[FIRST] = [503, 503, 200]
     assert names(crawl_small(small)) == ALL

@@ -69,6 +69,8 @@ class Door(AiohttpDownloadHandler):
         return self._unpack(request, response)
 
     def _unpack(self, request: Request, response: Response) -> Response:
+        # What may be sent at any length, robots.txt, may not be unpacked to any.
+        request = request.replace(meta={}) if "is_robots" in request.meta else request
         try:
             unpacked = self._compression.process_response(request, response)
         except IgnoreRequest as error:

@@ -105,6 +105,8 @@ def _is_kept(request: Request, response: Response) -> bool:
         return is_html(response)
     if response.status == 200:
         return response.body.startswith(request.meta.get("keep_if_begins", b""))
+    if request.meta.get("is_robots") and 400 <= response.status < 500:
+        return not may_pass_status(response.status)
     if response.status in GONE:
         return request.meta.get("keep_if_gone", True) is True
     return response.status in _MOVED
