@@ -22,6 +22,7 @@ _NAMED = re.compile(
     r"(?:(?P<type>.*[\s*&>.])(?=[^\W\d]))?(?P<name>[^\W\d]\w*)\s*(?P<size>(?:\[[^\]]*\]\s*)*)",
     re.S,
 )
+_MAX_LENGTH = 10_000
 _OPEN = "([{<"
 _CLOSED = ")]}>"
 
@@ -55,7 +56,7 @@ def read_declaration(term: LexborNode) -> tuple[str, str, str, tuple[Parameter, 
         return name, "", "", ()
     arguments = " ".join(arguments.split())
     result = " ".join(before.split()).removesuffix("void").strip()
-    return name, f"({arguments})", result, tuple(_parameters(arguments))
+    return name, f"({arguments})", result, tuple(_parameters(arguments[:_MAX_LENGTH]))
 
 
 def _parameters(arguments: str) -> Iterator[Parameter]:
