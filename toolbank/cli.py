@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from toolbank.errors import ToolbankError
+from toolbank.terminal import printable
 
 
 class _Commands(TyperGroup):
@@ -116,10 +117,10 @@ def init(
         base_url=base_url,
         model=model,
     )
-    typer.echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
+    _echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
     if prompts:
         for copied in copy_prompts(Path("prompts")):
-            typer.echo(f"Wrote {copied}")
+            _echo(f"Wrote {copied}")
 
 
 @app.command(
@@ -161,6 +162,12 @@ def crawl(
         bool,
         typer.Option("--refresh", help="Ask the site whether pages have changed."),
     ] = False,
+    private_addresses: Annotated[
+        bool,
+        typer.Option(
+            "--private-addresses", help="Let a public name lead into a private network."
+        ),
+    ] = False,
     diff: Annotated[
         tuple[Path, Path] | None,
         typer.Option(
@@ -173,9 +180,10 @@ def crawl(
     if diff is not None:
         from toolbank.compare import compare_crawls
 
-        if site or sphinx:
-            raise typer.BadParameter("--diff takes two crawls, and no site.")
-        typer.echo(compare_crawls(*diff))
+        others = (site, sphinx, base_url, include, exclude, out, contact)
+        if any(others) or refresh or private_addresses:
+            raise typer.BadParameter("--diff OLD NEW stands alone: it fetches nothing.")
+        _echo(compare_crawls(*diff))
         return
     if sphinx and (site or base_url):
         raise typer.BadParameter(
@@ -194,8 +202,15 @@ def crawl(
         exclude=exclude or (),
         contact=contact,
         refresh=refresh,
+        private_addresses=private_addresses,
     )
-    typer.echo(crawled.describe())
+    _echo(crawled.describe())
+    for problem in crawled.result.problems:
+        _complain(problem)
+    if not crawled.result.complete:
+        raise ToolbankError(
+            "the crawl is not complete. The same command asks for what is missing."
+        )
 
 
 @app.command(
@@ -240,7 +255,7 @@ def preview(
 
     loaded = load_recipe(recipe, settings or ()).recipe
     for shown in preview_attempts(loaded, _folder(recipe, out, loaded.name), count):
-        typer.echo(shown)
+        _echo(shown)
 
 
 @app.command(epilog="Example: toolbank judge runs/quickstart --set judge.pairs=300")
@@ -275,7 +290,7 @@ def evaluate(
     """Evaluate a finished run's retrievers on labelled requests, or on its test split."""
     from toolbank.stages import evaluate_run
 
-    typer.echo(evaluate_run(run, on or [], out))
+    _echo(evaluate_run(run, on or [], out))
 
 
 @app.command(epilog="Example: toolbank report runs/quickstart")
@@ -295,7 +310,7 @@ def plan(
     from toolbank.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings or ())
-    typer.echo(describe_plan(loaded, _folder(recipe, out, loaded.recipe.name)))
+    _echo(describe_plan(loaded, _folder(recipe, out, loaded.recipe.name)))
 
 
 @app.command(
@@ -330,10 +345,10 @@ def search(
         raise typer.BadParameter("The request is empty.")
     finder = load(run, retriever)
     if query is not None:
-        typer.echo(format_hits(finder.search(query, k)))
+        _echo(format_hits(finder.search(query, k)))
     elif queries is not None and out is not None:
         count = write_hits(finder, queries, k, out)
-        typer.echo(f"Wrote the hits of {count:,} requests to {out}")
+        _echo(f"Wrote the hits of {count:,} requests to {out}")
 
 
 @app.command(
@@ -350,7 +365,7 @@ def export(
     from toolbank.stages import export_run
 
     for path in export_run(run, form.value, out):
-        typer.echo(f"Wrote {path}")
+        _echo(f"Wrote {path}")
 
 
 @app.command(epilog="Example: toolbank schema > recipe.schema.json")
@@ -360,7 +375,7 @@ def schema() -> None:
 
     from toolbank.recipe import recipe_schema
 
-    typer.echo(json.dumps(recipe_schema(), indent=2))
+    _echo(json.dumps(recipe_schema(), indent=2))
 
 
 def _run(
@@ -381,7 +396,7 @@ def _run(
         start=start.value if start else None,
         until=until.value if until else None,
     )
-    typer.echo(describe_result(result))
+    _echo(describe_result(result))
 
 
 def _folder(name: str, out: Path | None, recipe_name: str) -> Path:
@@ -411,4 +426,8 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
-    print(f"toolbank: {message}", file=sys.stderr)
+    print(f"toolbank: {printable(message)}", file=sys.stderr)
+
+
+def _echo(text: str) -> None:
+    typer.echo(printable(text))

@@ -15,6 +15,7 @@ from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stages import STAGES, Stage, make_stages
+from toolbank.terminal import printable
 
 # The stages that must be done before one can be started with; others may be missing.
 _NEEDS = {
@@ -202,4 +203,4 @@ def _notes(recipe: RecipeFile) -> list[str]:
 
 
 def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
