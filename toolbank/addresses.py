@@ -21,7 +21,8 @@ def checked_address(address: str) -> str:
         )
     try:
         parts = urlsplit(address)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_plain = address.isprintable() and " " not in parts.netloc
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
         _ = parts.port
     except ValueError:
         valid = False

@@ -52,7 +52,10 @@ def find_asset(kind: AssetKind, name: str) -> Asset:
             own = own and folder.resolve() != shipped(kind).resolve()
             return Asset(kind, name, path, own)
     suffix = Path(name).suffix
-    known = sorted(path.name for path in shipped(kind).glob(f"*{suffix}"))
+    folders = (Path.cwd() / kind, shipped(kind))
+    known = sorted(
+        {path.name for folder in folders for path in folder.glob(f"*{suffix}")}
+    )
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise InputError(

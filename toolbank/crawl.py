@@ -14,10 +14,13 @@ from pydantic import ValidationError
 from toolbank.bank import write_tools
 from toolbank.config_errors import explain
 from toolbank.errors import InputError, ToolbankError
-from toolbank.files import write_json, write_text
+from toolbank.files import write_text
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
+
+
+_GONE = {"HTTP status 404", "HTTP status 410"}
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,12 @@ class CrawlFolder:
         lines = [
             self.result.summary(),
             f"Wrote {self.path}: tools.parquet ({len(self.result.tools):,} tools), crawl.json "
-            "(what became of every object and page).",
+            "(what became of every object, and pages that failed).",
         ]
+        if _GONE & set(self.result.record["failed_pages"].values()):
+            lines.append(
+                "That a page is gone is kept for a week; with --refresh the site is asked again."
+            )
         if self.result.guessed:
             lines += [
                 "",
@@ -54,16 +61,21 @@ def crawl_to_folder(
     exclude: Sequence[str] = (),
     contact: str | None = None,
     refresh: bool = False,
+    private_addresses: bool = False,
 ) -> CrawlFolder:
     """Crawl a site of crawlers/, or any by its address, into `out` or crawls/<site>.
 
-    With `refresh`, pages that the folder's cache has are asked for again if they have changed.
+    With `refresh`, pages that the folder's cache has are asked for again if they have changed;
+    with `private_addresses`, a public name may lead into a private network.
 
     Raises:
         InputError: there is no such site or address, or nothing to be read there.
         ToolbankError: the site is down, the folder can't be written to, or Ctrl-C was pressed.
     """
-    conduct: dict[str, Any] = {"contact": contact or ""}
+    conduct: dict[str, Any] = {
+        "contact": contact or "",
+        "private_addresses": private_addresses,
+    }
     if refresh:
         conduct["max_age_h"] = 0
     try:
@@ -83,16 +95,18 @@ def crawl_to_folder(
             f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
         )
     try:
-        result = crawl_site(source, path / "cache")
+        result = crawl_site(source, path / "cache", path / "crawl.json")
     except KeyboardInterrupt as error:
         raise ToolbankError(
             f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
             "on from there."
         ) from error
-    write_tools(path / "tools.parquet", result.tools)
-    write_json(path / "crawl.json", result.record)
+    rules = path / "rules.yaml"
     if result.guessed:
-        write_text(path / "rules.yaml", result.rules)
+        write_text(rules, result.rules)
+    else:
+        rules.unlink(missing_ok=True)
+    write_tools(path / "tools.parquet", result.tools)
     return CrawlFolder(path, result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.sources.sphinx_server import (
 )
 from toolbank.bank import read_tools
 from toolbank.cli import app
-from toolbank.errors import InputError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.files import read_json
 
 
@@ -113,6 +114,71 @@ def test_every_object_that_is_no_tool_is_listed_with_its_reason(
     assert record["objects"] == record["tools"] + record["aliases"] + left_out == 7
 
 
+def test_a_name_that_is_not_there_is_told_with_the_nearest(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    names = ("--include", "pkg.Box", "--include", "pkg.lode")
+    command = ["crawl", "--sphinx", site.url, *names, "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0
+    assert "include: there is no pkg.lode; did you mean pkg.load?" in result.stderr
+
+
+def test_a_crawl_that_lost_pages_for_now_writes_what_it_has_and_fails(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site" / "en" / "latest"
+    (folder / "more.html").write_text(
+        PAGE.format(described("pkg.more", "<p>More.</p>"))
+    )
+    write_inventory(
+        folder,
+        [
+            ("py:function", "pkg.load", "api.html#$"),
+            ("py:function", "pkg.more", "more.html#$"),
+        ],
+    )
+    site.statuses["/en/latest/more.html"] = [503]
+    out = tmp_path / "out"
+    command = ["crawl", "--sphinx", f"{site.url}en/latest", "--out", str(out)]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, ToolbankError)
+    assert "not complete" in str(result.exception)
+    assert "1 page failed (HTTP status 503)" in result.stderr
+    assert [tool.name for tool in read_tools(out / "tools.parquet")] == ["pkg.load"]
+
+
+def test_a_crawl_without_tools_still_lists_every_object(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    command = ["crawl", "--sphinx", site.url, "--exclude", "pkg", "--out", str(out)]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, InputError)
+    record = read_json(out / "crawl.json")
+    assert sum(map(len, record["left_out"].values())) == record["objects"] == 7
+
+
+def test_an_inventory_of_nothing_is_told(site: SiteServer, tmp_path: Path) -> None:
+    write_inventory(tmp_path / "site" / "en" / "latest", [])
+    command = ["crawl", "--sphinx", site.url, "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, InputError)
+    assert "it is empty" in str(result.exception)
+
+
+def test_signs_that_steer_a_terminal_are_not_printed(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site" / "en" / "latest"
+    inventory = b"# Sphinx inventory version 2\n# Project: Ev\x1b[31mil\x07\n# Version: 1\n# zlib\n"
+    lines = b"pkg.load py:function 1 api.html#$ -\npkg.\xe2\x80\xae py:a\x1b]0;x\x07 1 a -\n"
+    (folder / "objects.inv").write_bytes(inventory + zlib.compress(lines))
+    told = crawl("--sphinx", site.url, "--out", str(tmp_path / "out"))
+    assert "Ev" in told
+    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+
+
 def test_a_part_of_a_site_is_taken_by_name(site: SiteServer, tmp_path: Path) -> None:
     out = tmp_path / "out"
     crawl("--sphinx", site.url, "--include", "pkg.Box", "--out", str(out))
@@ -125,8 +191,10 @@ def test_a_part_of_a_site_is_taken_by_name(site: SiteServer, tmp_path: Path) -> 
     [
         ((), "Give a site"),
         (("numpy", "--sphinx", "http://127.0.0.1:9/"), "without a site's name"),
-        (("numpy", "--diff", "a", "b"), "no site"),
+        (("numpy", "--diff", "a", "b"), "stands alone"),
+        (("--diff", "a", "b", "--refresh"), "stands alone"),
         (("numpy", "--out", "tools.parquet"), "folder"),
+        (("--sphinx", "http://127.0.0.1:9/\n"), "no site's address"),
         (("--sphinx", "nowhere"), "'nowhere' is no site's address"),
         (("numpy", "--contact", "me\nevil"), "contact"),
     ],

@@ -2,82 +2,43 @@
 
 import asyncio
 import logging
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urljoin
 
 from toolbank import aio
 from toolbank.addresses import checked_address
-from toolbank.bank import Tool
-from toolbank.errors import InputError, ToolbankError
+from toolbank.errors import ToolbankError
+from toolbank.files import write_json
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.names import with_prompt_names
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
 from toolbank.sources.sphinx.harvest import Harvest
-from toolbank.sources.sphinx.inventory import Inventory, Scope
+from toolbank.sources.sphinx.inventory import Inventory
+from toolbank.sources.sphinx.outcome import CrawlResult, no_tools, problems
 from toolbank.sources.sphinx.record import describe
 from toolbank.sources.sphinx.site import Site, load_site, narrowed
-from toolbank.sources.sphinx.tools import is_loss, read_harvest
+from toolbank.sources.sphinx.tools import read_harvest
 
 _SECONDS_TO_STOP = 3
-_NAMED_PAGES = 3
 
 
-@dataclass(frozen=True)
-class CrawlResult:
-    """Tools sorted by name, with their prompt names, and what became of everything else.
-
-    `info` has the counts for bank.json: `objects` = `tools` + `aliases` + the sum of `skipped`;
-    `record` is the content of crawl.json: the same with every object and page by its name. Both
-    are the same for the same pages. `pages` were read in `seconds` with so many `requests`,
-    `from_cache` of them without being sent anew, and of those `stale` ones could not be checked.
-    `problems` are lines on what was lost. Not `complete`: another crawl may get
-    pages that this one could not. `rules` is the text of a crawlers/<site>.yaml that takes what
-    this crawl took; `guessed` says that there was none before.
-    """
-
-    tools: list[Tool]
-    info: dict[str, Any]
-    record: dict[str, Any]
-    rules: str
-    guessed: bool
-    pages: int
-    from_cache: int
-    stale: int
-    requests: int
-    seconds: float
-    problems: tuple[str, ...] = ()
-    complete: bool = True
-
-    def summary(self) -> str:
-        """What a person wants to know of the crawl, in a few lines."""
-        rate = self.pages / self.seconds if self.seconds else 0.0
-        lines = [
-            f"{self.info['project']} {self.info['version']}: {self.pages:,} pages "
-            f"({self.from_cache:,} from the cache) in {self.seconds:.1f} s, "
-            f"{rate:.0f} pages/s, {self.requests:,} requests",
-            f"{self.info['objects']:,} objects in the inventory: "
-            f"{self.info['tools']:,} tools, {self.info['aliases']:,} other names of them; "
-            f"left out: {_counted(self.info['skipped'])}",
-        ]
-        if wordless := self.info["without_summary"]:
-            lines.append(f"No summary on the pages of {wordless:,} tools.")
-        return "\n".join([*lines, *self.problems])
-
-
-def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
+def crawl_site(
+    config: SphinxSource, cache: Path, record: Path | None = None
+) -> CrawlResult:
     """Read the tools of a site through crawlers/<site>.yaml, or by its inventory alone.
 
     Pages are asked for at `config.base_url` where it is given, and with a `site` a tool's `url`
     is always that of the site's own address, so that the tools are the same wherever the pages
     lie. Answers are kept in the folder `cache`; a page that is there and fresh is not asked for
     again. Objects whose pages say the same in every word are one tool with several names. A page
-    that can't be read is named in `info`, and its objects are counted as skipped.
+    that can't be read is named in `info`, and its objects are counted as skipped. What became of
+    every object is written to `record`, even where none became a tool.
 
     Raises:
         InputError: no such site, a wrong address, no inventory there, or no tool in it.
@@ -91,27 +52,25 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
         return narrowed(rules, config.include, config.exclude)
 
     start = time.monotonic()
-    inventory_url = urljoin(base_url, site.inventory if site else "objects.inv")
+    inventory_url = urljoin(base_url, "objects.inv")
     harvest = _crawl(site_of, inventory_url, site is None, cache, config.conduct)
     seconds = time.monotonic() - start
     if harvest.scope is None:
-        raise AssertionError("a crawl that ends without error has an inventory")
-    reading = read_harvest(harvest)
-    info, record = describe(harvest, reading)
-    if not reading.tools and harvest.limit:
         raise ToolbankError(
-            f"{base_url}: no tool was read, {harvest.limit}. Run the command again to go "
-            "on; pages that were read are kept."
+            f"{inventory_url}: no answer that could be used. Is the address right, and the "
+            "site in order?"
         )
+    reading = read_harvest(harvest)
+    info, full_record = describe(harvest, reading)
+    if record is not None:
+        write_json(record, full_record)
+    told = tuple(problems(config.label, base_url, harvest, info))
     if not reading.tools:
-        raise InputError(
-            f"{base_url}: no object of its inventory became a tool "
-            f"({_counted(info['skipped'])}). {_remedy(harvest.scope)}"
-        )
+        raise no_tools(base_url, harvest, info, told)
     return CrawlResult(
         tools=with_prompt_names(reading.tools),
         info=info,
-        record=record,
+        record=full_record,
         rules=site_yaml(harvest.scope),
         guessed=site is None,
         pages=len(harvest.pages),
@@ -119,44 +78,9 @@ def crawl_site(config: SphinxSource, cache: Path) -> CrawlResult:
         stale=len(harvest.stale),
         requests=harvest.requests,
         seconds=seconds,
-        problems=tuple(_problems(config.label, base_url, harvest, info)),
+        problems=told,
         complete=not harvest.may_pass,
     )
-
-
-def _remedy(scope: Scope) -> str:
-    if scope.entries and not scope.site.tables:
-        return "Its pages don't show them as Sphinx does; was the site made by another program?"
-    return "Check roles, parents, include, exclude, pages and tables of its rules."
-
-
-def _problems(
-    label: str, base_url: str, harvest: Harvest, info: dict[str, Any]
-) -> Iterator[str]:
-    """A line on the pages that failed for each reason, and one on the objects that were lost."""
-    if harvest.limit:
-        yield (
-            f"{label}: the crawl ended early ({harvest.limit}). Run the command again to go "
-            "on; what was read is kept."
-        )
-    if harvest.stale:
-        pages = "1 page" if len(harvest.stale) == 1 else f"{len(harvest.stale):,} pages"
-        yield f"{label}: {pages} could not be checked, and are read as they were kept"
-    failed: dict[str, list[str]] = {}
-    for path, reason in sorted(harvest.failed.items()):
-        failed.setdefault(reason, []).append(urljoin(base_url, path))
-    for reason, urls in sorted(failed.items()):
-        more = ", ..." if len(urls) > _NAMED_PAGES else ""
-        pages = "1 page" if len(urls) == 1 else f"{len(urls):,} pages"
-        yield (
-            f"{label}: {pages} failed ({reason}): "
-            f"{', '.join(urls[:_NAMED_PAGES])}{more}"
-        )
-    lost = {reason: n for reason, n in info["skipped"].items() if is_loss(reason)}
-    if lost:
-        total = sum(lost.values())
-        objects = "1 object was" if total == 1 else f"{total:,} objects were"
-        yield f"{label}: {objects} not found ({_counted(lost)})"
 
 
 def _crawl(
@@ -194,7 +118,8 @@ def _crawl(
                     if pace := crawler.get_downloader_middleware(Pace):
                         pace.stop()
             stopping = asyncio.ensure_future(runner.stop())
-            await asyncio.wait({crawling, stopping}, timeout=_SECONDS_TO_STOP)
+            with _deaf_to_interrupts():
+                await asyncio.wait({crawling, stopping}, timeout=_SECONDS_TO_STOP)
             raise
 
     with _quiet("scrapy"):
@@ -210,6 +135,19 @@ def _crawl(
 
 
 @contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let a second Ctrl-C not tear apart what the first one ends, for the few seconds it takes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
 def _quiet(name: str) -> Iterator[None]:
     """Keep a library's log to itself: what matters is counted, or raised."""
     logger = logging.getLogger(name)
@@ -221,9 +159,3 @@ def _quiet(name: str) -> Iterator[None]:
     finally:
         logger.propagate = propagated
         logger.removeHandler(handler)
-
-
-def _counted(skipped: dict[str, int]) -> str:
-    return (
-        ", ".join(f"{reason}: {count:,}" for reason, count in skipped.items()) or "none"
-    )

@@ -32,7 +32,7 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
     for domain, roles in _CALLABLE.items():
         for item in inventory.objects:
             counts[domain] += item.domain == domain and item.role in roles
-    domain, count = counts.most_common(1)[0]
+    domain, count = max(counts.items(), key=lambda item: item[1], default=("py", 0))
     if not count:
         listed = Counter(f"{item.domain}:{item.role}" for item in inventory.objects)
         raise InputError(
@@ -81,6 +81,13 @@ def site_yaml(scope: Scope) -> str:
             "parents: [...]",
             "  ",
         )
+    others = Counter(
+        f"{item.domain}:{item.role}"
+        for item in inventory.objects
+        if item.domain != rules.domain and item.role in _CALLABLE.get(item.domain, ())  # type: ignore[call-overload]
+    )
+    if others:
+        lines += _comment(f"In other domains: {_counted(others)}.", "  ")
     for key, values in (("include", rules.include), ("exclude", rules.exclude)):
         if values:
             lines.append(f"  {key}: [{', '.join(map(_quoted, values))}]")

@@ -105,7 +105,7 @@ def select(inventory: Inventory, site: Site) -> Scope:
     left_out: dict[str, list[Listed]] = {}
     taken: set[str] = set()
     for item in inventory.objects:
-        name = _tool_name(item, site)
+        name = tool_name(item, site)
         reason = _refusal(item, name, site.objects)
         if not reason and name in taken:
             reason = "name repeated in the inventory"
@@ -165,7 +165,7 @@ def _place(uri: str) -> tuple[str, str]:
     return unquote(page) or "index.html", unquote(anchor.rpartition("#")[2])
 
 
-def _tool_name(item: Listed, site: Site) -> str:
+def tool_name(item: Listed, site: Site) -> str:
     """The name that a tool of this object has: a route of an HTTP API goes with its method."""
     name = f"{item.role.upper()} {item.name}" if item.domain == "http" else item.name
     return name.lower() if site.lowercase else name

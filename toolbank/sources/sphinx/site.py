@@ -76,7 +76,6 @@ class Site(Config):
     """One Sphinx site."""
 
     base_url: str = Field(description="address of the folder that objects.inv lies in")
-    inventory: str = "objects.inv"
     objects: Objects
     tables: tuple[str, ...] = Field(
         default=(),
