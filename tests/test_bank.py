@@ -134,7 +134,8 @@ def test_any_name_is_a_function_name_that_apis_take(names: list[str]) -> None:
         for name in (*names, *long)
     ]
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in made)
-    assert len(set(made[len(names) :])) == len(names)
+    told = {name.replace(".", "_") for name in names}
+    assert len(set(made)) >= 2 * len(told)
     assert Tool(name="np.fft.fft", kind="function").as_function()["function"][
         "name"
     ] == ("np_fft_fft")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolbank.errors import InputError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.files import atomic_path, read_json, write_json
 
 if TYPE_CHECKING:
@@ -93,11 +93,12 @@ class Tool(_Record):
     def as_function(self) -> dict[str, Any]:
         """The tool in the function-calling format of chat-completions APIs.
 
-        They take names of at most 64 letters, digits, `_` and `-`; other signs become `_`, and a
-        longer name ends in a hash of it.
+        They take names of at most 64 letters, digits, `_` and `-`. Dots become `_`; a name with
+        other signs, or a longer one, ends in a hash of it, so that no two tools share one by that.
         """
-        name = re.sub(r"[^a-zA-Z0-9_-]", "_", self.name)
-        if len(name) > _MAX_FUNCTION_NAME:
+        plain = self.name.replace(".", "_")
+        name = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
+        if name != plain or len(name) > _MAX_FUNCTION_NAME:
             digest = hashlib.sha256(self.name.encode()).hexdigest()[:8]
             name = f"{name[: _MAX_FUNCTION_NAME - 9]}_{digest}"
         return {
@@ -279,9 +280,14 @@ def _write_rows(
 ) -> None:
     import polars as pl
 
+    frame = pl.DataFrame(rows, schema=schema, orient="row").rechunk()
     with atomic_path(path) as temporary:
-        frame = pl.DataFrame(rows, schema=schema, orient="row").rechunk()
-        frame.write_parquet(temporary, compression="zstd")
+        try:
+            frame.write_parquet(temporary, compression="zstd")
+        except pl.exceptions.PolarsError as error:
+            raise ToolbankError(
+                f"{path}: can't write ({error}). Make room, and run the command again."
+            ) from error
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
