@@ -124,11 +124,12 @@ def test_every_tool_of_both_is_told_once(old: list[str], new: list[str]) -> None
 def test_reads_crawls_runs_and_files_and_warns_of_lost_pages(tmp_path: Path) -> None:
     old, new = tmp_path / "crawl", tmp_path / "run"
     write_tools(old / "tools.parquet", [tool("a")])
-    write_json(old / "crawl.json", {"failed": 2})
+    write_json(old / "crawl.json", {"failed_pages": {"a": "gone", "b": "gone"}})
+    write_json(new / "bank" / "crawl.json", {"sources": [{"failed_pages": "x"}, 3]})
     write_tools(new / "bank" / "tools.parquet", [tool("a"), tool("b")])
     result = CliRunner().invoke(app, ["crawl", "--diff", str(old), str(new)])
     assert result.exit_code == 0
-    assert "crawl: 2 pages could not be read" in result.output
+    assert "crawl: pages that failed: 2." in result.output
     assert "1 added, 0 removed" in result.output
     assert "0 added" in compare_crawls(old, old / "tools.parquet")
 

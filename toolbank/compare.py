@@ -103,17 +103,17 @@ def _tools(path: Path) -> tuple[Tool, ...]:
 
 
 def _caution(path: Path) -> str:
-    """What to bear in mind of a crawl that did not get every page."""
-    record = path / "crawl.json"
-    if not record.is_file():
+    """What to bear in mind of crawls that did not get every page."""
+    lost = 0
+    for record in (path / "crawl.json", path / "bank" / "crawl.json"):
+        data = read_json(record) if record.is_file() else {}
+        crawls = data.get("sources", [data]) if isinstance(data, dict) else []
+        for crawl in crawls if isinstance(crawls, list) else []:
+            pages = crawl.get("failed_pages") if isinstance(crawl, dict) else None
+            lost += len(pages) if isinstance(pages, dict) else 0
+    if not lost:
         return ""
-    data = read_json(record)
-    failed = data.get("failed", 0) if isinstance(data, dict) else 0
-    if not failed:
-        return ""
-    return (
-        f"{path}: {failed:,} pages could not be read; their tools look removed or new."
-    )
+    return f"{path}: pages that failed: {lost:,}. Their tools look removed or new."
 
 
 def _call_changes(old: Tool, new: Tool) -> Iterator[str]:

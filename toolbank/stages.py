@@ -29,6 +29,7 @@ from toolbank.folder import RunFolder, hash_tree, open_run, stage_key
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe, is_run_folder, load_recipe
 from toolbank.retrievers.config import Bm25Config, RetrieverConfig
+from toolbank.sources.config import SourceConfig
 
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
 
@@ -106,10 +107,17 @@ def _sources_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
     from toolbank.sources.collect import source_versions
 
     return {
-        "sources": [_settings(source, "conduct") for source in recipe.sources],
+        "sources": [_source_settings(source) for source in recipe.sources],
         "versions": source_versions(recipe.sources),
         "toolbank": toolbank.__version__,
     }
+
+
+def _source_settings(source: SourceConfig) -> dict[str, Any]:
+    """Settings that say what is read; how gently a site is asked changes nothing of it."""
+    settings = source.model_dump(mode="json")
+    conduct = settings.pop("conduct", None)
+    return {**settings, "page_mb": conduct["page_mb"]} if conduct else settings
 
 
 def _collect(recipe: Recipe, folder: RunFolder) -> Outcome:

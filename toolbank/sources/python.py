@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +22,7 @@ from toolbank.sources.public import (
 )
 from toolbank.sources.schema import Parameter, parameters_schema
 from toolbank.sources.signatures import Signature, signature_of
-from toolbank.sources.sphinx.site import load_site
+from toolbank.sources.sphinx.site import load_site, names
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,7 @@ def _scope(config: PythonSource) -> tuple[frozenset[str], tuple[str, ...]]:
 def _is_outside(name: str, parents: Collection[str], exclude: Iterable[str]) -> bool:
     if parents and name not in parents and name.rpartition(".")[0] not in parents:
         return True
-    return any(
-        name == entry or name.startswith(f"{entry}.") or fnmatchcase(name, entry)
-        for entry in exclude
-    )
+    return names(name, exclude)
 
 
 def _canonical(item: PublicObject) -> str:
