@@ -19,7 +19,6 @@ from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
 
-
 _GONE = {"HTTP status 404", "HTTP status 410"}
 
 
