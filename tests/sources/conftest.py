@@ -1,4 +1,4 @@
 from tests.sources.packages import make_package
-from tests.sources.small_site import small
+from tests.sources.small_site import hours, small
 
-__all__ = ["make_package", "small"]
+__all__ = ["hours", "make_package", "small"]

@@ -47,17 +47,12 @@ def bomb(encoding: str, unpacked_mb: int) -> Answer:
     return answer(pack[encoding](data), content_encoding=encoding)
 
 
-def drip(seconds: float) -> Answer:
-    """A page that comes byte by byte."""
-
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            handler.wfile.write(b"x")
-            time.sleep(0.05)
-
-    return send
+def dripping(handler: BaseHTTPRequestHandler) -> None:
+    """A page that comes byte by byte, as long as anyone waits for it."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
+    while True:
+        handler.wfile.write(b"x")
+        time.sleep(0.05)
 
 
 def endless(handler: BaseHTTPRequestHandler) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,31 @@ from tests.sources.sphinx_server import SiteServer, write_small_site
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.sources.sphinx.web import pace
+from toolbank.sources.sphinx.web.pace import Clock
 
 FIRST = "/small.f0.html"
+NOON = 1_900_000_000.0
+
+
+class Hours:
+    """Time that passes only when a crawl waits, or a test says so.
+
+    `waits` says of each pause how long it was, and how many requests had come in before.
+    """
+
+    def __init__(self, server: SiteServer) -> None:
+        self.passed = 0.0
+        self.waits: list[tuple[float, int]] = []
+        self._server = server
+
+    def clock(self) -> Clock:
+        """A clock that goes by this time, and stands at `NOON` to begin with."""
+        return Clock(lambda: self.passed, lambda: NOON + self.passed, self._wait)
+
+    async def _wait(self, _: asyncio.Event, seconds: float) -> None:
+        self.waits.append((seconds, len(self._server.asked)))
+        self.passed += seconds
 
 
 @pytest.fixture
@@ -43,3 +67,11 @@ def names(result: CrawlResult) -> list[str]:
 def failure(result: CrawlResult, path: str = FIRST) -> str:
     """Why a page gave nothing."""
     return str(result.info["failed_pages"][path.lstrip("/")])
+
+
+@pytest.fixture
+def hours(small: SiteServer, monkeypatch: pytest.MonkeyPatch) -> Hours:
+    """The time that crawls of the site go by."""
+    passing = Hours(small)
+    monkeypatch.setattr(pace, "CLOCK", passing.clock())
+    return passing

@@ -127,7 +127,11 @@ class SiteServer:
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # It looks so often whether it is to go away.
+        serving = {"poll_interval": 0.01}
+        threading.Thread(
+            target=self._server.serve_forever, kwargs=serving, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:

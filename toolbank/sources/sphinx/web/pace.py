@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -23,6 +24,26 @@ from toolbank.sources.sphinx.web.refusals import NotAsked
 _FAILURES_IN_A_ROW = 30
 
 
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What a pace is kept by: seconds that only grow, seconds since 1970, and a wait.
+
+    The wait lasts until an event, but at most so many seconds.
+    """
+
+    monotonic: Callable[[], float] = time.monotonic
+    time: Callable[[], float] = time.time
+    wait: Callable[[asyncio.Event, float], Awaitable[None]] = _wait
+
+
+CLOCK = Clock()
+
+
 class Pace:
     """Counts and delays what is sent to the site.
 
@@ -31,12 +52,13 @@ class Pace:
     `ended` says so and each further request fails with it as its reason.
     """
 
-    def __init__(self, conduct: Conduct, first_wait_s: float) -> None:
+    def __init__(self, conduct: Conduct, first_wait_s: float, clock: Clock) -> None:
         self.sent = 0
         self.ended = ""
         self._conduct = conduct
         self._first_wait_s = first_wait_s
-        self._deadline = time.monotonic() + conduct.crawl_min * 60
+        self._clock = clock
+        self._deadline = clock.monotonic() + conduct.crawl_min * 60
         self._interval_s = 0.0
         self._next_start = 0.0
         self._failures = 0
@@ -47,7 +69,7 @@ class Pace:
     def from_crawler(cls, crawler: Crawler) -> "Pace":
         """Scrapy's constructor."""
         settings = crawler.settings
-        return cls(settings["CONDUCT"], settings.getfloat("RETRY_FIRST_WAIT_S"))
+        return cls(settings["CONDUCT"], settings.getfloat("RETRY_FIRST_WAIT_S"), CLOCK)
 
     async def process_request(self, request: Request) -> None:
         """Hold a request back after a failed try, twice as long each time.
@@ -60,7 +82,7 @@ class Pace:
         if tries:
             wait = min(self._first_wait_s * 2 ** (tries - 1), self._conduct.wait_s)
             self._check(wait)
-            await self._sleep(wait)
+            await self._clock.wait(self._over, wait)
             self._check()
 
     def process_exception(
@@ -85,23 +107,23 @@ class Pace:
             NotAsked: the crawl ended, or would before the turn comes.
         """
         while True:
-            wait = self._next_start - time.monotonic()
+            wait = self._next_start - self._clock.monotonic()
             self._check(wait)
             if wait <= 0:
                 break
-            await self._sleep(wait)
-        self._next_start = time.monotonic() + self._interval_s
+            await self._clock.wait(self._over, wait)
+        self._next_start = self._clock.monotonic() + self._interval_s
         self.sent += 1
 
     def note(self, response: Response) -> None:
         """Take from an answer how long the site wants to be left alone."""
         self._failures = 0
         if response.status in (429, 503):
-            wait = _retry_after_s(response)
+            wait = _retry_after_s(response, self._clock.time())
             if wait is not None and wait > self._conduct.wait_s:
                 self.end(f"the site asked for a pause of {wait:.0f} s")
             elif wait is not None:
-                self._next_start = max(self._next_start, time.monotonic() + wait)
+                self._next_start = max(self._next_start, self._clock.monotonic() + wait)
 
     def keep_interval(self, seconds: float) -> None:
         """Leave at least so much between two requests."""
@@ -137,21 +159,16 @@ class Pace:
         for task in self._asking:
             task.cancel()
 
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep, but not past the end of the crawl."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), seconds)
-
     def _check(self, wait: float = 0.0) -> None:
         if self.sent >= self._conduct.requests:
             self.end(f"limit of {self._conduct.requests} requests")
-        if time.monotonic() + wait > self._deadline:
+        if self._clock.monotonic() + wait > self._deadline:
             self.end(f"limit of {self._conduct.crawl_min:g} minutes")
         if self.ended:
             raise NotAsked(f"not asked for: {self.ended}")
 
 
-def _retry_after_s(response: Response) -> float | None:
+def _retry_after_s(response: Response, now: float) -> float | None:
     """Seconds that Retry-After asks for, as a number or a date; None where it says neither."""
     value = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
     if value.isascii() and value.isdigit():
@@ -160,6 +177,6 @@ def _retry_after_s(response: Response) -> float | None:
         until = parsedate_to_datetime(value)
         if until.tzinfo is None:
             until = until.replace(tzinfo=UTC)
-        return max(0.0, until.timestamp() - time.time())
+        return max(0.0, until.timestamp() - now)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
