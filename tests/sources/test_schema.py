@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolbank.sources.schema import Parameter, parameters_schema, schema_of
 
@@ -86,3 +89,39 @@ def test_the_rest_of_the_arguments_is_a_list_or_an_object() -> None:
         "args": {"type": "array", "format": "int"},
         "options": {"type": "object", "format": "Any"},
     }
+
+
+PIECES = st.sampled_from(
+    [
+        "int",
+        "str",
+        "float",
+        "bool",
+        "None",
+        "list of ",
+        "scalar",
+        "dict",
+        "{'a', 'b'}",
+        "{0, 1}",
+        " or ",
+        ", ",
+        "array_like",
+        "Index",
+        "/",
+        "{1, 2, ...}",
+        "'x'",
+        " and ",
+    ]
+)
+DEFAULTS = st.sampled_from(["None", "'a'", "'z'", "0", "7", "1.5", "True", "[]", "{}"])
+
+
+@given(st.lists(PIECES, max_size=6).map("".join), DEFAULTS)
+@settings(max_examples=400)
+def test_every_schema_allows_the_default_that_it_states(words: str, told: str) -> None:
+    schema = schema_of(f"{words}, default {told}")
+    assert "default" in schema
+    jsonschema.validate(schema["default"], schema)
+    if schema["default"] is not None:
+        item = Parameter("x", words, default=schema["default"])
+        jsonschema.validate({"x": schema["default"]}, parameters_schema([item]))

@@ -146,10 +146,15 @@ def _allows(schema: dict[str, Any], value: Any) -> bool:
     if "anyOf" in schema:
         return any(_allows(item, value) for item in schema["anyOf"])
     if "enum" in schema:
-        return value in schema["enum"]
+        return any(_is_same(value, item) for item in schema["enum"])
     types = types_of(schema)
     kind = _JSON_TYPES[type(value)]
     return not types or kind in types or (kind == "integer" and "number" in types)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two JSON values are one, where truth values are no numbers."""
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _is_plain(schema: dict[str, Any]) -> bool:
@@ -207,7 +212,7 @@ def _enumeration(values: list[Any]) -> dict[str, Any]:
         schema["type"] = "string"
     unique: list[Any] = []
     for value in values:
-        if not any(value == seen and type(value) is type(seen) for seen in unique):
+        if not any(_is_same(value, seen) for seen in unique):
             unique.append(value)
     schema["enum"] = unique
     return schema

@@ -20,20 +20,20 @@ def combined(
     signature = list(signature)
     documented = list(documented)
     described = _placed(signature, documented)
-    combined: list[Parameter] = []
+    found: list[Parameter] = []
     for item in signature:
         words = described.pop(item.name.lstrip("*"), None)
-        combined.append(item if words is None else _described(item, words))
-    takes_any = [item for item in combined if item.name.startswith("*")]
-    if not takes_any and combined:
-        return combined
+        found.append(item if words is None else _described(item, words))
+    takes_any = [item for item in found if item.name.startswith("*")]
+    if not takes_any and found:
+        return found
     keywords = [item for item in takes_any if item.name.startswith("**")]
     needed = _needed(documented) if _is_bare(signature) else []
     for item in described.values():
         is_open = item.required is None and bool(keywords) and item not in needed
-        combined.append(replace(item, required=False) if is_open else item)
+        found.append(replace(item, required=False) if is_open else item)
     unsaid = [item for item in keywords if not item.description]
-    return [item for item in combined if not (described and item in unsaid)]
+    return [item for item in found if not (described and item in unsaid)]
 
 
 def sent(
