@@ -26,9 +26,9 @@ from toolbank.bank import Tool
 from toolbank.errors import InputError
 from toolbank.sources.schema import parameters_schema, schema_of
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
-from toolbank.sources.sphinx.page import Page
+from toolbank.sources.sphinx.pages.page import Page
+from toolbank.sources.sphinx.pages.syntax import read_syntax
 from toolbank.sources.sphinx.site import ROLES, Objects, Site
-from toolbank.sources.sphinx.syntax import read_syntax
 
 _LIMIT = 5  # seconds
 _MAX_PAGE = 300_000  # characters

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.shared import shared
 from toolbank.sources.schema import parameters_schema
-from toolbank.sources.sphinx.page import Page, PageObject
+from toolbank.sources.sphinx.pages.page import Page, PageObject
 
 SIGNED = """<span class="sig-prename descclassname"><span class="pre">a.</span></span><span
 class="sig-name descname"><span class="pre">f</span></span><span class="sig-paren">(</span>{}<span

@@ -16,9 +16,9 @@ from toolbank.errors import InputError
 from toolbank.sources.schema import is_optional, parameters_schema, schema_of
 from toolbank.sources.sphinx import site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
-from toolbank.sources.sphinx.page import Page, PageObject
+from toolbank.sources.sphinx.pages.page import Page, PageObject
+from toolbank.sources.sphinx.pages.syntax import read_syntax
 from toolbank.sources.sphinx.site import Objects, Site, matches
-from toolbank.sources.sphinx.syntax import read_syntax
 
 SITE = Site(
     base_url="https://sample.example/",

@@ -11,7 +11,7 @@ from tests.sources.sphinx_pages import (
     required,
 )
 from toolbank.bank import Returned, SeeAlso, VersionNote
-from toolbank.sources.sphinx.page import Page
+from toolbank.sources.sphinx.pages.page import Page
 
 NAME = '<span class="sig-name descname">f</span>'
 

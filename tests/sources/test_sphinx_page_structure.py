@@ -19,8 +19,8 @@ from tests.sources.sphinx_pages import (
 )
 from toolbank.bank import Raised, Returned, SeeAlso
 from toolbank.sources.schema import parameters_schema
-from toolbank.sources.sphinx.page import Page
-from toolbank.sources.sphinx.syntax import read_syntax
+from toolbank.sources.sphinx.pages.page import Page
+from toolbank.sources.sphinx.pages.syntax import read_syntax
 
 SYNTAX = """<h3>Request Syntax</h3>
 <div class="highlight-default notranslate"><div class="highlight"><pre><span></span><span class="n">response</span>

@@ -13,7 +13,7 @@ from toolbank.sources.documented import Documented
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import Entry, Inventory, Listed, Scope, select
-from toolbank.sources.sphinx.page import PageObject
+from toolbank.sources.sphinx.pages.page import PageObject
 from toolbank.sources.sphinx.site import Objects, Site, narrowed
 from toolbank.sources.sphinx.tools import read_harvest
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from toolbank.sources.sphinx.inventory import Scope
-from toolbank.sources.sphinx.page import PageObject
+from toolbank.sources.sphinx.pages.page import PageObject
 
 
 @dataclass

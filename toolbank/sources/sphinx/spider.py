@@ -22,7 +22,7 @@ from toolbank.sources.sphinx.inventory import (
     read_inventory,
     select,
 )
-from toolbank.sources.sphinx.page import Page
+from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.site import Site
 from toolbank.sources.sphinx.web.decode import decode_html
 from toolbank.sources.sphinx.web.freshness import GONE, content_type, is_html

@@ -11,7 +11,7 @@ from toolbank.bank import Tool
 from toolbank.sources.schema import parameters_schema
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import Entry, Listed
-from toolbank.sources.sphinx.page import PageObject
+from toolbank.sources.sphinx.pages.page import PageObject
 from toolbank.sources.sphinx.site import Site
 
 _MEMBERS = frozenset(

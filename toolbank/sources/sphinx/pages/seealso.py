@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from selectolax.lexbor import LexborNode
 
 from toolbank.bank import SeeAlso
-from toolbank.sources.sphinx.text import children, code, is_dropped, line
+from toolbank.sources.sphinx.pages.text import children, code, is_dropped, line
 
 _NAME = re.compile(r"[\w.]+")
 _LIST_WORDS = re.compile(r"(?:[\s,;.]|\band\b|\bor\b|\bsee also\b:?|\(\))+", re.I)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbank.sources.schema import Parameter, is_optional
-from toolbank.sources.sphinx.heading import GROUP
+from toolbank.sources.sphinx.pages.heading import GROUP
 
 
 def combined(

@@ -4,7 +4,7 @@ import re
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.sources.sphinx.text import children, classes, line
+from toolbank.sources.sphinx.pages.text import children, classes, line
 
 LISTS = frozenset({"citation-list", "footnote-list", "footnote", "citation"})
 

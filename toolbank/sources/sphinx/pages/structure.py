@@ -6,8 +6,8 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from toolbank.sources.schema import schema_of
-from toolbank.sources.sphinx.items import Item, read_item
-from toolbank.sources.sphinx.text import children
+from toolbank.sources.sphinx.pages.items import Item, read_item
+from toolbank.sources.sphinx.pages.text import children
 
 _TYPES: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},

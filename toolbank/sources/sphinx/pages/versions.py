@@ -7,7 +7,7 @@ from typing import Literal
 from selectolax.lexbor import LexborNode
 
 from toolbank.bank import VersionNote
-from toolbank.sources.sphinx.text import classes, is_members, line
+from toolbank.sources.sphinx.pages.text import classes, is_members, line
 
 _Change = Literal["added", "changed", "deprecated", "removed"]
 _CHANGES: dict[str, _Change] = {

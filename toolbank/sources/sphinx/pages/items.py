@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.sources.sphinx.text import inline, is_block, is_dropped, line
+from toolbank.sources.sphinx.pages.text import inline, is_block, is_dropped, line
 
 _DASH = re.compile(r"\s*(?:(?:[\u2013\u2014:]|--?(?=\s|$))\s*)+")
 _BOLD = frozenset({"strong", "b"})

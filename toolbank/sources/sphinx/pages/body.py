@@ -11,7 +11,7 @@ from toolbank.bank import SeeAlso
 from toolbank.sources.documented import Documented
 from toolbank.sources.opening import split_summary
 from toolbank.sources.schema import Parameter
-from toolbank.sources.sphinx.fields import (
+from toolbank.sources.sphinx.pages.fields import (
     HEADINGS,
     Fields,
     is_field,
@@ -19,12 +19,12 @@ from toolbank.sources.sphinx.fields import (
     read_field_list,
     read_value,
 )
-from toolbank.sources.sphinx.items import Item, read_item
-from toolbank.sources.sphinx.references import LISTS, read_references
-from toolbank.sources.sphinx.seealso import read_links, read_see_also
-from toolbank.sources.sphinx.structure import fill_in
-from toolbank.sources.sphinx.syntax import read_syntax
-from toolbank.sources.sphinx.text import (
+from toolbank.sources.sphinx.pages.items import Item, read_item
+from toolbank.sources.sphinx.pages.references import LISTS, read_references
+from toolbank.sources.sphinx.pages.seealso import read_links, read_see_also
+from toolbank.sources.sphinx.pages.structure import fill_in
+from toolbank.sources.sphinx.pages.syntax import read_syntax
+from toolbank.sources.sphinx.pages.text import (
     blocks,
     children,
     classes,
@@ -33,7 +33,7 @@ from toolbank.sources.sphinx.text import (
     is_section,
     line,
 )
-from toolbank.sources.sphinx.versions import parameter_of, read_versions
+from toolbank.sources.sphinx.pages.versions import parameter_of, read_versions
 
 _EXAMPLES = frozenset({"examples", "example", "usage", "example usage"})
 _SOFT_TITLES = _EXAMPLES | {"notes", "note", "references", "warnings", "see also"}

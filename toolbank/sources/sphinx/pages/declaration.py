@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.sources.literals import is_literal, literal
 from toolbank.sources.schema import Parameter
-from toolbank.sources.sphinx.text import classes
+from toolbank.sources.sphinx.pages.text import classes
 
 _WHOLE = r"(?:unsigned|signed|short|long|int|u?int\d+_t|s?size_t|Py_ssize_t|ptrdiff_t)"
 _TYPES: tuple[tuple[str, str], ...] = (

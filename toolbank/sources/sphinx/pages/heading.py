@@ -9,8 +9,8 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.sources.schema import Parameter
 from toolbank.sources.signatures import read_signature
-from toolbank.sources.sphinx.declaration import is_declaration, read_declaration
-from toolbank.sources.sphinx.text import classes
+from toolbank.sources.sphinx.pages.declaration import is_declaration, read_declaration
+from toolbank.sources.sphinx.pages.text import classes
 
 _NAMES = frozenset({"sig-name", "descname"})
 _ARROW = re.compile(r"\s*(?:\N{RIGHTWARDS ARROW}|->)\s*")

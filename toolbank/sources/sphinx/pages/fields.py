@@ -9,11 +9,11 @@ from selectolax.lexbor import LexborNode
 
 from toolbank.bank import Raised, Returned
 from toolbank.sources.schema import Parameter
-from toolbank.sources.sphinx.items import Item, read_item
-from toolbank.sources.sphinx.references import read_references
-from toolbank.sources.sphinx.structure import fill_in, read_structure
-from toolbank.sources.sphinx.syntax import read_syntax
-from toolbank.sources.sphinx.text import (
+from toolbank.sources.sphinx.pages.items import Item, read_item
+from toolbank.sources.sphinx.pages.references import read_references
+from toolbank.sources.sphinx.pages.structure import fill_in, read_structure
+from toolbank.sources.sphinx.pages.syntax import read_syntax
+from toolbank.sources.sphinx.pages.text import (
     blocks,
     children,
     classes,

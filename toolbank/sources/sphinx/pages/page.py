@@ -11,12 +11,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from toolbank.bank import Returned, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.schema import Parameter
-from toolbank.sources.sphinx.arguments import combined, sent
-from toolbank.sources.sphinx.body import read_body
-from toolbank.sources.sphinx.heading import body_of, read_heading
 from toolbank.sources.sphinx.inventory import resolve
-from toolbank.sources.sphinx.text import is_section
-from toolbank.sources.sphinx.versions import deprecated_parameters
+from toolbank.sources.sphinx.pages.arguments import combined, sent
+from toolbank.sources.sphinx.pages.body import read_body
+from toolbank.sources.sphinx.pages.heading import body_of, read_heading
+from toolbank.sources.sphinx.pages.text import is_section
+from toolbank.sources.sphinx.pages.versions import deprecated_parameters
 
 _KINDS: dict[str, ToolKind] = {
     "function": "function",

@@ -1,0 +1,1 @@
+"""What a page of a Sphinx site says of the objects that it documents."""
