@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter
 from email.utils import formatdate
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from scrapy import Request
+from scrapy.http import Response
 
 from tests.sources import faults
 from tests.sources.faults import answer
@@ -17,6 +20,9 @@ from tests.sources.small_site import FIRST, NOON, Hours, crawl_small, failure, n
 from tests.sources.sphinx_server import PAGE, SiteServer, described, write_inventory
 from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.conduct import Conduct
+from toolbank.sources.config import SphinxSource
+from toolbank.sources.sphinx import crawl_site
+from toolbank.sources.sphinx.web.freshness import ServeKept
 from toolbank.sources.sphinx.web.manners import crawl_settings
 
 ALL = ["f0", "f1", "f2", "f3"]
@@ -401,6 +407,48 @@ def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
     small.asked.clear()
     assert crawl_small(small).complete
     assert sorted(small.asked) == [f"/small.{name}.html" for name in REST]
+
+
+def test_a_crawl_that_has_ended_makes_no_further_requests_up(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_only("f0", *(f"g{n}" for n in range(500)))
+    seen: list[Request] = []
+    look_up = ServeKept.process_request
+
+    def count(self: ServeKept, request: Request) -> Response | None:
+        seen.append(request)
+        return look_up(self, request)
+
+    monkeypatch.setattr(ServeKept, "process_request", count)
+    result = crawl_small(small, concurrency=1, requests=3)
+    reasons = Counter(result.record["failed_pages"].values())
+    assert reasons == {"not asked for: limit of 3 requests": 500}
+    assert result.info["skipped"] == {
+        "page failed: not asked for: limit of 3 requests": 500
+    }
+    assert names(result) == ["f0"]
+    assert len(seen) < 20
+
+
+def test_a_crawl_that_has_ended_still_reads_what_is_kept(small: SiteServer) -> None:
+    assert names(crawl_small(small)) == ALL
+    forget("/small.f2.html")
+    result = crawl_small(small, concurrency=1, requests=2, max_age_h=0)
+    assert names(result) == ["f0", "f1", "f3"]
+    assert (result.from_cache, result.stale) == (3, 3)
+    assert failure(result, "/small.f2.html") == "not asked for: limit of 2 requests"
+
+
+def test_an_inventory_is_looked_for_in_few_folders(small: SiteServer) -> None:
+    Path("site/objects.inv").unlink()
+    deep = "/" + 300 * "a/"
+    small.redirects["/"] = deep
+    small.answers[deep] = answer(b"<p>Welcome")
+    with pytest.raises(InputError, match="no inventory there"):
+        crawl_site(SphinxSource(base_url=small.url), Path("cache"))
+    asked = [path for path in small.asked if path.endswith("objects.inv")]
+    assert len(asked) == 7, "the address that was given, and six folders"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The crawl of one site: inventory, pages with tables, pages of the tools."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from scrapy import Request, Spider, signals
@@ -18,14 +18,18 @@ from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
     Entry,
     Inventory,
-    Scope,
     read_inventory,
     select,
 )
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.site import Site
 from toolbank.sources.sphinx.web.decode import decode_html
-from toolbank.sources.sphinx.web.freshness import GONE, content_type, is_html
+from toolbank.sources.sphinx.web.freshness import (
+    GONE,
+    ServeKept,
+    content_type,
+    is_html,
+)
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import (
     Refused,
@@ -34,8 +38,11 @@ from toolbank.sources.sphinx.web.refusals import (
     reason_of,
 )
 
-_Callback = Callable[..., Any]
-_Errback = Callable[[Failure], Any]
+# How many folders above a page may be asked for an inventory.
+_MAX_FOLDERS = 6
+# Requests given to Scrapy for each that it may send at once: all of them would fill the memory.
+_AHEAD = 4
+_Part = TypeVar("_Part")
 _TOO_DEEP = "nested too deeply"
 
 
@@ -62,8 +69,10 @@ class SphinxSpider(Spider):
         self._harvest = harvest
         self._look_around = look_around
         self._further: list[str] | None = None
-        self._pending_tables = 0
         self._wanted: dict[str, list[Entry]] = {}
+        self._left: Iterator[str] = iter(())
+        self._pending = 0
+        self._read: Callable[[Response, str], None] = self._read_tools
         self._progress: Any = None
 
     @classmethod
@@ -112,22 +121,20 @@ class SphinxSpider(Spider):
         scope = select(inventory, site)
         self._harvest.scope = scope
         if not site.tables:
-            yield from self._ask_for_tools(scope)
-        elif not scope.table_pages:
+            yield from self._ask_for_tools()
+        elif scope.table_pages:
+            yield from self._ask_for_pages(scope.table_pages, self._read_tables)
+        else:
             raise InputError(
                 f"{response.url}: no page of this site fits tables: "
                 f"{', '.join(site.tables)}. Change them in the site's YAML."
             )
-        self._pending_tables = len(scope.table_pages)
-        self._expect(len(scope.table_pages))
-        for path in scope.table_pages:
-            yield self._ask(path, self._read_tables, self._lose_tables)
 
     def _read_front(self, response: Response) -> Iterator[Request]:
-        """Look for the inventory in the folders of the page that the address led to."""
+        """Look for the inventory in the nearest folders of the page that the address led to."""
         self._further = []
         *folders, _ = urlsplit(response.url).path.split("/")
-        for depth in range(len(folders), 0, -1):
+        for depth in range(len(folders), 0, -1)[:_MAX_FOLDERS]:
             url = urljoin(response.url, "/".join([*folders[:depth], "objects.inv"]))
             if url != self._inventory_url:
                 self._further.append(url)
@@ -136,42 +143,57 @@ class SphinxSpider(Spider):
         else:
             self._harvest.error = _no_inventory(response)
 
-    def _ask_for_tools(self, scope: Scope) -> Iterator[Request]:
+    def _ask_for_tools(self) -> Iterator[Request]:
+        scope = self._harvest.scope
+        if scope is None:
+            raise AssertionError("pages are asked for by an inventory")
         for (path, anchor), entry in scope.entries.items():
             if not scope.site.tables or (path, anchor) in self._harvest.listed:
                 self._wanted.setdefault(path, []).append(entry)
-        self._expect(len(self._wanted))
-        for path in sorted(self._wanted):
-            yield self._ask(path, self._read_tools, self._lose_page)
+        yield from self._ask_for_pages(sorted(self._wanted), self._read_tools)
 
-    def _expect(self, pages: int) -> None:
-        self._progress.total += pages
+    def _ask_for_pages(
+        self, paths: Collection[str], read: Callable[[Response, str], None]
+    ) -> Iterator[Request]:
+        self._left, self._pending, self._read = iter(paths), len(paths), read
+        self._progress.total += len(paths)
         self._progress.refresh()
+        for _ in range(_AHEAD * self.settings.getint("CONCURRENT_REQUESTS")):
+            yield from self._ask_next()
 
-    def _ask(self, path: str, callback: _Callback, errback: _Errback) -> Request:
+    def _ask_next(self) -> Iterator[Request]:
+        """Ask for a page more; once the crawl has ended, only for one that is kept."""
+        for path in self._left:
+            request = self._ask(path)
+            refusal = self._part(Pace).refusal
+            if not refusal or self._part(ServeKept).has_kept(request.url):
+                yield request
+                return
+            self._fail(request, path, refusal)
+            self._harvest.may_pass.add(path)
+            self._pending -= 1
+        if not self._pending and self._read == self._read_tables:
+            yield from self._ask_for_tools()
+
+    def _ask(self, path: str) -> Request:
         return Request(
             urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@")),
-            callback=callback,
-            errback=errback,
+            callback=self._read_page,
+            errback=self._lose_page,
             cb_kwargs={"path": path},
             meta={"keep_if_html": True},
             dont_filter=True,
         )
 
-    def _read_tables(self, response: Response, path: str) -> Iterator[Request]:
+    def _read_page(self, response: Response, path: str) -> Iterator[Request]:
+        self._read(response, path)
+        self._pending -= 1
+        yield from self._ask_next()
+
+    def _read_tables(self, response: Response, path: str) -> None:
         page = self._open(response, path)
         if page is not None:
             self._harvest.listed |= page.table_targets()
-        yield from self._end_table()
-
-    def _lose_tables(self, failure: Failure) -> Iterator[Request]:
-        self._lose_page(failure)
-        yield from self._end_table()
-
-    def _end_table(self) -> Iterator[Request]:
-        self._pending_tables -= 1
-        if not self._pending_tables and self._harvest.scope is not None:
-            yield from self._ask_for_tools(self._harvest.scope)
 
     def _read_tools(self, response: Response, path: str) -> None:
         page = self._open(response, path)
@@ -229,7 +251,7 @@ class SphinxSpider(Spider):
                 reason = f"{reason}, led to {request.url}"
         self._harvest.failed[path] = reason
 
-    def _lose_page(self, failure: Failure) -> None:
+    def _lose_page(self, failure: Failure) -> Iterator[Request]:
         error = failure.value
         if isinstance(error, ToolbankError):
             self._harvest.error = error
@@ -239,6 +261,8 @@ class SphinxSpider(Spider):
         self._fail(request, path, reason_of(error))
         if may_pass(error):
             self._harvest.may_pass.add(path)
+        self._pending -= 1
+        yield from self._ask_next()
 
     def _lose_inventory(self, failure: Failure) -> None:
         url = self._inventory_url
@@ -267,11 +291,15 @@ class SphinxSpider(Spider):
 
     def _end(self, reason: str) -> None:
         self._harvest.is_complete = reason == "finished"
-        pace = self.crawler.get_downloader_middleware(Pace)
-        if pace is not None:
-            self._harvest.requests = pace.sent
-            self._harvest.limit = pace.ended
+        pace = self._part(Pace)
+        self._harvest.requests, self._harvest.limit = pace.sent, pace.ended
         self._progress.close()
+
+    def _part(self, kind: type[_Part]) -> _Part:
+        part = self.crawler.get_downloader_middleware(kind)
+        if part is None:
+            raise AssertionError(f"the settings of a crawl have {kind.__name__}")
+        return part
 
 
 def _no_inventory(response: Response) -> ToolbankError:

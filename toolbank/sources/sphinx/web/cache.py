@@ -64,6 +64,10 @@ class PageCache:
         response = response_class(url=url, status=status, headers=headers, body=body)
         return Kept(response, checked)
 
+    def has(self, url: str) -> bool:
+        """Whether there is a file for a URL, be it damaged."""
+        return self._path(url).exists()
+
     def write(self, url: str, response: Response) -> None:
         """Keep an answer.
 

@@ -80,6 +80,10 @@ class ServeKept:
             return None
         return _flagged(kept, "stale")
 
+    def has_kept(self, url: str) -> bool:
+        """Whether there is an answer to serve, however old."""
+        return self._cache.has(url)
+
     def _is_fresh(self, kept: Kept) -> bool:
         now = time.time()
         # A time that lies ahead says nothing, as after a clock was set back.

@@ -71,6 +71,11 @@ class Pace:
         settings = crawler.settings
         return cls(settings["CONDUCT"], settings.getfloat("RETRY_FIRST_WAIT_S"), CLOCK)
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing more may be sent; "" as long as something may."""
+        return f"not asked for: {self.ended}" if self.ended else ""
+
     async def process_request(self, request: Request) -> None:
         """Hold a request back after a failed try, twice as long each time.
 
@@ -165,7 +170,7 @@ class Pace:
         if self._clock.monotonic() + wait > self._deadline:
             self.end(f"limit of {self._conduct.crawl_min:g} minutes")
         if self.ended:
-            raise NotAsked(f"not asked for: {self.ended}")
+            raise NotAsked(self.refusal)
 
 
 def _retry_after_s(response: Response, now: float) -> float | None:
