@@ -1,6 +1,12 @@
 import pytest
 
-from toolbank.addresses import checked_address, is_private, is_public_ip, origin
+from toolbank.addresses import (
+    checked_address,
+    is_loopback,
+    is_private,
+    is_public_ip,
+    origin,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,11 +23,35 @@ from toolbank.addresses import checked_address, is_private, is_public_ip, origin
         ("http://localhost/doc/", True),
         ("http://169.254.169.254/", True),
         ("http://100.64.1.1/", True),
+        ("http://localhost./doc/", True),
+        ("http://docs.local./", True),
+        ("http://127.0.0.1./", True),
+        ("http://docs.example./", False),
         ("nowhere", False),
     ],
 )
 def test_private_addresses_are_told_from_public_ones(url, private):
     assert is_private(url) is private
+
+
+@pytest.mark.parametrize(
+    ("url", "own"),
+    [
+        ("http://127.0.0.1:8000/", True),
+        ("https://127.8.9.1/", True),
+        ("https://[::1]/", True),
+        ("https://[::ffff:127.0.0.1]/", True),
+        ("https://localhost./", True),
+        ("https://docs.localhost/", True),
+        ("https://10.0.0.8/", False),
+        ("https://docs/", False),
+        ("https://docs.local/", False),
+        ("https://numpy.org/", False),
+        ("nowhere", False),
+    ],
+)
+def test_this_machine_is_told_from_others(url, own):
+    assert is_loopback(url) is own
 
 
 def test_the_address_of_a_folder_ends_in_a_slash():
@@ -67,6 +97,12 @@ def test_an_address_with_a_secret_is_refused_without_showing_it(address):
         "::ffff:169.254.169.254",
         "64:ff9b::a00:1",
         "2002:7f00:1::",
+        "fec0::1",
+        "::127.0.0.1",
+        "::10.0.0.1",
+        "::808:808",
+        "64:ff9b:1::7f00:1",
+        "64:ff9b:1::808:808",
         "not an address",
     ],
 )

@@ -6,6 +6,8 @@ import ipaddress
 from urllib.parse import urlsplit
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# All that has been given out of IPv6 for the public internet.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def checked_address(address: str) -> str:
@@ -35,7 +37,7 @@ def checked_address(address: str) -> str:
 
 def is_private(url: str) -> bool:
     """Whether a URL's host is this machine or in a private network, by its name or address."""
-    host = urlsplit(url).hostname or ""
+    host = _host(url)
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -44,11 +46,23 @@ def is_private(url: str) -> bool:
     return not is_public_ip(host)
 
 
+def is_loopback(url: str) -> bool:
+    """Whether a URL's host is this machine, by its name or address."""
+    host = _host(url)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    inner = getattr(address, "ipv4_mapped", None)
+    return (inner or address).is_loopback
+
+
 def is_public_ip(text: str) -> bool:
     """Whether an IP address is one of the public internet.
 
     Not public: this machine, private, link-local (cloud metadata among them), shared (RFC 6598),
-    multicast and reserved ones, and IPv6 addresses that hold such an IPv4 address.
+    multicast and reserved ones, IPv6 addresses that hold such an IPv4 address, and all others
+    outside 2000::/3.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -60,6 +74,8 @@ def is_public_ip(text: str) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public_ip(str(inner))
+        if address not in _GLOBAL_UNICAST:
+            return False
     return address.is_global and not address.is_multicast
 
 
@@ -68,3 +84,8 @@ def origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, parts.hostname or "", port
+
+
+def _host(url: str) -> str:
+    """The host of a URL; the dot that may end a full name says nothing."""
+    return (urlsplit(url).hostname or "").removesuffix(".")
