@@ -497,15 +497,23 @@ def test_an_inventory_that_lies_costs_no_more_than_its_lies(
     assert len(small.asked) == 2 + len(ALL) + 1, "each page once"
 
 
+@pytest.mark.parametrize("name", ["docs.example", "docs.internal", "docs"])
 def test_a_certificate_that_no_one_vouches_for_is_told(
-    small: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     small.use_own_certificate(tmp_path)
-    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    resolve_to(monkeypatch, name, ["127.0.0.1"])
     port = small.url.rsplit(":", 1)[1]
     with pytest.raises(InputError, match="certificate can't be trusted"):
-        crawl_small(small, f"https://docs.example:{port}", private_addresses=True)
+        crawl_small(small, f"https://{name}:{port}", private_addresses=True)
     assert not small.asked
+
+
+def test_a_site_on_this_machine_needs_no_certificate(
+    small: SiteServer, tmp_path: Path
+) -> None:
+    small.use_own_certificate(tmp_path)
+    assert names(crawl_small(small, small.url.replace("http:", "https:"))) == ALL
 
 
 def list_only(*names: str) -> None:
