@@ -22,6 +22,7 @@ from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import crawl_site
+from toolbank.sources.sphinx.web import door
 from toolbank.sources.sphinx.web.freshness import ServeKept
 from toolbank.sources.sphinx.web.manners import crawl_settings
 
@@ -276,6 +277,37 @@ def test_no_public_name_leads_to_an_address_of_a_private_network(
     with pytest.raises(InputError, match="at a private address"):
         crawl_small(small, f"http://docs.example:{port}")
     assert small.connections == 0
+
+
+def test_a_public_site_is_read(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "is_public_ip", lambda _: True)
+    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    list_only("f0")
+    url = f"http://docs.example:{small.url.rsplit(':', 1)[1]}"
+    assert names(crawl_small(small, url, delay_s=0)) == ["f0"]
+    assert all(agent.startswith("toolbank/") for agent in small.agents)
+
+
+def test_a_connection_refused_is_told_as_such_after_an_address_was(
+    small: SiteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_to(monkeypatch, "docs.example", ["127.0.0.1"])
+    url = f"http://docs.example:{small.url.rsplit(':', 1)[1]}"
+    list_only("f0", "f1", "f2")
+    crawl_small(small, url, private_addresses=True, delay_s=0)
+    forget(FIRST)
+    forget("/small.f1.html")
+    small.stop()
+    answers = iter([False])  # as if the name led elsewhere the next time
+    monkeypatch.setattr(door, "is_public_ip", lambda _: next(answers, True))
+    result = crawl_small(small, url, concurrency=1, retries=0, delay_s=0)
+    assert failure(result) == (
+        "at a private address, 127.0.0.1; if that is meant, --private-addresses, or "
+        "conduct.private_addresses in a recipe, lets it in"
+    )
+    assert failure(result, "/small.f1.html") == "connection refused"
 
 
 def test_numbers_that_stand_for_an_address_are_no_way_around(

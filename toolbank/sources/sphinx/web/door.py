@@ -1,11 +1,14 @@
 """The one place where requests leave for the site and answers come in."""
 
 import socket
-from typing import Any
+from contextvars import ContextVar
 
 import aiohttp
 from scrapy import Request
-from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
+from scrapy.core.downloader.handlers._aiohttp import (
+    AiohttpDownloadHandler,
+    _ClientResponse,
+)
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.exceptions import (
@@ -18,6 +21,9 @@ from scrapy.http import Response
 from toolbank.addresses import is_public_ip
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import Refused
+
+# The private addresses that the request at hand was kept from.
+_refused_addresses: ContextVar[list[str]] = ContextVar("_refused_addresses")
 
 
 class Door(AiohttpDownloadHandler):
@@ -36,13 +42,24 @@ class Door(AiohttpDownloadHandler):
             raise AssertionError("the settings of a crawl have a pace")
         self._pace = pace
         self._compression = HttpCompressionMiddleware(crawler=crawler)
-        self._refused_address = ""
         if crawler.settings.getbool("GUARD_ADDRESSES"):
-            connector: Any = self._session.connector
-            # aiohttp takes it when a connector is made, which Scrapy does by itself.
-            if not hasattr(connector, "_socket_factory"):
-                raise AssertionError("this version of aiohttp can't guard addresses")
-            connector._socket_factory = self._open_socket
+            # Scrapy has no setting for it, and makes its session by itself: the same, but guarded.
+            self._session.detach()
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=crawler.settings.getint("CONCURRENT_REQUESTS"),
+                    socket_factory=_open_socket,
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                response_class=_ClientResponse,
+                skip_auto_headers=(
+                    "Accept",
+                    "Accept-Encoding",
+                    "Content-Type",
+                    "User-Agent",
+                ),
+            )
 
     async def download_request(self, request: Request) -> Response:
         """Send a request when its turn comes; the answer comes unpacked.
@@ -54,13 +71,15 @@ class Door(AiohttpDownloadHandler):
         """
         await self._pace.admit()
         self._compression.process_request(request)
+        refused: list[str] = []
+        _refused_addresses.set(refused)
         try:
             response = await self._pace.carry(super().download_request(request))
         except DownloadConnectionRefusedError as error:
-            if self._refused_address:
+            if refused:
                 raise Refused(
-                    f"at a private address, {self._refused_address}; if that is meant, "
-                    "conduct.private_addresses lets it in"
+                    f"at a private address, {refused[0]}; if that is meant, "
+                    "--private-addresses, or conduct.private_addresses in a recipe, lets it in"
                 ) from error
             if isinstance(error.__cause__, aiohttp.ClientSSLError):
                 raise Refused("its certificate can't be trusted") from error
@@ -85,9 +104,10 @@ class Door(AiohttpDownloadHandler):
             raise Refused("packed in an unknown way")
         return unpacked
 
-    def _open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        family, kind, protocol, _, address = info
-        if not is_public_ip(str(address[0])):
-            self._refused_address = str(address[0])
-            raise PermissionError(f"{address[0]} is no public address")
-        return socket.socket(family=family, type=kind, proto=protocol)
+
+def _open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, address = info
+    if not is_public_ip(str(address[0])):
+        _refused_addresses.get().append(str(address[0]))
+        raise PermissionError(f"{address[0]} is no public address")
+    return socket.socket(family=family, type=kind, proto=protocol)
