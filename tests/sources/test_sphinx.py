@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import toolbank
 from tests.sources.sphinx_server import (
     PAGE,
     SiteServer,
@@ -224,36 +218,6 @@ def test_a_class_does_not_take_the_words_of_its_methods(
 
 def test_pages_that_say_the_same_are_one_tool(site: SiteServer, tmp_path: Path) -> None:
     assert tool(crawl(site, tmp_path), "sample.plus").aliases == ("sample.sub.plus",)
-
-
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_a_crawl_that_was_ended_goes_on_where_it_was(
-    site: SiteServer, tmp_path: Path, end: signal.Signals
-) -> None:
-    site.hanging.add("/api/sub.html")
-    script = (
-        "import sys; from pathlib import Path\n"
-        "from toolbank.sources.config import SphinxSource\n"
-        "from toolbank.sources.sphinx import crawl_site\n"
-        "source = SphinxSource(site='sample', base_url=sys.argv[1])\n"
-        "crawl_site(source, Path(sys.argv[2]))\n"
-    )
-    cache = tmp_path / "cache"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, site.url, str(cache)],
-        env={**os.environ, "PYTHONPATH": str(Path(toolbank.__file__).parents[1])},
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 30
-    while len(list(cache.rglob("[0-9a-f]" * 64))) < 11 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(end)
-    assert process.wait(30) != 0
-    site.released.set()
-    site.asked.clear()
-    result = crawl(site, tmp_path)
-    assert len(result.tools) == 5
-    assert site.asked == ["/api/sub.html"]
 
 
 @pytest.mark.parametrize("tag", ["<div>", "<em>"])

@@ -15,6 +15,7 @@ import pytest
 from tests.shared import shared
 from tests.sources.faults import answer
 from tests.sources.sphinx_server import SiteServer, write_small_site
+from toolbank.bank import read_tools
 from toolbank.crawl import crawl_to_folder
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
@@ -72,7 +73,7 @@ def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.parametrize("wait", ["for the site", "for an answer"])
-def test_ctrl_c_ends_a_crawl_at_once_whatever_it_waits_for(
+def test_ctrl_c_ends_a_crawl_at_once_and_the_next_one_goes_on(
     wait: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_small_site(tmp_path)
@@ -90,7 +91,14 @@ def test_ctrl_c_ends_a_crawl_at_once_whatever_it_waits_for(
         server.answers["/small.f1.html"] = interrupt
         command = [TOOLBANK, "crawl", "small", "--base-url", server.url]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
-            told = child.communicate(timeout=30)[1]
+            told = child.communicate(timeout=60)[1]
+        server.answers.clear()
+        server.released.set()
+        server.asked.clear()
+        crawl_to_folder(Path("crawls/small"), site="small", base_url=server.url)
+        assert "/objects.inv" not in server.asked, "it goes on"
+        assert "/small.f1.html" in server.asked
+        assert len(read_tools(Path("crawls/small/tools.parquet"))) == 4
     assert told == (
         "toolbank: stopped. Pages that were read are kept in crawls/small/cache; the same "
         "command goes on from there.\n"
