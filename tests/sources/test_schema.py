@@ -125,3 +125,11 @@ def test_every_schema_allows_the_default_that_it_states(words: str, told: str) -
     if schema["default"] is not None:
         item = Parameter("x", words, default=schema["default"])
         jsonschema.validate({"x": schema["default"]}, parameters_schema([item]))
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [("{'a', 'b', ...}", "string"), ("{1, 2, …, 9}", "integer")],
+)
+def test_a_list_that_is_left_open_is_no_enumeration(words: str, kind: str) -> None:
+    assert schema_of(words) == {"type": kind}

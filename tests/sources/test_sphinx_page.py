@@ -285,3 +285,38 @@ def test_a_page_nested_without_end_fails_by_name_and_in_time(nested: str) -> Non
     deep = "".join(nested.format(number) for number in range(50_000))
     with pytest.raises(RecursionError):
         function(f"{deep}<p>x</p>" + "<p>y</p>" * 10_000)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<!--" + "</b>" * 40_000 + "-->" + "<b>" * 40_000,
+        "".join(f"<b x='</b>{number}'>" for number in range(40_000)),
+        "<p " + " ".join(f"a{number}=1" for number in range(40_000)) + ">",
+        "<p " + " ".join(f'a{number}=">"' for number in range(40_000)) + ">",
+    ],
+)
+def test_what_would_take_the_parser_minutes_is_refused(html: str) -> None:
+    with pytest.raises(RecursionError):
+        Page(html, "api.html")
+
+
+def test_text_that_stands_below_an_empty_directive_is_its_own() -> None:
+    below = "<p>Adds up.</p><p>More of it.</p>"
+    page = Page(
+        '<dl class="py function"><dt class="sig sig-object py" id="a.one">'
+        '<code class="descname">one</code>(<em>x</em>)</dt><dd></dd></dl>'
+        f"{below}<h3>Other</h3><p>Not of it.</p>"
+        '<dl class="py function"><dt class="sig sig-object py" id="a.two">'
+        '<code class="descname">two</code>(<em>x</em>)</dt><dd><p>Has text.</p></dd></dl>'
+        "<p>Of neither.</p>",
+        "api.html",
+    )
+    one, two = page.read("a.one", "function"), page.read("a.two", "function")
+    assert one is not None
+    assert two is not None
+    assert (one.documented.summary, one.documented.description) == (
+        "Adds up.",
+        "More of it.",
+    )
+    assert (two.documented.summary, two.documented.description) == ("Has text.", "")

@@ -317,8 +317,9 @@ def _braced(text: str) -> list[str]:
         members += [numbered[2], f"'{numbered[1]}'"] if numbered else [part]
     if not any(map(_ELLIPSIS.match, members)):
         return members
-    is_whole = all(member.isdigit() for member in members if member[0].isalnum())
-    return [match["kind"] or ("int" if is_whole else text.strip("{}"))]
+    given = {type(literal(part)) for part in members if not _ELLIPSIS.match(part)}
+    kinds = {frozenset({int}): "int", frozenset({str}): "str"}
+    return [match["kind"] or kinds.get(frozenset(given), text.strip("{}"))]
 
 
 def _split(text: str, separator: str) -> list[str]:

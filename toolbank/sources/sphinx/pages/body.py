@@ -66,14 +66,18 @@ class _Parts:
             self.see_also.setdefault(entry.name, entry)
 
 
-def read_body(node: LexborNode, names: Iterable[str] = ()) -> Documented:
+def read_body(
+    node: LexborNode, names: Iterable[str] = (), after: Iterable[LexborNode] = ()
+) -> Documented:
     """Read the `dd` of an object, or the `section` of a module with its sections of prose.
 
-    `names` are those of the parameters in its signature.
+    `names` are those of the parameters in its signature; `after` are elements that belong to it
+    and stand after it.
     """
+    after = list(after)
     parts = _Parts()
     is_module = node.tag != "dd"
-    for child in children(node):
+    for child in [*children(node), *after]:
         is_title = is_module and child.tag in HEADINGS
         is_other = is_module and is_section(child) and child.css_first(_LISTING)
         if not is_title and not is_other:
@@ -92,7 +96,11 @@ def read_body(node: LexborNode, names: Iterable[str] = ()) -> Documented:
         for part in parts.text.pop(title)
     ]
     known = {item.name.lstrip("*") for item in parts.fields.parameters}.union(names)
-    versions = tuple(read_versions(node, parts.fields.owners, known))
+    versions = tuple(
+        note
+        for part in (node, *after)
+        for note in read_versions(part, parts.fields.owners, known)
+    )
     return Documented(
         summary=summary,
         description=description,

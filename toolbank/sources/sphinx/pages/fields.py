@@ -43,6 +43,7 @@ _UNREAD = re.compile(
     r"(?P<words>\S.*)",
     re.I | re.S,
 )
+_MAX_LEAD = 8  # nodes that a lone parameter's name and type can take
 _NAME = re.compile(r"\*{0,2}[^\W\d][\w.$@\[\]-]*")
 _TARGET = re.compile(r"\b(?!default)[a-z]\w*:(?=[A-Za-z_])")
 _SAID = re.compile(
@@ -168,8 +169,9 @@ def _pairs(node: LexborNode) -> Iterator[tuple[LexborNode, LexborNode]]:
 def _entries(content: Sequence[LexborNode]) -> Iterator[tuple[Item, LexborNode]]:
     """The entries of a field with the element that holds each, whatever their form."""
     lone: list[LexborNode] = []
+    is_named = False
     for node in content:
-        if node.tag == "dl" and not is_dropped(node) and not read_item(lone).name:
+        if node.tag == "dl" and not is_dropped(node) and not is_named:
             yield from _definitions(node)
         elif node.tag in ("ul", "ol") and not lone:
             for child in children(node):
@@ -177,6 +179,8 @@ def _entries(content: Sequence[LexborNode]) -> Iterator[tuple[Item, LexborNode]]
                     yield read_item(child.iter(include_text=True)), child
         elif lone or not is_block(node) or node.tag == "p":
             lone.append(node)
+            if len(lone) <= _MAX_LEAD:
+                is_named = bool(read_item(lone).name)
     item = read_item(lone)
     if item.name or item.type or item.label or item.text:
         yield item, lone[0].parent or lone[0]

@@ -10,12 +10,14 @@ from selectolax.lexbor import LexborNode
 from toolbank.sources.schema import Parameter
 from toolbank.sources.signatures import read_signature
 from toolbank.sources.sphinx.pages.declaration import is_declaration, read_declaration
-from toolbank.sources.sphinx.pages.text import classes
+from toolbank.sources.sphinx.pages.text import classes, is_section
 
 _NAMES = frozenset({"sig-name", "descname"})
 _ARROW = re.compile(r"\s*(?:\N{RIGHTWARDS ARROW}|->)\s*")
 _GROUP = re.compile(r"\(\((?P<first>\w+)(?:,\s*(?:\w+|\.\.\.|\u2026))+,?\)")
 _MAX_VARIANTS = 20
+_MAX_FOLLOWING = 60
+_ENDS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "table", "hr"})
 _LINKS = frozenset({"headerlink", "viewcode-link"})
 
 
@@ -69,6 +71,23 @@ def body_of(term: LexborNode) -> LexborNode | None:
     while node is not None and node.tag != "dd":
         node = node.next
     return node
+
+
+def following(term: LexborNode) -> list[LexborNode]:
+    """What stands after an object's `dl` up to the next object, heading, table or section.
+
+    Some authors write the text of an object below its directive and not in it.
+    """
+    found: list[LexborNode] = []
+    node = term.parent.next if term.parent is not None else None
+    while node is not None and len(found) < _MAX_FOLLOWING:
+        if node.tag in _ENDS or is_section(node) or "rubric" in classes(node):
+            break
+        if node.tag == "dl" and node.css_first("dt[id]") is not None:
+            break
+        found.append(node)
+        node = node.next
+    return [node for node in found if node.tag != "-text"]
 
 
 def _siblings(term: LexborNode) -> Iterator[LexborNode]:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -14,7 +13,8 @@ from toolbank.sources.schema import Parameter
 from toolbank.sources.sphinx.inventory import resolve
 from toolbank.sources.sphinx.pages.arguments import combined, sent
 from toolbank.sources.sphinx.pages.body import read_body
-from toolbank.sources.sphinx.pages.heading import body_of, read_heading
+from toolbank.sources.sphinx.pages.heading import body_of, following, read_heading
+from toolbank.sources.sphinx.pages.shape import check_shape
 from toolbank.sources.sphinx.pages.text import is_section
 from toolbank.sources.sphinx.pages.versions import deprecated_parameters
 
@@ -39,23 +39,13 @@ _KINDS: dict[str, ToolKind] = {
 }
 
 
-# What lexbor's time grows with the square of: blocks in blocks, and formatting that is left open.
-_NESTING = re.compile(
-    r"<(/?)(?:a|article|aside|b|big|blockquote|center|code|details|div|dl|em|fieldset|figure"
-    r"|font|footer|form|header|i|main|nav|nobr|ol|s|section|small|strike|strong|table|tt|u|ul)"
-    r"(?=[\s>/])",
-    re.I,
-)
-_MAX_DEPTH = 500
-_FEW_TAGS = 5_000
-
-
 @dataclass(frozen=True)
 class PageObject:
     """An object as its page shows it.
 
-    `signature` has a line for each variant; `value` is what stands after "=" behind its name. `documented.parameters` are those of the
-    signature in its order, with the words of the field list. `kind` None: a constant.
+    `signature` has a line for each variant; `value` is what stands after "=" behind its name.
+    `documented.parameters` are those of the signature in its order, with the words of the field
+    list. `kind` None: a constant.
     """
 
     kind: ToolKind | None
@@ -72,11 +62,11 @@ class Page:
     """
 
     def __init__(self, html: str, path: str) -> None:
-        if html.count("<") > _FEW_TAGS and _depth(html) > _MAX_DEPTH:
-            raise RecursionError(f"{path}: nested too deeply")
+        check_shape(html)
         self._tree = LexborHTMLParser(html)
         self._path = path
         self._headings = {node.id: node for node in self._tree.css("dt[id]")}
+        self._objects: dict[tuple[int, str], PageObject] = {}
 
     def table_targets(self) -> set[tuple[str, str]]:
         """Page and anchor of all that the first columns of autosummary tables link to."""
@@ -103,7 +93,10 @@ class Page:
                     return None
                 return PageObject("module", "", "", read_body(section))
             term = section
-        return _read_object(term, role)
+        place = (term.mem_id, role)
+        if place not in self._objects:
+            self._objects[place] = _read_object(term, role)
+        return self._objects[place]
 
     @cached_property
     def _anchors(self) -> dict[str | None, LexborNode]:
@@ -117,17 +110,15 @@ class Page:
         return node
 
 
-def _depth(html: str) -> int:
-    """How deep elements lie in each other, by their tags alone."""
-    steps = (-1 if is_end else 1 for is_end in _NESTING.findall(html))
-    return max(accumulate(steps, initial=0))
-
-
 def _read_object(term: LexborNode, role: str) -> PageObject:
     heading = read_heading(term)
     body = body_of(term)
     names = [item.name.lstrip("*") for item in heading.parameters]
-    documented = read_body(body, names) if body is not None else Documented()
+    documented = Documented()
+    if body is not None:
+        is_bare = not body.text(deep=True).strip()
+        after = following(term) if is_bare else ()
+        documented = read_body(body, names, after)
     kind: ToolKind | None = _KINDS.get(role)
     if kind is None:
         kind = _data_kind(heading.signature, heading.value)

@@ -35,17 +35,16 @@ def read_links(node: LexborNode) -> list[SeeAlso]:
     words = line(node)
     if not words.lower().startswith("see also:"):
         return []
-    rest = words[len("see also:") :]
     found: list[SeeAlso] = []
     for link in node.css("a"):
         text = line(link)
-        rest = rest.replace(text, "", 1)
         title = link.attributes.get("title") or ""
         href = link.attributes.get("href") or ""
         is_object = bool(_NAME.fullmatch(title)) and link.css_first("code") is not None
         name = title if is_object else text
         address = href if href.startswith(("http:", "https:")) else ""
         found.append(SeeAlso(name=name, description=address))
+    rest = _outside(node, "a")[len("see also:") :]
     return [] if _LIST_WORDS.sub("", rest) else found
 
 
@@ -66,13 +65,21 @@ def _mentions(node: LexborNode) -> Iterator[SeeAlso]:
     """The names in a paragraph, with its words where it says more than names."""
     names = _names(node)
     words = line(node)
-    rest = words
-    for label in node.css("code"):
-        rest = rest.replace(" ".join(code(label).split()), "", 1)
+    rest = _outside(node, "code")
     description = words if _LIST_WORDS.sub("", rest) else ""
     if len(names) == 1 and (dash := _DASH.match(rest)):
         description = rest[dash.end() :]
     yield from (SeeAlso(name=name, description=description) for name in names)
+
+
+def _outside(node: LexborNode, tag: str) -> str:
+    """A node's words without those of elements of a kind."""
+    texts = (
+        "" if child.tag == tag else _outside(child, tag)
+        for child in node.iter(include_text=True)
+    )
+    words = node.text(deep=False) if node.tag == "-text" else "".join(texts)
+    return " ".join(words.split()) if node.tag != "-text" else words
 
 
 def _names(heading: LexborNode) -> list[str]:
