@@ -8,6 +8,7 @@ from collections import Counter
 from email.utils import formatdate
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from pydantic import ValidationError
@@ -245,6 +246,41 @@ def test_a_stub_is_followed_within_the_site_and_once(small: SiteServer) -> None:
         "small.f2.html": f"a stub that leads to a stub, {small.url}again.html",
         "small.f3.html": f"HTTP status 404, led to {small.url}dead.html",
     }
+
+
+SIGNS = "\x1b(0\x07\x9b31m\u202e"
+
+
+@pytest.mark.parametrize("place", ["host", "path", "type", "packing", "loop"])
+@pytest.mark.parametrize("how", ["redirect", "stub"])
+def test_a_reason_holds_no_sign_that_steers_a_terminal(
+    small: SiteServer, place: str, how: str
+) -> None:
+    target = f"http://{SIGNS}.example/" if place == "host" else f"/{SIGNS}"
+    if place == "type":
+        small.answers[FIRST] = answer(b"", content_type=f"text/{SIGNS}")
+    elif place == "packing":
+        small.answers[FIRST] = answer(b"", content_encoding=SIGNS)
+    elif how == "redirect":
+        small.answers[FIRST] = answer(b"", "302 \x1b[31m", location=target)
+    else:
+        small.answers[FIRST] = answer(STUB.format(target).encode())
+    if place == "loop":
+        small.answers[quote(target, safe="/(")] = small.answers[FIRST]
+    reason = failure(crawl_small(small, retries=0))
+    assert reason.isprintable(), reason
+    loops = {"redirect": "redirected in a loop", "stub": "a stub that leads to a stub"}
+    assert place != "loop" or reason.startswith(loops[how])
+
+
+def test_a_redirect_to_what_is_no_address_is_told(small: SiteServer) -> None:
+    small.redirects[FIRST] = "http://]/"
+    small.redirects["/small.f1.html"] = "http://x:y/"
+    small.redirects["/small.f2.html"] = "ftp://x/"
+    result = crawl_small(small)
+    assert failure(result) == "led to what is no address"
+    assert failure(result, "/small.f1.html") == "led to what is no address"
+    assert failure(result, "/small.f2.html") == "HTTP status 302"
 
 
 def test_a_site_within_this_machine_is_not_let_in_by_a_public_name(

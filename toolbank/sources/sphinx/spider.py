@@ -33,6 +33,7 @@ from toolbank.sources.sphinx.web.freshness import (
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import (
     Refused,
+    in_a_line,
     may_pass,
     may_pass_status,
     reason_of,
@@ -247,8 +248,9 @@ class SphinxSpider(Spider):
         if request is not None and {"redirect_urls", "is_of_stub"} & meta.keys():
             if request.url in meta.get("redirect_urls", ()):
                 reason = "redirected in a loop"
-            if request.url not in reason:
-                reason = f"{reason}, led to {request.url}"
+            led_to = in_a_line(request.url)
+            if led_to not in reason:
+                reason = f"{reason}, led to {led_to}"
         self._harvest.failed[path] = reason
 
     def _lose_page(self, failure: Failure) -> Iterator[Request]:

@@ -2,6 +2,8 @@
 
 from scrapy.exceptions import IgnoreRequest
 
+from toolbank.terminal import printable
+
 # What the reader calls a failure, by the name of the crawler's exception.
 _FAILURES = {
     "DownloadConnectionRefusedError": "connection refused",
@@ -25,11 +27,18 @@ def reason_of(error: BaseException | None) -> str:
     """Why a request failed."""
     if isinstance(error, IgnoreRequest):
         text = str(error)
-        return "redirected too often" if "max redirections" in text else text
+        return "redirected too often" if "max redirections" in text else in_a_line(text)
+    if isinstance(error, ValueError):
+        return "led to what is no address"
     name = type(error).__name__
     if name == "DownloadCancelledError":
         return "too large"
     return _FAILURES.get(name, name)
+
+
+def in_a_line(text: str) -> str:
+    """What a site says of itself, such as an address, as a part of a message."""
+    return " ".join(printable(text).split())
 
 
 def may_pass(error: BaseException | None) -> bool:
