@@ -206,3 +206,32 @@ def test_what_makes_no_crawl_is_told(args: tuple[str, ...], told: str) -> None:
     else:
         assert result.exit_code == 2
         assert told in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [(401, "without a login"), (403, "without a login")]
+)
+def test_a_site_behind_a_login_is_told(
+    site: SiteServer, tmp_path: Path, status: int, told: str
+) -> None:
+    site.statuses["/en/latest/objects.inv"] = [status]
+    command = [
+        "crawl",
+        "--sphinx",
+        f"{site.url}en/latest/",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, InputError)
+    assert told in str(result.exception)
+
+
+def test_a_site_that_wants_no_crawlers_is_told(
+    site: SiteServer, tmp_path: Path
+) -> None:
+    (tmp_path / "site" / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
+    command = ["crawl", "--sphinx", site.url, "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, InputError)
+    assert "does not want to be read by programs" in str(result.exception)

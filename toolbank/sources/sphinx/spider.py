@@ -32,6 +32,7 @@ from toolbank.sources.sphinx.web.freshness import (
 )
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import (
+    FORBIDDEN,
     Refused,
     in_a_line,
     may_pass,
@@ -271,6 +272,11 @@ class SphinxSpider(Spider):
         error = failure.value
         if isinstance(error, ToolbankError):
             self._harvest.error = error
+        elif str(error) == FORBIDDEN:
+            self._harvest.error = InputError(
+                f"{url}: {FORBIDDEN}. The site does not want to be read by programs; ask the "
+                "people who run it, or read the package itself (`type: python`)."
+            )
         elif isinstance(error, Refused) and not may_pass(error):
             self._harvest.error = InputError(
                 f"{url}: {reason_of(error)}. Give the address that the site really has."
@@ -309,6 +315,11 @@ def _no_inventory(response: Response) -> ToolbankError:
         return ToolbankError(
             f"{response.url}: the site answers with status {response.status}. "
             "Wait a while and run the command again."
+        )
+    if response.status in (401, 403):
+        return InputError(
+            f"{response.url}: the site lets no one in without a login (status "
+            f"{response.status}). Serve a copy of its pages, and give that address."
         )
     return InputError(
         f"{response.url}: no inventory there (status {response.status}). Give the address of "

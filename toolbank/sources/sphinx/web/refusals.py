@@ -14,6 +14,8 @@ _FAILURES = {
     "DownloadFailedError": "connection failed",
 }
 
+FORBIDDEN = "forbidden by robots.txt"
+
 
 class Refused(IgnoreRequest):
     """The crawler won't ask, or won't read the answer; `str()` of it is the reason."""

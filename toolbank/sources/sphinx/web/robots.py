@@ -13,6 +13,7 @@ from scrapy.http.request import NO_CALLBACK
 from toolbank.errors import ToolbankError
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import (
+    FORBIDDEN,
     NotAsked,
     Refused,
     may_pass_status,
@@ -57,7 +58,7 @@ class ObeyRobots:
             self._reading = asyncio.ensure_future(self._read(request))
         rules = await asyncio.shield(self._reading)
         if not rules.can_fetch(request.url, _AGENT):
-            raise Refused("forbidden by robots.txt")
+            raise Refused(FORBIDDEN)
 
     async def _read(self, first: Request) -> Protego:
         engine = self._crawler.engine
