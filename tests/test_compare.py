@@ -137,3 +137,5 @@ def test_reads_crawls_runs_and_files_and_warns_of_lost_pages(tmp_path: Path) -> 
 def test_a_folder_without_tools_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no tools\.parquet in it"):
         compare_crawls(tmp_path, tmp_path)
+    with pytest.raises(InputError, match=r"no such crawl"):
+        compare_crawls(tmp_path / "nowhere", tmp_path)

@@ -300,5 +300,5 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"{path}: damaged or not a parquet file ({error}). "
-            "`toolbank run` on its run folder makes it again."
+            "The command that wrote it makes it again."
         ) from error

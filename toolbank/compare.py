@@ -92,6 +92,8 @@ def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Comparison:
 
 def _tools(path: Path) -> tuple[Tool, ...]:
     places = (path / "tools.parquet", path / "bank" / "tools.parquet")
+    if not path.exists():
+        raise InputError(f"{path}: there is no such crawl, bank or run.")
     if path.is_dir():
         for place in places:
             if place.is_file():
