@@ -165,13 +165,12 @@ class SphinxSpider(Spider):
 
     def _ask_next(self) -> Iterator[Request]:
         """Ask for a page more; once the crawl has ended, only for one that is kept."""
+        pace, kept = self._part(Pace), self._part(ServeKept)
         for path in self._left:
-            request = self._ask(path)
-            refusal = self._part(Pace).refusal
-            if not refusal or self._part(ServeKept).has_kept(request.url):
-                yield request
+            if not pace.refusal or kept.has_kept(self._base_url + _quoted(path)):
+                yield self._ask(path)
                 return
-            self._fail(request, path, refusal)
+            self._fail(None, path, pace.refusal)
             self._harvest.may_pass.add(path)
             self._pending -= 1
         if not self._pending and self._read == self._read_tables:
@@ -179,7 +178,7 @@ class SphinxSpider(Spider):
 
     def _ask(self, path: str) -> Request:
         return Request(
-            urljoin(self._base_url, quote(path, safe="/%~!$&'()*+,;=:@")),
+            urljoin(self._base_url, _quoted(path)),
             callback=self._read_page,
             errback=self._lose_page,
             cb_kwargs={"path": path},
@@ -308,6 +307,10 @@ class SphinxSpider(Spider):
         if part is None:
             raise AssertionError(f"the settings of a crawl have {kind.__name__}")
         return part
+
+
+def _quoted(path: str) -> str:
+    return quote(path, safe="/%~!$&'()*+,;=:@")
 
 
 def _no_inventory(response: Response) -> ToolbankError:

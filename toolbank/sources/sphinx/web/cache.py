@@ -66,7 +66,8 @@ class PageCache:
 
     def has(self, url: str) -> bool:
         """Whether there is a file for a URL, be it damaged."""
-        return self._path(url).exists()
+        key = _key(url)
+        return os.path.exists(f"{self._folder}/{key[:2]}/{key}")  # noqa: PTH110 - fast
 
     def write(self, url: str, response: Response) -> None:
         """Keep an answer.
@@ -101,8 +102,12 @@ class PageCache:
             return
 
     def _path(self, url: str) -> Path:
-        key = hashlib.sha256(url.encode()).hexdigest()
+        key = _key(url)
         return self._folder / key[:2] / key
+
+
+def _key(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()
 
 
 def _replace(path: Path, data: bytes) -> None:
