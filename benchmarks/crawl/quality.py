@@ -4,8 +4,8 @@ Compares the tools of a crawl with a reading of the pages by other means (html5l
 the crawler's code), and with a published list of names:
 
     pip install html5lib beautifulsoup4
-    toolbank crawl numpy --base-url http://127.0.0.1:8001/ --out numpy.parquet
-    python benchmarks/crawl/quality.py numpy PAGES NAMES.txt numpy.parquet
+    toolbank crawl numpy --base-url http://127.0.0.1:8001/ --out crawls/numpy
+    python benchmarks/crawl/quality.py numpy PAGES NAMES.txt crawls/numpy/tools.parquet
 
 PAGES is the folder of the site, or a tar.xz of it. `--verbose` lists every disagreement.
 """

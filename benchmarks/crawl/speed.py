@@ -87,7 +87,7 @@ def crawl(site: str, served: Served, out: Path) -> Crawl:
         text = said.read()
     if process.returncode:
         sys.exit(f"{' '.join(command)}\n{text}")
-    told = re.search(r"([\d,]+) pages .*? in ([\d.]+) s", text)
+    told = re.search(r"([\d,]+) pages in ([\d.]+) s", text)
     if told is None:
         sys.exit(f"No count of pages in: {text}")
     pages, requests = int(told[1].replace(",", "")), served.requests() - before
