@@ -13,6 +13,7 @@ from toolbank.sources.sphinx.web.refusals import may_pass, may_pass_status
 
 _MOVED = frozenset({301, 302, 303, 307, 308})
 GONE = frozenset({404, 410})
+_ROBOTS_MAX_AGE_S = 24 * 3600  # RFC 9309, section 2.4
 _CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 
 
@@ -45,7 +46,7 @@ class ServeKept:
         kept = self._cache.read(request.url)
         if kept is None:
             return None
-        if self._is_fresh(kept):
+        if self._is_fresh(kept, request):
             return _flagged(kept.response)
         for validator, condition in _CONDITIONS.items():
             if value := kept.response.headers.get(validator):
@@ -84,11 +85,14 @@ class ServeKept:
         """Whether there is an answer to serve, however old."""
         return self._cache.has(url)
 
-    def _is_fresh(self, kept: Kept) -> bool:
+    def _is_fresh(self, kept: Kept, request: Request) -> bool:
         now = time.time()
+        max_age_s = self._max_age_s
+        if "is_robots" in request.meta:
+            max_age_s = min(max_age_s, _ROBOTS_MAX_AGE_S)
         # A time that lies ahead says nothing, as after a clock was set back.
         return kept.checked <= now + 60 and (
-            kept.checked >= self._started or now - kept.checked < self._max_age_s
+            kept.checked >= self._started or now - kept.checked < max_age_s
         )
 
 
