@@ -22,9 +22,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from toolbank.bank import Tool
 from toolbank.errors import InputError
-from toolbank.sources.schema import parameters_schema, schema_of
+from toolbank.sources.schema import schema_of
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.pages.syntax import read_syntax
@@ -80,24 +79,11 @@ def check_page(html: str) -> None:
             found = page.read(anchor, role)
             if found is None or found.kind is None:
                 continue
-            schema = parameters_schema(found.documented.parameters)
-            Draft202012Validator.check_schema(schema)
             documented = found.documented
-            tool = Tool(
-                name="x",
-                kind=found.kind,
-                summary=documented.summary,
-                description=documented.description,
-                signature=found.signature,
-                parameters=schema,
-                returns=documented.returns,
-                raises=documented.raises,
-                versions=documented.versions,
-                examples=documented.examples,
-                notes=documented.notes,
-                see_also=documented.see_also,
-                deprecated=documented.deprecated,
+            tool = documented.as_tool(
+                "x", found.kind, found.signature, documented.parameters
             )
+            Draft202012Validator.check_schema(tool.parameters)
             text = tool.model_dump_json()
             assert "\\u0000" not in text, "a NUL in a tool"
             assert "\n" not in tool.summary, "a summary of two lines"

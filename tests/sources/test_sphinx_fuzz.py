@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.bank import Tool
 from toolbank.errors import InputError
-from toolbank.sources.schema import is_optional, parameters_schema, schema_of
+from toolbank.sources.schema import is_optional, schema_of
 from toolbank.sources.sphinx import site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.pages.page import Page, PageObject
@@ -103,23 +103,8 @@ def check_tool(found: PageObject | None) -> None:
     if found is None or found.kind is None:
         return
     documented = found.documented
-    schema = parameters_schema(documented.parameters)
-    Draft202012Validator.check_schema(schema)
-    tool = Tool(
-        name="x",
-        kind=found.kind,
-        summary=documented.summary,
-        description=documented.description,
-        signature=found.signature,
-        parameters=schema,
-        returns=documented.returns,
-        raises=documented.raises,
-        versions=documented.versions,
-        examples=documented.examples,
-        notes=documented.notes,
-        see_also=documented.see_also,
-        deprecated=documented.deprecated,
-    )
+    tool = documented.as_tool("x", found.kind, found.signature, documented.parameters)
+    Draft202012Validator.check_schema(tool.parameters)
     assert Tool.model_validate_json(tool.model_dump_json()) == tool
     assert "\n" not in tool.summary
     assert "\\u0000" not in json.dumps(tool.model_dump())

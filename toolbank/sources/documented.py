@@ -1,14 +1,15 @@
-"""What a docstring says, before it is put together with what introspection knows."""
+"""What a docstring or a page says, before it is put together with what else is known."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from toolbank.bank import Raised, Returned, SeeAlso, VersionNote
-from toolbank.sources.schema import Parameter
+from toolbank.bank import Raised, Returned, SeeAlso, Tool, ToolKind, VersionNote
+from toolbank.sources.schema import Parameter, parameters_schema
 
 
 @dataclass(frozen=True)
 class Documented:
-    """The parts of a docstring, as plain text.
+    """The parts of a docstring or page, as plain text.
 
     `prose` is what stands outside the sections of a style that mixes the two; None where the
     prose is all that stands before the first section.
@@ -38,4 +39,30 @@ class Documented:
             description=description,
             deprecated=deprecated,
             prose=None,
+        )
+
+    def as_tool(
+        self,
+        name: str,
+        kind: ToolKind,
+        signature: str,
+        parameters: Iterable[Parameter],
+        source: str = "",
+    ) -> Tool:
+        """The tool that is described so, with the parameters that it was found to have."""
+        return Tool(
+            name=name,
+            kind=kind,
+            summary=self.summary,
+            description=self.description,
+            signature=signature,
+            parameters=parameters_schema(parameters),
+            returns=self.returns,
+            raises=self.raises,
+            versions=self.versions,
+            examples=self.examples,
+            notes=self.notes,
+            see_also=self.see_also,
+            deprecated=self.deprecated,
+            source=source,
         )

@@ -20,7 +20,7 @@ from toolbank.sources.public import (
     members,
     walk_package,
 )
-from toolbank.sources.schema import Parameter, parameters_schema
+from toolbank.sources.schema import Parameter
 from toolbank.sources.signatures import Signature, signature_of
 from toolbank.sources.sphinx.site import load_site, names
 
@@ -167,23 +167,16 @@ def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
         signature = _without_self(signature)
     if kind == "class":
         signature = replace(signature, text=signature.text.removesuffix(" -> None"))
-    return Tool(
-        name=name,
-        kind=kind,
-        summary=documented.summary,
-        description=documented.description,
-        signature=f"{name}{signature.text}" if signature.text else "",
-        parameters=parameters_schema(_combined(signature, documented))
-        if kind not in ("module", "property", "object")
-        else parameters_schema(()),
-        returns=documented.returns,
-        raises=documented.raises,
-        versions=documented.versions,
-        examples=documented.examples,
-        notes=documented.notes,
-        see_also=documented.see_also,
-        deprecated=documented.deprecated or _marked_deprecated(value),
-        source=source,
+    documented = replace(
+        documented, deprecated=documented.deprecated or _marked_deprecated(value)
+    )
+    takes = kind not in ("module", "property", "object")
+    return documented.as_tool(
+        name,
+        kind,
+        f"{name}{signature.text}" if signature.text else "",
+        _combined(signature, documented) if takes else (),
+        source,
     )
 
 

@@ -13,9 +13,9 @@ class Harvest:
     `scope` is there once the inventory was read. `objects` and `listed`, what tables link to, go
     by (page, anchor); `failed` says why a page gave nothing, and `may_pass` holds those of which
     another try may give more; `pages` holds the bytes of those that were read, `from_cache` which
-    of them were not sent anew: `revalidated` among them are those that the site said still hold,
-    `stale` those that it could not be asked about. So many `requests` were sent. `limit` says what
-    ended the crawl early, if anything did. `error` is what it failed with.
+    of them were not sent anew, and `stale` which of these the site could not be asked about. So
+    many `requests` were sent. `limit` says what ended the crawl early, if anything did. `error` is
+    what it failed with.
     """
 
     scope: Scope | None = None
@@ -25,7 +25,6 @@ class Harvest:
     may_pass: set[str] = field(default_factory=set)
     pages: dict[str, int] = field(default_factory=dict)
     from_cache: set[str] = field(default_factory=set)
-    revalidated: set[str] = field(default_factory=set)
     stale: set[str] = field(default_factory=set)
     requests: int = 0
     limit: str = ""

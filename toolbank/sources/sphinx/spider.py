@@ -221,13 +221,10 @@ class SphinxSpider(Spider):
             return None
         self._progress.update()
         self._harvest.pages[path] = len(response.body)
-        for flag, pages in (
-            ("cached", self._harvest.from_cache),
-            ("revalidated", self._harvest.revalidated),
-            ("stale", self._harvest.stale),
-        ):
-            if flag in response.flags:
-                pages.add(path)
+        if "cached" in response.flags:
+            self._harvest.from_cache.add(path)
+        if "stale" in response.flags:
+            self._harvest.stale.add(path)
         sent_as = (response.headers.get("Content-Type") or b"").decode("latin-1")
         html = decode_html(response.body, sent_as)
         try:

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urljoin
 
 from toolbank.bank import Tool
-from toolbank.sources.schema import parameters_schema
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import Entry, Listed
 from toolbank.sources.sphinx.pages.page import PageObject
@@ -158,26 +157,19 @@ def _tool(site: Site, source: str, group: list[_Found]) -> Tool:
     if found.kind is None:
         raise AssertionError("constants are no tools")
     names = {name for other, _ in group for name in (other.name, *other.aliases)}
-    documented = found.documented
-    return Tool(
-        name=entry.name,
-        kind=found.kind,
-        summary=documented.summary,
-        description=documented.description,
-        signature="\n".join(
-            f"{entry.name}{variant}" for variant in found.signature.splitlines()
-        ),
-        parameters=parameters_schema(documented.parameters),
-        returns=documented.returns,
-        raises=documented.raises,
-        versions=documented.versions,
-        examples=documented.examples,
-        notes=documented.notes,
-        see_also=documented.see_also,
-        deprecated=documented.deprecated,
-        url=urljoin(site.base_url, f"{entry.page}#{entry.anchor}"),
-        source=source,
-        aliases=tuple(sorted(names - {entry.name})),
+    variants = found.signature.splitlines()
+    tool = found.documented.as_tool(
+        entry.name,
+        found.kind,
+        "\n".join(f"{entry.name}{variant}" for variant in variants),
+        found.documented.parameters,
+        source,
+    )
+    return tool.model_copy(
+        update={
+            "url": urljoin(site.base_url, f"{entry.page}#{entry.anchor}"),
+            "aliases": tuple(sorted(names - {entry.name})),
+        }
     )
 
 

@@ -17,6 +17,7 @@ from toolbank.sources.sphinx.pages.heading import body_of, following, read_headi
 from toolbank.sources.sphinx.pages.shape import check_shape
 from toolbank.sources.sphinx.pages.text import is_section
 from toolbank.sources.sphinx.pages.versions import deprecated_parameters
+from toolbank.sources.sphinx.site import ROLES
 
 _KINDS: dict[str, ToolKind] = {
     "function": "function",
@@ -31,11 +32,7 @@ _KINDS: dict[str, ToolKind] = {
     "attribute": "property",
     "property": "property",
     "macro": "function",
-    **dict.fromkeys(
-        ("get", "post", "put", "patch", "delete", "head", "options", "any", "copy"),
-        "operation",
-    ),
-    **dict.fromkeys(("trace", "connect"), "operation"),
+    **dict.fromkeys(ROLES["http"], "operation"),
 }
 
 

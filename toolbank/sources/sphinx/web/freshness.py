@@ -21,8 +21,8 @@ class ServeKept:
     """Answers requests from the cache.
 
     A fresh answer serves without a request, a stale one once the site said that it still holds
-    (status 304), or where the site can't be asked. The flags of a response say which: "cached",
-    with "revalidated" or "stale". What this crawl has asked once counts as fresh.
+    (status 304), or where the site can't be asked: its flags are "cached", and then "stale". What
+    this crawl has asked once counts as fresh.
     """
 
     def __init__(self, cache: PageCache, conduct: Conduct) -> None:
@@ -65,7 +65,7 @@ class ServeKept:
             return response
         if kept is not None and response.status == 304:
             self._cache.renew(request.url)
-            return _flagged(kept, "revalidated")
+            return _flagged(kept)
         if kept is not None and may_pass_status(response.status):
             return _flagged(kept, "stale")
         if _is_kept(request, response):
@@ -120,6 +120,6 @@ def _is_kept(request: Request, response: Response) -> bool:
     return response.status in _MOVED
 
 
-def _flagged(response: Response, how: str = "") -> Response:
-    response.flags = ["cached", *filter(None, [how])]
+def _flagged(response: Response, *how: str) -> Response:
+    response.flags = ["cached", *how]
     return response
