@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.sources.sphinx_server import SiteServer, write_small_site
+from tests.sources.sphinx_server import (
+    PAGE,
+    SiteServer,
+    described,
+    write_inventory,
+    write_small_site,
+)
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
@@ -17,6 +24,9 @@ from toolbank.sources.sphinx.web import pace
 from toolbank.sources.sphinx.web.pace import Clock
 
 FIRST = "/small.f0.html"
+ALL = ["f0", "f1", "f2", "f3"]
+REST = ALL[1:]
+GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()
 NOON = 1_900_000_000.0
 
 
@@ -75,3 +85,19 @@ def hours(small: SiteServer, monkeypatch: pytest.MonkeyPatch) -> Hours:
     passing = Hours(small)
     monkeypatch.setattr(pace, "CLOCK", passing.clock())
     return passing
+
+
+def list_only(*names: str) -> None:
+    """Let the site have these functions alone: a public one is asked slowly."""
+    objects = [
+        ("py:function", f"small.{name}", f"small.{name}.html#$") for name in names
+    ]
+    write_inventory(Path("site"), objects)
+
+
+def forget(path: str) -> None:
+    """Throw away what is kept of a path."""
+    for file in Path("cache").rglob("[0-9a-f]" * 64):
+        head = json.loads(file.read_bytes().partition(b"\n")[0])
+        if head["url"].endswith(path):
+            file.unlink()

@@ -1,0 +1,130 @@
+"""What a crawl makes of answers that are no pages, or not the pages that were asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sources import faults
+from tests.sources.faults import answer
+from tests.sources.small_site import (
+    ALL,
+    FIRST,
+    GOOD,
+    REST,
+    crawl_small,
+    failure,
+    forget,
+    names,
+)
+from tests.sources.sphinx_server import SiteServer, described, write_inventory
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
+def test_a_bomb_is_refused(small: SiteServer, encoding: str) -> None:
+    small.answers[FIRST] = faults.bomb(encoding, unpacked_mb=3)
+    result = crawl_small(small, page_mb=1)
+    assert failure(result) == "too large when unpacked"
+    assert names(result) == REST
+
+
+def test_a_page_without_end_is_refused(small: SiteServer) -> None:
+    small.answers[FIRST] = faults.endless
+    small.answers["/small.f1.html"] = answer(b"", content_length=str(2**40))
+    result = crawl_small(small, page_mb=1)
+    assert failure(result) == failure(result, "/small.f1.html") == "too large"
+    assert names(result) == ["f2", "f3"]
+
+
+@pytest.mark.parametrize("kind", ["silent", "dripping"])
+def test_a_page_that_takes_too_long_is_given_up(small: SiteServer, kind: str) -> None:
+    assert names(crawl_small(small)) == ALL
+    # Only this page is asked for again, so that a slow machine makes no other one late.
+    forget(FIRST)
+    if kind == "silent":
+        small.hanging.add(FIRST)
+    else:
+        small.answers[FIRST] = faults.dripping
+    result = crawl_small(small, request_s=0.2, retries=0)
+    assert failure(result) == "timed out"
+    assert not result.complete
+    assert names(result) == REST
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (faults.reset, "broken off"),
+        (answer(b"<p>", content_length="99"), "broken off"),
+        (answer(b"no gzip", content_encoding="gzip"), "broken off"),
+        (answer(b"x", content_encoding="snappy"), "packed in an unknown way"),
+        (faults.rubbish, "connection failed"),
+        (answer(b"", "304 Not Modified"), "HTTP status 304"),
+        (
+            answer(b"%PDF", content_type="application/pdf"),
+            "not HTML, but 'application/pdf'",
+        ),
+    ],
+)
+def test_a_broken_answer_has_its_reason_and_may_come_right(
+    small: SiteServer, fault: faults.Answer, reason: str
+) -> None:
+    small.answers[FIRST] = fault
+    result = crawl_small(small, retries=0)
+    assert failure(result) == reason
+    assert result.complete is (reason not in ("broken off", "connection failed"))
+    assert names(result) == REST
+    del small.answers[FIRST]
+    assert names(crawl_small(small)) == ALL
+
+
+def test_a_page_that_was_broken_off_once_is_read(small: SiteServer) -> None:
+    small.answers[FIRST] = faults.in_turn(faults.reset, answer(GOOD))
+    assert names(crawl_small(small)) == ALL
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x00\xff<<<>>&#xffffff;",
+        b"<html><body><h1>Sorry, an error occurred</h1>",
+        b"<dl class='py'><dt class='sig sig-object' id='small.other'>x</dt></dl>",
+    ],
+)
+def test_a_page_that_lacks_its_objects_is_told_with_them(
+    small: SiteServer, body: bytes
+) -> None:
+    small.answers[FIRST] = answer(body)
+    result = crawl_small(small)
+    assert names(result) == REST
+    assert result.info["skipped"] == {"not on its page": 1}
+
+
+def test_broken_html_is_read_as_a_browser_would(small: SiteServer) -> None:
+    broken = described("small.f0", "<p>Do <b>it.").replace("</dd></dl>", "")
+    small.answers[FIRST] = answer(broken.encode())
+    assert crawl_small(small).tools[0].summary == "Do it."
+
+
+def test_an_inventory_that_lies_costs_no_more_than_its_lies(
+    small: SiteServer, tmp_path: Path
+) -> None:
+    truth = [("py:function", f"small.f{n}", f"small.f{n}.html#$") for n in range(4)]
+    lies = [
+        ("py:function", "small.gone", "gone.html#$"),
+        ("py:function", "small.up", "../up.html#$"),
+        ("py:function", "small.root", "/etc/passwd#$"),
+        ("py:function", "small.away", "https://other.example/x.html#$"),
+        ("py:function", "small.anchor", "small.f0.html#nowhere"),
+        *(("py:function", f"small.m{n}", f"small.f1.html#m{n}") for n in range(3_000)),
+    ]
+    write_inventory(tmp_path / "site", truth + lies)
+    result = crawl_small(small)
+    assert names(result) == ALL
+    assert sum(result.info["skipped"].values()) == len(lies)
+    assert result.info["skipped"]["page failed: HTTP status 404"] == 1
+    assert result.info["skipped"]["page outside the site"] == 3
+    assert result.info["skipped"]["not on its page"] == 3_001
+    assert len(small.asked) == 2 + len(ALL) + 1, "each page once"
