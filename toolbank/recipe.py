@@ -30,7 +30,13 @@ from toolbank.retrievers.config import (
 from toolbank.sources.config import SourceConfig
 from toolbank.split import SplitConfig
 
-_PATHS = (("generate", "replies"), ("evaluate", "on"), ("judge", "against"))
+_PATHS = (
+    ("generate", "replies"),
+    ("generate", "price"),
+    ("judge", "price"),
+    ("judge", "against"),
+    ("evaluate", "on"),
+)
 
 
 class Recipe(Config):

@@ -26,6 +26,7 @@ from toolbank.evaluation.sets import (
 )
 from toolbank.files import read_json, sha256_file, write_json
 from toolbank.folder import RunFolder, hash_tree, open_run, stage_key
+from toolbank.llm.config import TRANSPORT
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe, is_run_folder, load_recipe
 from toolbank.retrievers.config import Bm25Config, RetrieverConfig
@@ -35,9 +36,6 @@ STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _SHAPE_THE_BANK = ("datasketch", "numpydoc", "polars")
-
-# How a call is made and retried; none of it shapes what comes back.
-_TRANSPORT = {"base_url", "api_key_env", "timeout", "retries", "concurrency"}
 
 
 @dataclass(frozen=True)
@@ -414,4 +412,4 @@ def _model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]
 
 def _settings(config: BaseModel, *files: str) -> dict[str, Any]:
     """Settings that shape a result; `files` are keys whose files count by content."""
-    return config.model_dump(mode="json", exclude=_TRANSPORT | set(files))
+    return config.model_dump(mode="json", exclude={*TRANSPORT, *files})

@@ -117,7 +117,7 @@ class _Crew:
     async def work(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._writer.config.concurrency):
+                for _ in range(self._writer.config.most_in_flight):
                     group.create_task(self._carry())
         except* ToolbankError as errors:
             raise errors.exceptions[0] from None

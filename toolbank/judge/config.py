@@ -13,7 +13,7 @@ Criterion = Literal["naturalness", "fluency", "coherence"]
 class JudgeConfig(EngineConfig):
     """Compare polished queries with their drafts, or with the queries of another dataset."""
 
-    engine: Literal["openai", "rules"] = "rules"
+    engine: str = "rules"
     temperature: float = Field(default=0.0, ge=0, le=2)
     pairs: int = Field(default=100, ge=1, description="how many pairs are judged")
     against: Literal["draft"] | Path = Field(

@@ -96,7 +96,7 @@ async def _judge_pairs(
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(config.concurrency, len(pairs))):
+                for _ in range(min(config.most_in_flight, len(pairs))):
                     group.create_task(work())
         except* ToolbankError as errors:
             raise errors.exceptions[0] from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from toolbank.bank import Tool
 from toolbank.errors import ToolbankError
@@ -79,7 +79,10 @@ class ChatReply:
     """What came back: the text as sent, the model's own name, and the tokens it cost.
 
     `finish` is "stop" where the model said all that it had to say; else why the text is no answer:
-    `cut-off` (at max_tokens), `content-filter` (it or its filter refused), `empty`.
+    `cut-off` (at max_tokens), `content-filter` (it or its filter refused), `empty`,
+    `too-large` (more than can be read; `text` is its beginning). `latency` is the seconds from
+    sending to the last byte, 0 where that means nothing. `pause` is not kept: seconds that the
+    endpoint asks everybody to wait before the next call.
     """
 
     text: str
@@ -87,6 +90,8 @@ class ChatReply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     finish: str = "stop"
+    latency: float = field(default=0.0, compare=False)
+    pause: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,26 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Let go of connections."""
         ...
+
+
+@runtime_checkable
+class RoundEngine(Protocol):
+    """An engine whose replies come in rounds: `answer` takes a request and raises `NotYet`."""
+
+    async def end_round(self) -> str:
+        """Send what was taken since the last round.
+
+        Gives "" where replies have come, so that the loop goes on; else what the user has to
+        do, and the run ends with it.
+
+        Raises:
+            EngineError: the round can't be sent.
+        """
+        ...
+
+
+class NotYet(Exception):  # noqa: N818 - no error: the reply comes with a later round
+    """The engine has taken the request, and its reply comes with a later round."""
 
 
 class EngineError(ToolbankError):

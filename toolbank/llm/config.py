@@ -1,19 +1,58 @@
 """Configuration of the engines: who writes, and how it is reached."""
 
 import re
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from toolbank.config import Config
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 
+_MOST_AUTO = 1024
+
+# How a call is made, retried and bounded; none of it shapes what comes back.
+TRANSPORT = frozenset(
+    {
+        "base_url",
+        "api_key_env",
+        "timeout",
+        "total_timeout",
+        "retries",
+        "concurrency",
+        "rpm",
+        "tpm",
+        "max_outage",
+        "budget",
+    }
+)
+
+
+class Price(Config):
+    """What a million tokens cost, in US dollars."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class BudgetConfig(Config):
+    """Where a stage ends with what there is. All but `minutes` count over the run's folder."""
+
+    calls: int | None = Field(default=None, ge=1, description="requests sent")
+    tokens: int | None = Field(default=None, ge=1, description="in and out")
+    dollars: float | None = Field(default=None, gt=0, description="needs `price`")
+    minutes: float | None = Field(default=None, gt=0, description="of one command")
+
 
 class EngineConfig(Config):
     """What it takes to reach a writing model. The key itself is read from the environment."""
 
-    engine: Literal["openai", "recorded", "rules"] = "openai"
+    engine: str = Field(
+        default="openai",
+        pattern=r"^[A-Za-z][A-Za-z0-9_-]*$",
+        description="openai, vllm, batch, recorded, rules, or one that a package brings",
+    )
     base_url: str = Field(
         default="https://api.openai.com/v1",
         pattern=r"^https?://[^@?#]+$",
@@ -25,11 +64,43 @@ class EngineConfig(Config):
         pattern=_VARIABLE,
         description="NAME of the environment variable that holds the key",
     )
-    temperature: float = Field(default=0.9, ge=0, le=2)
+    temperature: float | None = Field(
+        default=0.9, ge=0, le=2, description="null: not sent"
+    )
     max_tokens: int = Field(default=4096, ge=1)
-    timeout: float = Field(default=120, gt=0, description="seconds a call may take")
+    parameters: dict[str, JsonValue] = Field(
+        default={}, description="any further sampling parameter, such as top_p: 0.95"
+    )
+    options: dict[str, JsonValue] = Field(
+        default={},
+        description="of the engine itself, such as tensor_parallel_size: 2 of vllm",
+    )
+    price: Price | Path | None = Field(
+        default=None,
+        description="dollars a million tokens, or a YAML file of prices by model",
+    )
+    timeout: float = Field(default=120, gt=0, description="seconds a try may take")
+    total_timeout: float = Field(
+        default=900, gt=0, description="seconds a call may take with all its tries"
+    )
     retries: int = Field(default=5, ge=0, description="further tries of a failed call")
-    concurrency: int = Field(default=16, ge=1, le=4096, description="calls in flight")
+    concurrency: Annotated[int, Field(ge=1, le=4096)] | Literal["auto"] = Field(
+        default="auto",
+        description="most calls in flight; auto: as many as the endpoint takes",
+    )
+    rpm: int | None = Field(default=None, ge=1, description="most calls a minute")
+    tpm: int | None = Field(default=None, ge=1, description="most tokens a minute")
+    max_outage: float = Field(
+        default=600,
+        ge=0,
+        description="seconds that an endpoint may be down before the run stops",
+    )
+    budget: BudgetConfig = BudgetConfig()
+
+    @property
+    def most_in_flight(self) -> int:
+        """The most calls that may ever be in flight."""
+        return _MOST_AUTO if self.concurrency == "auto" else self.concurrency
 
     @field_validator("api_key_env", mode="before")
     @classmethod

@@ -101,7 +101,7 @@ class OpenAIEngine:
             self._client = None
 
     def _is_down(self) -> bool:
-        patience = _DOWN_PER_CONCURRENT_CALL * self._config.concurrency
+        patience = _DOWN_PER_CONCURRENT_CALL * self._config.most_in_flight
         return self._failures >= (patience if self._answered else _DOWN_AT_START)
 
     async def _answer(self, request: ChatRequest) -> ChatReply:
@@ -165,7 +165,7 @@ class OpenAIEngine:
         if self._client is None:
             import openai
 
-            calls = self._config.concurrency
+            calls = self._config.most_in_flight
             limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
                 max_connections=calls, max_keepalive_connections=calls
             )
