@@ -1,0 +1,195 @@
+"""The body of a chat-completions request, and what the body that comes back says.
+
+The same bodies go over a wire and through the files of the Batch API.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolbank.errors import InputError
+from toolbank.llm.chat import ChatReply, ChatRequest
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+
+Format = Literal["json_schema", "json_object", "text"]
+Limit = Literal["max_tokens", "max_completion_tokens"]
+
+_EXCERPT = 4000
+# What the loop says itself, and what it couldn't read.
+_TAKEN = {
+    "model": "the setting `model` names it",
+    "messages": "they are made from the prompts",
+    "response_format": "it is made from the schema of the answer",
+    "stream": "replies are read whole",
+    "n": "one answer is read of each reply",
+    "temperature": "it is a setting of its own: `temperature`",
+    "max_tokens": "it is a setting of its own: `max_tokens`",
+    "max_completion_tokens": (
+        "the setting `max_tokens` is sent under this name to servers that want it"
+    ),
+}
+
+
+class CompletionError(Exception):
+    """A body that is no chat completion.
+
+    `reason` is a short name that becomes a count: `error-in-reply` (the server tells of an error,
+    in place of the answer), `stream-in-reply` (server-sent events), `not-json-response`. `said` is
+    the beginning of the body, or the error's message.
+    """
+
+    def __init__(self, reason: str, said: str) -> None:
+        super().__init__(f"{reason}: {said}")
+        self.reason = reason
+        self.said = said
+
+
+def make_identity(config: EngineConfig) -> str:
+    """The name of a model and the settings that shape its replies, as `Engine.identity` has it.
+
+    Where the endpoint is and how it is reached is left out (URL, key, time-outs, concurrency): the
+    same model behind another port, or asked by files, is not asked again.
+    """
+    identity: dict[str, Any] = {
+        "engine": "openai",
+        "model": config.model,
+        "temperature": config.temperature,
+        "max_tokens": config.max_tokens,
+    }
+    if config.parameters:
+        ordered = json.dumps(config.parameters, sort_keys=True)
+        identity["parameters"] = json.loads(ordered)
+    return json.dumps(identity)
+
+
+def check_parameters(config: EngineConfig) -> None:
+    """Refuse parameters that can't be sent.
+
+    Raises:
+        InputError: one is set elsewhere, or holds a number that JSON doesn't have.
+    """
+    for name, value in config.parameters.items():
+        if name in _TAKEN:
+            raise InputError(f"parameters.{name}: can't be set here; {_TAKEN[name]}.")
+        try:
+            json.dumps(value, allow_nan=False)
+        except ValueError:
+            raise InputError(
+                f"parameters.{name}: {value} can't be sent, since JSON has no such number."
+            ) from None
+
+
+def make_body(
+    config: EngineConfig,
+    request: ChatRequest,
+    *,
+    answer_as: Format = "json_schema",
+    limit: Limit = "max_tokens",
+) -> dict[str, Any]:
+    """The request as the chat-completions protocol has it; the sampling parameters as they are.
+
+    `answer_as` and `limit` are what a server takes: how structured output is asked for, and what
+    the bound of an answer's tokens is called.
+    """
+    body: dict[str, Any] = {
+        "model": config.model,
+        "messages": [asdict(message) for message in request.messages],
+        limit: config.max_tokens,
+    }
+    if config.temperature is not None:
+        body["temperature"] = config.temperature
+    body.update(config.parameters)
+    if answer_as == "json_schema":
+        schema = {"name": request.stage, "strict": True, "schema": request.schema}
+        body["response_format"] = {"type": answer_as, "json_schema": schema}
+    elif answer_as == "json_object":
+        body["response_format"] = {"type": answer_as}
+    return body
+
+
+def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
+    """The reply that a chat-completions body holds; `model` is what was asked, if it names none.
+
+    An answer that was cut, refused or left empty is a reply too, and its `finish` says so.
+
+    Raises:
+        CompletionError: the body is no chat completion. Nothing else is raised.
+    """
+    try:
+        completion = json.loads(body) if isinstance(body, bytes) else body
+        choice = completion["choices"][0]
+        message = choice["message"]
+        content = message.get("content")
+        finish = choice.get("finish_reason")
+        failed = choice.get("error") or (completion.get("error") and not content)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        raise _problem(body) from None
+    if failed:
+        raise _problem({"error": choice.get("error") or completion["error"]})
+    refusal = message.get("refusal")
+    texts = (_text(content), refusal)
+    text = next((t for t in texts if isinstance(t, str)), "")
+    usage = completion.get("usage")
+    named = completion.get("model")
+    return ChatReply(
+        text=_encodable(text),
+        model=_encodable(named) if named and isinstance(named, str) else model,
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+        finish=_finish(finish, text, bool(refusal)),
+    )
+
+
+def _text(content: Any) -> Any:
+    """The text of a message; models that think aloud may answer in parts."""
+    if not isinstance(content, list):
+        return content
+    parts = [part.get("text") for part in content if isinstance(part, dict)]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _problem(body: bytes | dict[str, Any]) -> CompletionError:
+    said: Any = body
+    if isinstance(body, bytes):
+        said = body[:_EXCERPT].decode("utf-8", "replace")
+        if said.lstrip().startswith(("data:", "event:")):
+            return CompletionError("stream-in-reply", said)
+        with suppress(ValueError, RecursionError):
+            said = json.loads(body)
+    error = said.get("error") if isinstance(said, dict) else None
+    if not error:
+        return CompletionError("not-json-response", _shown(said))
+    message = error.get("message") if isinstance(error, dict) else None
+    return CompletionError("error-in-reply", _shown(message or error))
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except RecursionError:
+        text = ""
+    return _encodable(text[:_EXCERPT])
+
+
+def _finish(reason: Any, text: str, refused: bool) -> str:
+    """What `ChatReply.finish` says of a choice; some servers give no reason."""
+    if reason == "content_filter" or refused:
+        return "content-filter"
+    if reason == "length":
+        return "cut-off"
+    return "stop" if text.strip() else "empty"
+
+
+def _encodable(text: str) -> str:
+    """Lone surrogates, which JSON can smuggle in, can't be written to any file."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _count(usage: Any, name: str) -> int:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and 0 <= value < 2**31 else 0
