@@ -1,0 +1,57 @@
+"""What calls cost, by prices that the user gives: none comes along, since prices age."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.errors import InputError
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig, Price
+
+_MILLION = 1_000_000
+
+
+def resolve_price(config: EngineConfig) -> Price | None:
+    """The price of the configured model, or None where it isn't known.
+
+    It stands in the configuration, or in the YAML file that this names: a line for each model.
+
+    Raises:
+        InputError: the file is missing or not one of prices; the message names line and key.
+    """
+    if isinstance(config.price, Path):
+        return read_prices(config.price).get(config.model)
+    return config.price
+
+
+def read_prices(path: Path) -> dict[str, Price]:
+    """Read a YAML file of prices by model, such as `some-model: {input: 0.15, output: 0.6}`.
+
+    Raises:
+        InputError: it is missing or not such a file; the message names line and key.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from toolbank.config_errors import explain
+    from toolbank.config_yaml import parse_mapping
+    from toolbank.llm.config import Price
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't read these prices ({error}).") from error
+    data, lines = parse_mapping(text, str(path))
+    prices = TypeAdapter(dict[str, Price])
+    try:
+        return prices.validate_python(data)
+    except ValidationError as error:
+        told = explain(error, prices.json_schema(), str(path), lines, ())
+        raise InputError(told) from error
+
+
+def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:
+    """Dollars for so many tokens in and out."""
+    dollars = price.input * prompt_tokens + price.output * completion_tokens
+    return dollars / _MILLION
