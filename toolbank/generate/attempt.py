@@ -42,7 +42,9 @@ class Writer:
         journal: Journal,
     ) -> None:
         self.config = config
-        self.engine = create_engine(config, tools=tools, seed=seed)
+        self.engine = create_engine(
+            config, tools=tools, seed=seed, folder=journal.path.parent
+        )
         self.asked = AskCounts()
         self.last_failure = ""
         self._offers = self.engine.offers or make_offers(

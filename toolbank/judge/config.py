@@ -1,7 +1,7 @@
 """Configuration of the judge."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ Criterion = Literal["naturalness", "fluency", "coherence"]
 
 class JudgeConfig(EngineConfig):
     """Compare polished queries with their drafts, or with the queries of another dataset."""
+
+    section: ClassVar[str] = "judge"
 
     engine: str = "rules"
     temperature: float = Field(default=0.0, ge=0, le=2)

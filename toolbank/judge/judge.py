@@ -52,7 +52,7 @@ async def _judge(
     else:
         from toolbank.llm import create_engine
 
-        engine = create_engine(config, tools=(), seed=seed)
+        engine = create_engine(config, tools=(), seed=seed, folder=journal.path.parent)
         try:
             asker = _ModelAsker(engine, journal, config.retries)
             rows = await _judge_pairs(pairs, config, asker.ask)

@@ -2,9 +2,9 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from toolbank.config import Config
 
@@ -12,7 +12,7 @@ _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 
 _MOST_AUTO = 1024
 
-# How a call is made, retried and bounded; none of it shapes what comes back.
+# How a call is made, retried, bounded and paid; none of it shapes what comes back.
 TRANSPORT = frozenset(
     {
         "base_url",
@@ -25,6 +25,7 @@ TRANSPORT = frozenset(
         "tpm",
         "max_outage",
         "budget",
+        "price",
     }
 )
 
@@ -47,6 +48,9 @@ class BudgetConfig(Config):
 
 class EngineConfig(Config):
     """What it takes to reach a writing model. The key itself is read from the environment."""
+
+    # The part of a recipe that this is, for messages.
+    section: ClassVar[str] = "generate"
 
     engine: str = Field(
         default="openai",
@@ -109,5 +113,15 @@ class EngineConfig(Config):
             raise ValueError(
                 "should be the NAME of an environment variable in capitals, such as "
                 "OPENAI_API_KEY, and never the key itself"
+            )
+        return value
+
+    @field_validator("budget")
+    @classmethod
+    def _check_dollars(cls, value: BudgetConfig, info: ValidationInfo) -> BudgetConfig:
+        if value.dollars is not None and info.data.get("price", ...) is None:
+            raise ValueError(
+                "dollars can't be counted without a price; set `price`, dollars a million "
+                "tokens, such as price: {input: 0.15, output: 0.6}"
             )
         return value
