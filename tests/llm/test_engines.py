@@ -52,7 +52,7 @@ def install(tmp_path, monkeypatch):
 
     def lay(package, module, source=ENGINE, **engines):
         (tmp_path / f"{module}.py").write_text(dedent(source))
-        info = tmp_path / f"{package}-1.0.dist-info"
+        info = tmp_path / f"{module}-1.0.dist-info"
         info.mkdir()
         info.joinpath("METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
