@@ -67,6 +67,38 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "evaluate: {on: [a/test.jsonl]}\n", ["evaluate.on", "'test'"]),
         (GOOD + "evaluate: {on: [a/x.jsonl, b/x.jsonl]}\n", ["evaluate.on", "'x'"]),
         (GOOD + "  base_url: http://me:secret@x/v1\n", ["generate.base_url"]),
+        (GOOD + "  concurrency: 0\n", ["line 7", "generate.concurrency", "at least 1"]),
+        (
+            GOOD + "  concurrency: many\n",
+            ["line 7", "should be a whole number, or 'auto' (got 'many')"],
+        ),
+        (GOOD + "  rpm: 0\n", ["line 7", "generate.rpm"]),
+        (GOOD + "  timeout: .inf\n", ["line 7", "generate.timeout", "finite"]),
+        (GOOD + "  parameters: 0.9\n", ["line 7", "generate.parameters", "mapping"]),
+        (
+            GOOD + "  parameters: {top_p: 2026-01-01}\n",
+            ["line 7", "generate.parameters.top_p", "JSON"],
+        ),
+        (
+            GOOD + "  price: 3\n",
+            ["generate.price", "should be a mapping of keys, or the path of a file"],
+        ),
+        (
+            GOOD + "  price: {input: cheap, output: 1}\n",
+            ["line 7", "generate.price.input", "number", "'cheap'"],
+        ),
+        (GOOD + "  price: {input: 1}\n", ["generate.price.output: is missing"]),
+        (
+            GOOD + "  price: {input: 1, output: 2, cached: 3}\n",
+            ["line 7", "unknown key 'generate.price.cached'", "input, output"],
+        ),
+        (
+            GOOD + "  budget:\n    dollars: 5\n",
+            ["line 7", "generate.budget", "without a price", "`price`"],
+        ),
+        (GOOD + "  budget: {dolars: 5}\n", ["line 7", "budget.dolars", "'dollars'"]),
+        (GOOD + "  budget: {calls: 0}\n", ["line 7", "generate.budget.calls"]),
+        (GOOD + "judge: {against: 3}\n", ["'draft', or the path of a file"]),
         ("[1, 2]", ["mapping"]),
         ("a: [", ["line 1", "YAML"]),
         ("", ["mapping"]),
@@ -78,6 +110,7 @@ def test_a_faulty_recipe_is_refused_with_file_line_and_key(tmp_path, text, told)
         load_recipe(path)
     message = str(caught.value)
     assert "mine.yaml" in message
+    assert len(message.splitlines()) == 1
     for part in told:
         assert part in message
 

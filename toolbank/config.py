@@ -6,4 +6,4 @@ from pydantic import BaseModel, ConfigDict
 class Config(BaseModel):
     """A part of a recipe. Unknown keys are errors; values can't be changed after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,22 +30,66 @@ def explain(
     """
     found = error.errors()
     inner = [problem for problem in found if problem["type"] != "too_short"]
-    told = [_explain(one, schema, where, lines, overrides) for one in inner or found]
+    told = [
+        _explain(one, place, where, lines, overrides)
+        for one, place in _without_unions(inner or found, schema)
+    ]
     return "\n".join(dict.fromkeys(told))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a fault is: the keys as the user wrote them and the schema that holds the last.
+
+    `union` is the length of the fault's own location up to a choice between kinds of value.
+    """
+
+    keys: KeyPath
+    holder: dict[str, Any]
+    union: int | None = None
+
+
+def _without_unions(
+    problems: Sequence[Any], root: dict[str, Any]
+) -> Iterator[tuple[Any, _Place]]:
+    """One fault for a value that is of no kind that it may be; pydantic gives one a kind."""
+    placed = [(problem, _follow(problem["loc"], root)) for problem in problems]
+    for _, same in groupby(placed, lambda item: _choice(*item)):
+        group = list(same)
+        if group[0][1].union is None:
+            yield from group
+            continue
+        # What is wrong inside one kind shows that it is the one that was meant.
+        meant = [
+            (problem, place)
+            for problem, place in group
+            if len(problem["loc"]) > (place.union or 0) + 1
+        ]
+        if meant:
+            yield from meant
+        else:
+            kinds = dict.fromkeys(_expected(problem) for problem, _ in group)
+            told = f"should be {', or '.join(kinds)}"
+            yield {**group[0][0], "type": "union", "msg": told}, group[0][1]
+
+
+def _choice(problem: Any, place: _Place) -> Any:
+    """Equal for the faults of one value by its several kinds, and for no others."""
+    return id(problem) if place.union is None else tuple(problem["loc"][: place.union])
 
 
 def _explain(
     problem: Any,
-    root: dict[str, Any],
+    found: _Place,
     where: str,
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
 ) -> str:
-    location, schema = _follow(problem["loc"], root)
+    location = found.keys
     key = ".".join(str(part) for part in location)
     place = _place(location, where, lines, overrides)
     if problem["type"] == "extra_forbidden":
-        valid = sorted(schema.get("properties", {}))
+        valid = sorted(found.holder.get("properties", {}))
         near = difflib.get_close_matches(str(location[-1]), valid, n=1)
         hint = (
             f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(valid)}."
@@ -65,6 +111,10 @@ def _message(problem: Any) -> str:
             return f"no type {context['tag']!r}; there are: {context['expected_tags']}"
         case "model_type" | "model_attributes_type":
             return "should be a mapping of keys; leave it out for the defaults"
+        case "dict_type":
+            return "should be a mapping of keys"
+        case "missing":
+            return "is missing"
         case "tuple_type":
             return "should be a list"
         case "too_short":
@@ -72,7 +122,28 @@ def _message(problem: Any) -> str:
         case "string_pattern_mismatch":
             return f"should have the form {context['pattern']}"
         case _:
-            return str(problem["msg"]).removeprefix("Value error, ")
+            told = str(problem["msg"]).removeprefix("Value error, ")
+            return told.removeprefix("Input ")
+
+
+def _expected(problem: Any) -> str:
+    """What a value should be by one of its kinds, to stand after "should be"."""
+    context = problem.get("ctx", {})
+    match problem["type"]:
+        case "int_type" | "int_parsing" | "int_from_float":
+            return "a whole number"
+        case "greater_than_equal":
+            return f"at least {context['ge']}"
+        case "less_than_equal":
+            return f"at most {context['le']}"
+        case "literal_error":
+            return str(context["expected"])
+        case "model_type":
+            return "a mapping of keys"
+        case "path_type":
+            return "the path of a file"
+        case _:
+            return str(problem["msg"]).removeprefix("Input should be ")
 
 
 def _place(
@@ -94,18 +165,21 @@ def _place(
     return where
 
 
-def _follow(
-    loc: Sequence[str | int], root: dict[str, Any]
-) -> tuple[KeyPath, dict[str, Any]]:
-    """Follow a pydantic location through the JSON Schema; drop the tags of unions.
-
-    Gives the keys as the user wrote them and the schema that holds the last one.
-    """
+def _follow(loc: Sequence[str | int], root: dict[str, Any]) -> _Place:
+    """Follow a pydantic location through the JSON Schema; drop the tags of unions."""
     schema: dict[str, Any] = root
     holder = root
     path: list[str | int] = []
-    for part in loc:
+    union = None
+    for depth, part in enumerate(loc):
         schema = _resolved(schema, root)
+        options = _options(schema, root)
+        if len(options) > 1:
+            union = depth
+            schema = next((one for one in options if one.get("title") == part), {})
+            continue
+        if options:
+            schema = options[0]
         mapping = schema.get("discriminator", {}).get("mapping", {})
         if part in mapping:
             schema = _resolved({"$ref": mapping[part]}, root)
@@ -119,7 +193,16 @@ def _follow(
         elif "properties" in schema:
             path.append(part)
             holder, schema = schema, {}
-    return tuple(path), holder
+        elif schema.get("additionalProperties"):
+            path.append(part)
+            holder, schema = schema, schema["additionalProperties"]
+    return _Place(tuple(path), holder, union)
+
+
+def _options(schema: dict[str, Any], root: dict[str, Any]) -> list[dict[str, Any]]:
+    """The kinds that a value may be of, null left out; none where there is no choice."""
+    options = [_resolved(option, root) for option in schema.get("anyOf", ())]
+    return [option for option in options if option.get("type") != "null"]
 
 
 def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

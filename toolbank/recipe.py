@@ -130,11 +130,15 @@ def dump_recipe(recipe: Recipe) -> str:
 
 def recipe_files(recipe: Recipe, stage: str) -> tuple[Path, ...]:
     """The files of the user's that a stage reads."""
-    if stage == "generate" and recipe.generate.engine == "recorded":
-        return (recipe.generate.replies,) if recipe.generate.replies else ()
-    if stage == "judge" and isinstance(recipe.judge.against, Path):
-        return (recipe.judge.against,)
-    return recipe.evaluate.on if stage == "evaluate" else ()
+    named: tuple[object, ...] = ()
+    if stage == "generate":
+        plays = recipe.generate.engine == "recorded"
+        named = (recipe.generate.price, recipe.generate.replies if plays else None)
+    elif stage == "judge":
+        named = (recipe.judge.price, recipe.judge.against)
+    elif stage == "evaluate":
+        named = recipe.evaluate.on
+    return tuple(path for path in named if isinstance(path, Path))
 
 
 def recipe_schema() -> dict[str, Any]:
