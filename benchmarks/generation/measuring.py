@@ -1,0 +1,167 @@
+"""One command in a terminal of its own: how long, how much CPU and memory. Linux only."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving import Served
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_WINDOW = struct.pack("HHHH", 40, 120, 0, 0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run. Times in seconds; CPU is user and system time of the command and its children.
+
+    The `loop` figures leave out what comes before the first request (interpreter, imports,
+    reading): `loop_s` ends with the last answer, `loop_cpu_s` with the command.
+    """
+
+    calls: int
+    ideal_s: float
+    wall_s: float
+    loop_s: float
+    cpu_s: float
+    loop_cpu_s: float
+    server_cpu_s: float
+    server_lag_ms: float
+    most_in_flight: int
+    peak_mb: float
+    said: str
+
+    @property
+    def share(self) -> float:
+        """Of the ideal, by the whole command."""
+        return self.ideal_s / self.wall_s
+
+    @property
+    def loop_share(self) -> float:
+        """Of the ideal, from the first request to the last answer."""
+        return self.ideal_s / self.loop_s
+
+    @property
+    def cpu_ms(self) -> float:
+        """Of the whole command, a call."""
+        return 1000 * self.cpu_s / self.calls
+
+    @property
+    def loop_cpu_ms(self) -> float:
+        """From the first request to the command's end, a call."""
+        return 1000 * self.loop_cpu_s / self.calls
+
+
+def measure(
+    command: Sequence[str],
+    served: Served,
+    *,
+    in_flight: int,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Measured:
+    """Run a command that sends its calls to `served`; exits with its output where it fails."""
+    served.reset()
+    server_before = _cpu(served.pid)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, _WINDOW)
+    said: list[bytes] = []
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    reader = threading.Thread(target=_drain, args=(ours, said), daemon=True)
+    reader.start()
+    before_loop, peak = 0.0, 0.0
+    looping = False
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        pids = _tree(process.pid)
+        peak = max(peak, sum(map(_resident_mb, pids)))
+        if not looping:
+            before_loop = sum(map(_cpu, pids))
+            looping = served.stats()["calls"] > 0
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    wall = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    reader.join(timeout=5)
+    text = b"".join(said).decode(errors="replace")
+    stats = served.stats()
+    if process.returncode or not stats["calls"]:
+        sys.exit(
+            f"{' '.join(command)}\nexit code {process.returncode}\n{text[-5000:]}"
+        )
+    cpu = usage.ru_utime + usage.ru_stime
+    return Measured(
+        calls=stats["calls"],
+        ideal_s=stats["latency_s"] / in_flight,
+        wall_s=wall,
+        loop_s=stats["span_s"],
+        cpu_s=cpu,
+        loop_cpu_s=cpu - before_loop,
+        server_cpu_s=_cpu(served.pid) - server_before,
+        server_lag_ms=1000 * stats["lag_s"] / stats["calls"],
+        most_in_flight=stats["most_in_flight"],
+        peak_mb=max(peak, usage.ru_maxrss / 1024),
+        said=text,
+    )
+
+
+def _drain(terminal: int, said: list[bytes]) -> None:
+    while True:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            data = b""
+        if not data:
+            os.close(terminal)
+            return
+        said.append(data)
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and all that it started."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                found += map(int, task.read_text().split())
+            except OSError:
+                continue
+    return found
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of CPU that a process and those of its children that have ended took."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0.0
+    return int(pages) * _PAGE / 2**20
