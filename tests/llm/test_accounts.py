@@ -1,0 +1,76 @@
+import json
+
+import pytest
+
+from toolbank.generate.config import GenerateConfig
+from toolbank.journal import StageUsage
+from toolbank.judge.config import JudgeConfig
+from toolbank.llm.accounts import describe_calls
+from toolbank.llm.completion import make_identity
+from toolbank.llm.config import Price
+
+PRICE = Price(input=2, output=10)
+LATENCY = {"p50": 0.4, "p90": 0.9, "p99": 2.0, "max": 3.5}
+
+
+def usage(stage, config, replies, tokens=(0, 0), **parts):
+    return StageUsage(stage, make_identity(config), replies, *tokens, **parts)
+
+
+def test_tokens_dollars_failures_and_latencies_are_told_by_stage():
+    config = GenerateConfig(model="some", price=PRICE)
+    rows = [
+        usage("write", config, 300, (1_000_000, 100_000), latency=LATENCY),
+        usage("polish", config, 200, (500_000, 50_000), failed_tries={"timeout": 3}),
+        usage("judge", config, 7, (10, 10)),
+    ]
+    assert describe_calls(rows, config) == {
+        "write": {
+            "replies": 300,
+            "prompt_tokens": 1_000_000,
+            "completion_tokens": 100_000,
+            "dollars": pytest.approx(3),
+            "failed_tries": {},
+            "latency_s": LATENCY,
+        },
+        "polish": {
+            "replies": 200,
+            "prompt_tokens": 500_000,
+            "completion_tokens": 50_000,
+            "dollars": pytest.approx(1.5),
+            "failed_tries": {"timeout": 3},
+            "latency_s": {},
+        },
+    }
+    assert list(describe_calls(rows, JudgeConfig(model="some"))) == ["judge"]
+
+
+def test_a_cost_that_can_not_be_known_is_not_nothing():
+    unpriced = GenerateConfig(model="some")
+    told = describe_calls([usage("write", unpriced, 1, (9, 9))], unpriced)
+    assert told["write"]["dollars"] is None
+    silent = GenerateConfig(model="some", price=PRICE)
+    told = describe_calls([usage("write", silent, 1)], silent)
+    assert told["write"]["dollars"] is None
+
+
+def test_replies_of_an_earlier_model_are_counted_at_its_own_price(tmp_path):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("old: {input: 1, output: 1}\nnew: {input: 4, output: 4}\n")
+    config = GenerateConfig(model="new", price=prices)
+    rows = [
+        usage("write", GenerateConfig(model="old"), 1, (500_000, 500_000)),
+        usage("write", config, 2, (250_000, 0), failed_tries={"http-429": 1}),
+        usage("write", GenerateConfig(model="old", temperature=0), 0),
+    ]
+    (write,) = describe_calls(rows, config).values()
+    assert (write["replies"], write["dollars"]) == (3, pytest.approx(2))
+    assert write["failed_tries"] == {"http-429": 1}
+    only_new = config.model_copy(update={"price": PRICE})
+    assert describe_calls(rows, only_new)["write"]["dollars"] is None
+
+
+def test_accounts_can_be_written_to_a_file():
+    config = GenerateConfig(engine="mine")
+    rows = [StageUsage("write", "an engine of mine", 3, 0, 0)]
+    assert json.loads(json.dumps(describe_calls(rows, config)))["write"]["replies"] == 3

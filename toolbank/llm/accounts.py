@@ -1,0 +1,85 @@
+"""What calls came to: replies, tokens, dollars, failed tries and latencies, by stage."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.llm.prices import cost, read_prices
+
+if TYPE_CHECKING:
+    from toolbank.journal import StageUsage
+    from toolbank.llm.config import EngineConfig, Price
+
+_STAGES = {"generate": ("write", "polish"), "judge": ("judge",)}
+
+
+def describe_calls(
+    usage: Iterable[StageUsage], config: EngineConfig
+) -> dict[str, dict[str, Any]]:
+    """The calls of a run folder by stage, as bank.json and judge.json have them.
+
+    Each stage has `replies`, `prompt_tokens`, `completion_tokens`, `dollars` (None where a price
+    is not known or the endpoint told no tokens), `failed_tries` by reason and `latency_s` (p50,
+    p90, p99 and max in seconds; empty where none was measured). Replies of other models and
+    settings that the folder was used with count too, each at its own model's price; of the
+    latencies, those of the model and settings with most replies are given.
+
+    Raises:
+        InputError: the file of prices can't be read.
+    """
+    rows = list(usage)
+    price_of = _prices(config)
+    by_stage = {
+        stage: [row for row in rows if row.stage == stage]
+        for stage in _STAGES[config.section]
+    }
+    return {stage: _add_up(same, price_of) for stage, same in by_stage.items() if same}
+
+
+def model_of(identity: str, default: str) -> str:
+    """The model that an engine's identity names; `default` where it names none."""
+    try:
+        settings = json.loads(identity)
+    except ValueError:
+        return default
+    return (
+        str(settings.get("model", default)) if isinstance(settings, dict) else default
+    )
+
+
+def _prices(config: EngineConfig) -> Callable[[str], Price | None]:
+    """The price of a model by its identity."""
+    known: dict[str, Price] = {}
+    if isinstance(config.price, Path):
+        known = read_prices(config.price)
+    elif config.price is not None:
+        known = {config.model: config.price}
+    return lambda identity: known.get(model_of(identity, config.model))
+
+
+def _add_up(
+    rows: Sequence[StageUsage], price_of: Callable[[str], Price | None]
+) -> dict[str, Any]:
+    failed: Counter[str] = Counter()
+    for row in rows:
+        failed.update(row.failed_tries)
+    costs = [_cost(row, price_of(row.identity)) for row in rows if row.replies]
+    known = [dollars for dollars in costs if dollars is not None]
+    return {
+        "replies": sum(row.replies for row in rows),
+        "prompt_tokens": sum(row.prompt_tokens for row in rows),
+        "completion_tokens": sum(row.completion_tokens for row in rows),
+        "dollars": round(sum(known), 6) if len(known) == len(costs) else None,
+        "failed_tries": dict(sorted(failed.items())),
+        "latency_s": dict(max(rows, key=lambda row: row.replies).latency),
+    }
+
+
+def _cost(row: StageUsage, price: Price | None) -> float | None:
+    if price is None or not (row.prompt_tokens or row.completion_tokens):
+        return None
+    return cost(price, row.prompt_tokens, row.completion_tokens)
