@@ -42,13 +42,16 @@ _SHAPE_THE_BANK = ("datasketch", "numpydoc", "polars")
 class Outcome:
     """What a stage says of itself when it ends, and the files that it left.
 
-    One that is not complete is run again by the next run: some of its calls failed.
+    One that is not complete is run again by the next run: some of its calls failed. `waiting`
+    is not empty where it has to wait for something outside: what the user has to do, after
+    which the next run goes on with it.
     """
 
     message: str
     files: tuple[Path, ...]
     complete: bool = True
     problems: tuple[str, ...] = ()
+    waiting: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,14 @@ from toolbank.generate.replies import (
 from toolbank.generate.sampling import make_offers
 from toolbank.journal import Journal
 from toolbank.llm import create_engine
-from toolbank.llm.ask import AskCounts, ask
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Offer, WriteTask
+from toolbank.llm.ask import Asker
+from toolbank.llm.chat import ChatRequest, EngineError, Offer, WriteTask
 
 
 class Writer:
     """Makes attempts: all that they share is here, and nothing that one leaves to the next.
 
-    `asked` counts the calls, and `last_failure` is the message of the newest failed one.
+    `asker` makes and counts the calls, and `last_failure` is the message of the newest failed one.
 
     Raises:
         InputError: the bank is too small, or the engine lacks a model, key or file.
@@ -45,7 +45,7 @@ class Writer:
         self.engine = create_engine(
             config, tools=tools, seed=seed, folder=journal.path.parent
         )
-        self.asked = AskCounts()
+        self.asker = Asker(self.engine, journal, config)
         self.last_failure = ""
         self._offers = self.engine.offers or make_offers(
             [tool.name for tool in tools], config, seed
@@ -55,7 +55,6 @@ class Writer:
         self._prompts = Prompts(domain, config, seed)
         self._domain = domain
         self._seed = seed
-        self._journal = journal
 
     def offer(self, number: int) -> Offer | None:
         """The offer of an attempt, or None where the engine has no more."""
@@ -103,8 +102,8 @@ class Writer:
         if write is None or not isinstance(write.task, WriteTask):
             raise ValueError(f"there is no attempt {number}")
         offered, at_most = write.task.tools, write.task.at_most
-        reply = await self._ask(write)
-        draft = check_finish(reply) or read_draft(reply.text)
+        written = await self.asker.ask(write)
+        draft = check_finish(written.reply) or read_draft(written.reply.text)
         if isinstance(draft, Rejection):
             return _rejected(number, draft)
         if draft.declined:
@@ -113,8 +112,10 @@ class Writer:
         if isinstance(tools, Rejection):
             return _rejected(number, tools)
         polish = self._prompts.polish(number, draft, tools)
-        reply = await self._ask(polish)
-        polished = check_finish(reply) or read_polished(reply.text, draft.draft)
+        final = await self.asker.ask(polish)
+        polished = check_finish(final.reply) or read_polished(
+            final.reply.text, draft.draft
+        )
         if isinstance(polished, Rejection):
             return _rejected(number, polished)
         problem = self._checker.check_text(polished.query)
@@ -130,12 +131,10 @@ class Writer:
             provenance=Provenance(
                 attempt=number,
                 engine=self.engine.name,
-                model=reply.model,
+                model=final.reply.model,
                 prompt_hash=self._prompts.hash,
                 seed=self._seed,
-                requests=tuple(
-                    request.key(self.engine.identity) for request in (write, polish)
-                ),
+                requests=(written.key, final.key),
             ),
         )
         return Attempt(
@@ -143,15 +142,6 @@ class Writer:
             "candidate",
             query=query,
             leak_words=len(self._checker.leak_words(query.query, tools)),
-        )
-
-    async def _ask(self, request: ChatRequest) -> ChatReply:
-        return await ask(
-            self.engine,
-            request,
-            self._journal,
-            retries=self.config.retries,
-            counts=self.asked,
         )
 
 

@@ -31,6 +31,8 @@ class Generated:
     """Accepted queries in attempt order, exact counts, and what made them.
 
     Not `complete`: queries are missing and calls failed, so another run may get further.
+    `waiting` is not empty where replies come with a later round: what the user has to do until
+    then. There is no bank to write yet.
     """
 
     queries: tuple[Query, ...]
@@ -39,6 +41,7 @@ class Generated:
     message: str
     complete: bool
     problems: tuple[str, ...]
+    waiting: str = ""
 
 
 def generate(
@@ -94,7 +97,7 @@ async def _generate(writer: Writer) -> Generated:
         queries=tuple(fold.queries),
         counts=counts,
         info={**writer.describe(), "examples": dict(sorted(fold.examples.items()))},
-        message=f"{message}; {writer.asked.summary()}",
+        message=f"{message}; {writer.asker.counts.summary()}",
         complete=not (short and counts["failed"]),
         problems=tuple(_problems(writer, fold)),
     )
@@ -193,7 +196,7 @@ def _reasons(fold: Fold) -> str:
 def _nothing_usable(writer: Writer, fold: Fold) -> str:
     return (
         f"None of {fold.attempts} attempts gave a query that can be used "
-        f"({_reasons(fold)}; {writer.asked.summary()}). Look at what {writer.engine.name} is "
+        f"({_reasons(fold)}; {writer.asker.counts.summary()}). Look at what {writer.engine.name} is "
         "asked and answers: toolbank preview RECIPE. Replies that are in the journal are not "
         "asked for again: if the endpoint is mended since, give another --out."
     )

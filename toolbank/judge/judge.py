@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -17,8 +17,11 @@ from toolbank.judge.config import Criterion, JudgeConfig
 from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
-from toolbank.llm.chat import Engine, EngineError
+from toolbank.llm.chat import EngineError
 from toolbank.llm.templates import PromptTemplate
+
+if TYPE_CHECKING:
+    from toolbank.llm.ask import Asker
 
 # The winner, "A" (the first text), "B" or "tie"; or None and the reason why there is none.
 _Answer = tuple[str | None, str]
@@ -51,10 +54,11 @@ async def _judge(
         rows = await _judge_pairs(pairs, config, ask)
     else:
         from toolbank.llm import create_engine
+        from toolbank.llm.ask import Asker
 
         engine = create_engine(config, tools=(), seed=seed, folder=journal.path.parent)
         try:
-            asker = _ModelAsker(engine, journal, config.retries)
+            asker = _ModelAsker(Asker(engine, journal, config))
             rows = await _judge_pairs(pairs, config, asker.ask)
         finally:
             await engine.close()
@@ -139,25 +143,19 @@ async def _ask_heuristic(
 class _ModelAsker:
     """Asks a model through the journal and counts the calls that failed."""
 
-    def __init__(self, engine: Engine, journal: Journal, retries: int) -> None:
+    def __init__(self, asker: Asker) -> None:
         self.calls_failed = 0
-        self._engine = engine
-        self._journal = journal
-        self._retries = retries
+        self._asker = asker
         self._template = PromptTemplate(TEMPLATE)
 
     async def ask(
         self, number: int, criterion: Criterion, first: Side, second: Side
     ) -> _Answer:
-        from toolbank.llm.ask import ask
-
         request = make_request(
             self._template, number, criterion, first.text, second.text
         )
         try:
-            reply = await ask(
-                self._engine, request, self._journal, retries=self._retries
-            )
+            reply = (await self._asker.ask(request)).reply
         except EngineError as error:
             if error.fatal:
                 raise

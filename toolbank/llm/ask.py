@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from toolbank.journal import Failure, Journal
 from toolbank.llm.chat import ChatReply, ChatRequest, Engine, EngineError
+from toolbank.llm.config import EngineConfig
+from toolbank.llm.control.counts import AskCounts
+from toolbank.llm.control.stop import Stop
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
@@ -16,72 +18,57 @@ _LONGEST_WAIT = 30.0
 _LONGEST_ASKED_WAIT = 120.0
 
 
-@dataclass
-class AskCounts:
-    """What the calls of a run came to. `retries` are counted by the reason of the failure."""
+@dataclass(frozen=True)
+class Asked:
+    """A reply, and its key in the journal."""
 
-    asked: int = 0
-    from_journal: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    retries: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
-
-    def summary(self) -> str:
-        """The counts in a line.
-
-        Such as "27 replies asked for (41,210 tokens in, 9,300 out; 3 retries: http-429 2,
-        timeout 1), 12 from the journal".
-        """
-        details = []
-        if self.prompt_tokens or self.completion_tokens:
-            details.append(
-                f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
-            )
-        if self.retries:
-            details.append(_told(self.retries, "retry", "retries"))
-        if self.failures:
-            details.append(_told(self.failures, "failed call", "failed calls"))
-        asked = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
-        particulars = f" ({'; '.join(details)})" if details else ""
-        return f"{asked} asked for{particulars}, {self.from_journal:,} from the journal"
+    reply: ChatReply
+    key: str
 
 
-async def ask(
-    engine: Engine,
-    request: ChatRequest,
-    journal: Journal,
-    *,
-    retries: int,
-    counts: AskCounts | None = None,
-) -> ChatReply:
-    """The journal's reply to this request, or else the engine's, once it is in the journal.
+class Asker:
+    """Asks one engine for one stage of a run, within its settings.
 
-    A call that may do better later is tried `retries` times more, after 0.5 s, 1 s, 2 s ... (at
-    most 30 s, each shortened at random by up to a half) or after the time that the server asked for.
-
-    Raises:
-        EngineError: the call failed for good; the failure is in the journal.
-        ToolbankError: the journal can't be written.
+    `counts` is what the calls came to; `stop` ends the run early.
     """
-    counts = counts if counts is not None else AskCounts()
-    key = request.key(engine.identity)
-    known = journal.get(key)
-    if known is not None:
-        counts.from_journal += 1
-        return known
-    try:
-        reply = await _answer(engine, request, retries, Random(key), counts)
-    except EngineError as error:
-        counts.failures[error.reason] += 1
-        failure = Failure(key, request.attempt, request.stage, error.reason, str(error))
-        await journal.put_failure(failure)
-        raise
-    await journal.put(key, engine.identity, request, reply)
-    counts.asked += 1
-    counts.prompt_tokens += reply.prompt_tokens
-    counts.completion_tokens += reply.completion_tokens
-    return reply
+
+    def __init__(self, engine: Engine, journal: Journal, config: EngineConfig) -> None:
+        self.counts = AskCounts()
+        self.stop = Stop()
+        self._engine = engine
+        self._journal = journal
+        self._config = config
+
+    async def ask(self, request: ChatRequest) -> Asked:
+        """The journal's reply to this request, or else the engine's, once it is in the journal.
+
+        Raises:
+            EngineError: the call failed for good; the failure is in the journal.
+            NotYet: the engine gives the reply with a later round.
+            Stopped: the run is ending, and the call was not made.
+            ToolbankError: the journal can't be written.
+        """
+        key = request.key(self._engine.identity)
+        known = self._journal.get(key)
+        if known is not None:
+            self.counts.from_journal += 1
+            return Asked(known, key)
+        try:
+            reply = await _answer(
+                self._engine, request, self._config.retries, Random(key), self.counts
+            )
+        except EngineError as error:
+            self.counts.failures[error.reason] += 1
+            failure = Failure(
+                key, request.attempt, request.stage, error.reason, str(error)
+            )
+            await self._journal.put_failure(failure)
+            raise
+        await self._journal.put(key, self._engine.identity, request, reply)
+        self.counts.asked += 1
+        self.counts.prompt_tokens += reply.prompt_tokens
+        self.counts.completion_tokens += reply.completion_tokens
+        return Asked(reply, key)
 
 
 async def _answer(
@@ -102,14 +89,6 @@ async def _answer(
             counts.retries[error.reason] += 1
         tries += 1
         await asyncio.sleep(wait)
-
-
-def _told(reasons: Counter[str], one: str, many: str) -> str:
-    """Such as "3 retries: http-429 2, timeout 1", the most common reason first."""
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    listed = ", ".join(f"{reason} {count:,}" for reason, count in ordered)
-    total = reasons.total()
-    return f"{total:,} {one if total == 1 else many}: {listed}"
 
 
 def _wait(tries: int, asked: float | None, random: Random) -> float | None:

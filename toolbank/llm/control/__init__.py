@@ -1,0 +1,1 @@
+"""How calls are made: how many at once, how often again, how much in all, and until when."""

@@ -1,0 +1,45 @@
+"""What the calls of a run came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class AskCounts:
+    """What the calls of a run came to. `retries` are counted by the reason of the failure."""
+
+    asked: int = 0
+    from_journal: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def summary(self) -> str:
+        """The counts in a line.
+
+        Such as "27 replies asked for (41,210 tokens in, 9,300 out; 3 retries: http-429 2,
+        timeout 1), 12 from the journal".
+        """
+        details = []
+        if self.prompt_tokens or self.completion_tokens:
+            details.append(
+                f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+            )
+        if self.retries:
+            details.append(_told(self.retries, "retry", "retries"))
+        if self.failures:
+            details.append(_told(self.failures, "failed call", "failed calls"))
+        asked = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
+        particulars = f" ({'; '.join(details)})" if details else ""
+        return f"{asked} asked for{particulars}, {self.from_journal:,} from the journal"
+
+
+def _told(reasons: Counter[str], one: str, many: str) -> str:
+    """Such as "3 retries: http-429 2, timeout 1", the most common reason first."""
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in ordered)
+    total = reasons.total()
+    return f"{total:,} {one if total == 1 else many}: {listed}"

@@ -1,0 +1,48 @@
+"""Ending a run early: one place that is told, and everybody who waits hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from toolbank.errors import ToolbankError
+
+Cause = Literal["interrupt", "budget", "error"]
+
+
+class Stopped(Exception):  # noqa: N818 - no error: the call was not made
+    """The run is ending, and this call is not made, or not tried again."""
+
+
+class Stop:
+    """Whether and why no more calls are made.
+
+    What is in flight finishes in any case. `message` says for people why; `error` is what the
+    run ends with, where it fails. An error or an interrupt outranks a spent budget.
+    """
+
+    def __init__(self) -> None:
+        self.cause: Cause | None = None
+        self.message = ""
+        self.error: ToolbankError | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def __bool__(self) -> bool:
+        return self.cause is not None
+
+    def ask(self, cause: Cause, message: str) -> None:
+        """End the run: the first cause stays, but for a budget."""
+        if self.cause in (None, "budget"):
+            self.cause, self.message = cause, message
+            for listener in self._listeners:
+                listener()
+
+    def fail(self, error: ToolbankError) -> None:
+        """End the run with an error."""
+        if self.error is None:
+            self.error = error
+        self.ask("error", str(error))
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when a stop is asked for."""
+        self._listeners.append(listener)
