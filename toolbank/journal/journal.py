@@ -1,0 +1,267 @@
+"""Replies on disk before they count.
+
+A SQLite file in write-ahead mode with synchronous=FULL. Nothing of it is held in memory but one
+prompt a stage, against which the others are compressed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from toolbank.errors import ToolbankError
+from toolbank.journal import trouble
+from toolbank.journal.layout import (
+    DICTIONARIES,
+    FAILURES,
+    IDENTITIES,
+    LAYOUT,
+    REPLIES,
+    UnknownLayoutError,
+    prepare,
+)
+from toolbank.journal.prompts import compress, encode, unpack
+from toolbank.journal.records import Entry, Failure, StageUsage
+from toolbank.journal.usage import read_usage
+from toolbank.journal.writer import Row, Writer
+from toolbank.llm.chat import ChatReply, ChatRequest
+
+_LOCK_WAIT_S = 5.0
+
+
+class Journal:
+    """The journal of one run folder. Use as a context manager.
+
+    A file of an earlier layout is brought to this one when it is opened.
+
+    Raises:
+        ToolbankError: the file is damaged, of a later layout, or can't be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reader: sqlite3.Connection | None = None
+        self._writer: Writer | None = None
+        # What is on disk of what replies refer to.
+        self._identities: set[str] = set()
+        self._dictionaries: dict[str, tuple[int, bytes]] = {}
+        self._offered: set[str] = set()
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._open()
+        except sqlite3.Error as error:
+            raise trouble.explain(self.path, error) from error
+        except UnknownLayoutError as error:
+            raise trouble.of_another_layout(self.path, error.layout, LAYOUT) from None
+        except (ValueError, TypeError, LookupError) as error:
+            raise trouble.damaged(self.path, error) from error
+        except OSError as error:
+            raise ToolbankError(
+                f"{self.path.parent}: can't make the folder ({error.strerror or error})."
+            ) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._writer is not None:
+            self._writer.close()
+
+    def __len__(self) -> int:
+        """How many replies there are."""
+        return int(self._read("SELECT count(*) FROM replies")[0][0])
+
+    def get(self, key: str) -> ChatReply | None:
+        """The reply of an earlier call, or None."""
+        rows = self._read(
+            "SELECT text, model, prompt_tokens, completion_tokens, finish, latency "
+            "FROM replies WHERE key = ?",
+            key,
+        )
+        return ChatReply(*rows[0]) if rows else None
+
+    async def put(
+        self, key: str, identity: str, request: ChatRequest, reply: ChatReply
+    ) -> None:
+        """Return when the reply is on disk.
+
+        Raises:
+            ToolbankError: the disk is full, another process holds the file, it was damaged
+                meanwhile, or the journal is closed.
+        """
+        content = encode(request.messages)
+        number, dictionary = await self._dictionary(request.stage, content)
+        values = (
+            key,
+            request.attempt,
+            request.stage,
+            identity,
+            reply.model,
+            reply.finish,
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            reply.latency,
+            number,
+            compress(content, dictionary),
+            reply.text,
+        )
+        await self._write((REPLIES, values), identity)
+
+    async def put_failure(self, failure: Failure) -> None:
+        """Return when the failure is on disk.
+
+        Raises:
+            ToolbankError: as of `put`.
+        """
+        values = (
+            failure.key,
+            failure.attempt,
+            failure.stage,
+            failure.identity,
+            failure.reason,
+            failure.message,
+            failure.final,
+        )
+        await self._write((FAILURES, values), failure.identity)
+
+    def entries(self, attempt: int | None = None) -> Iterator[Entry]:
+        """All exchanges, or those of one attempt, by attempt and stage.
+
+        Raises:
+            ToolbankError: the file is damaged.
+        """
+        rows = self._read_anew(
+            "SELECT key, attempt, stage, identities.identity, dictionary, messages, "
+            "text, model, prompt_tokens, completion_tokens, finish, latency "
+            "FROM replies JOIN identities ON identities.id = replies.identity",
+            attempt,
+            "attempt, stage DESC, key",
+        )
+        for key, number, stage, identity, dictionary, packed, *reply in rows:
+            messages = self._unpack(packed, dictionary)
+            yield Entry(key, number, stage, identity, messages, ChatReply(*reply))
+
+    def failures(self, attempt: int | None = None) -> Iterator[Failure]:
+        """All failed tries, or those of one attempt, by attempt and in their order.
+
+        Raises:
+            ToolbankError: the file is damaged.
+        """
+        rows = self._read_anew(
+            "SELECT key, attempt, stage, reason, message, final, identities.identity "
+            "FROM failures JOIN identities ON identities.id = failures.identity",
+            attempt,
+            "attempt, failures.rowid",
+        )
+        for key, number, stage, reason, message, final, identity in rows:
+            yield Failure(key, number, stage, reason, message, bool(final), identity)
+
+    def usage(self) -> tuple[StageUsage, ...]:
+        """What the calls came to, for each stage and identity, by stage."""
+        try:
+            with closing(self._connect()) as connection:
+                return read_usage(connection)
+        except sqlite3.Error as error:
+            raise trouble.explain(self.path, error) from error
+
+    def _open(self) -> None:
+        connection = self._connect()
+        try:
+            prepare(connection)
+            self._identities = {
+                identity
+                for (identity,) in connection.execute("SELECT identity FROM identities")
+            }
+            self._dictionaries = {
+                stage: (number, content)
+                for number, stage, content in connection.execute(
+                    "SELECT id, stage, content FROM dictionaries"
+                )
+            }
+            self._offered = set(self._dictionaries)
+            self._reader = self._connect()
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = Writer(
+            connection,
+            partial(trouble.explain, self.path),
+            partial(trouble.closed, self.path),
+        )
+
+    async def _dictionary(
+        self, stage: str, content: bytes
+    ) -> tuple[int | None, bytes | None]:
+        """What to compress a prompt against: the first one of its stage, once that is on disk."""
+        if stage not in self._offered:
+            self._offered.add(stage)
+            try:
+                number = zlib.crc32(content)
+                await self._write((DICTIONARIES, (number, stage, content)))
+            except BaseException:
+                self._offered.discard(stage)
+                raise
+            self._dictionaries[stage] = (number, content)
+        return self._dictionaries.get(stage, (None, None))
+
+    async def _write(self, row: Row, identity: str | None = None) -> None:
+        if self._writer is None:
+            raise trouble.closed(self.path)
+        if identity is None or identity in self._identities:
+            await self._writer.write(row)
+        else:
+            await self._writer.write((IDENTITIES, (identity,)), row)
+            self._identities.add(identity)
+
+    def _unpack(self, packed: bytes, dictionary: int | None) -> list[dict[str, str]]:
+        contents = dict(self._dictionaries.values())
+        try:
+            return unpack(packed, None if dictionary is None else contents[dictionary])
+        except (ValueError, LookupError) as error:
+            raise trouble.damaged(self.path, error) from error
+
+    def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        if self._reader is None:
+            raise trouble.closed(self.path)
+        try:
+            return self._reader.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise trouble.explain(self.path, error) from error
+
+    def _read_anew(
+        self, sql: str, attempt: int | None, order: str
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows as they are asked for, by a connection of their own."""
+        where = "" if attempt is None else " WHERE attempt = ?"
+        values = () if attempt is None else (attempt,)
+        try:
+            with closing(self._connect()) as connection:
+                yield from connection.execute(f"{sql}{where} ORDER BY {order}", values)
+        except sqlite3.Error as error:
+            raise trouble.explain(self.path, error) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        # The writer's is made where the journal is opened, and used in its thread alone.
+        connection = sqlite3.connect(
+            self.path,
+            timeout=_LOCK_WAIT_S,
+            check_same_thread=False,
+            isolation_level=None,
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection

@@ -1,0 +1,49 @@
+"""What a journal gives out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toolbank.llm.chat import ChatReply
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A try that gave no reply. `final`: the call was given up in that run of the command."""
+
+    key: str
+    attempt: int
+    stage: str
+    reason: str
+    message: str
+    final: bool = True
+    identity: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A journaled exchange."""
+
+    key: str
+    attempt: int
+    stage: str
+    identity: str
+    messages: list[dict[str, str]]
+    reply: ChatReply
+
+
+@dataclass(frozen=True)
+class StageUsage:
+    """What the calls of one stage to one model came to, over all runs of the command.
+
+    `failed_tries` is by reason. `latency` has the keys p50, p90, p99 (nearest rank) and max, in
+    seconds, over the replies whose latency was measured; it is empty where none was.
+    """
+
+    stage: str
+    identity: str
+    replies: int
+    prompt_tokens: int
+    completion_tokens: int
+    failed_tries: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, float] = field(default_factory=dict)

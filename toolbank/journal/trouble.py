@@ -1,0 +1,62 @@
+"""What a person is told when the journal can't be used."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+from toolbank.errors import ToolbankError
+
+_IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_NO_ROOM = 2**16
+_KEPT = "The replies in the journal are kept."
+
+
+def explain(path: Path, error: Exception) -> ToolbankError:
+    """What SQLite raised, and what to do about it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGED:
+        return damaged(path, error)
+    if code in _IN_USE:
+        return ToolbankError(
+            f"{path}: another process uses the journal ({error}). Wait until it is done, or "
+            f"end it, and run again. {_KEPT}"
+        )
+    # Where not even the index of the write-ahead file fits, SQLite speaks of an I/O error.
+    if code == sqlite3.SQLITE_FULL or (
+        code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _NO_ROOM
+    ):
+        return ToolbankError(
+            f"{path}: no room left on the disk ({error}). Make room and run again. {_KEPT} "
+            "Those that came since the disk was full are not, and are asked for again."
+        )
+    return ToolbankError(
+        f"{path}: the journal can't be written ({error}). Check that its folder can be "
+        f"written to, and run again. {_KEPT}"
+    )
+
+
+def damaged(path: Path, error: Exception) -> ToolbankError:
+    """The file is no journal, or not a whole one."""
+    return ToolbankError(
+        f"{path}: the journal is damaged ({error}). Move it away: the replies in it would "
+        "then be asked for again."
+    )
+
+
+def of_another_layout(path: Path, layout: int, ours: int) -> ToolbankError:
+    """The file is of a layout that this version does not read."""
+    return ToolbankError(
+        f"{path}: a journal of layout {layout}, and this version of toolbank reads {ours}. "
+        "Use another --out folder."
+    )
+
+
+def closed(path: Path) -> ToolbankError:
+    """Nothing more is written."""
+    return ToolbankError(
+        f"{path}: the journal is closed, so that nothing more can be kept in it. "
+        "Run the same command again."
+    )

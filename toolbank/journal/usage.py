@@ -1,0 +1,70 @@
+"""What the calls of a journal came to."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+
+from toolbank.journal.records import StageUsage
+
+_PERCENTILES = (50, 90, 99)
+
+
+def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
+    """One for each stage and identity, in the order in which they were first asked."""
+    sums = {
+        (stage, identity): numbers
+        for stage, identity, *numbers in connection.execute(
+            "SELECT stage, identity, count(*), sum(prompt_tokens), sum(completion_tokens), "
+            "sum(latency > 0), max(latency) FROM replies GROUP BY stage, identity"
+        )
+    }
+    failed: dict[tuple[str, int], dict[str, int]] = {}
+    for stage, identity, reason, tries in connection.execute(
+        "SELECT stage, identity, reason, count(*) FROM failures "
+        "GROUP BY stage, identity, reason ORDER BY reason"
+    ):
+        failed.setdefault((stage, identity), {})[reason] = tries
+    names = dict(connection.execute("SELECT id, identity FROM identities"))
+    used = []
+    for stage, identity in sorted(
+        {*sums, *failed}, key=lambda found: (_ORDER.index(found[0]), found[1])
+    ):
+        replies, prompt, completion, measured, longest = sums.get(
+            (stage, identity), (0, 0, 0, 0, 0.0)
+        )
+        latency = {
+            f"p{percent}": _percentile(connection, stage, identity, percent, measured)
+            for percent in _PERCENTILES
+            if measured
+        }
+        if measured:
+            latency["max"] = longest
+        used.append(
+            StageUsage(
+                stage,
+                names[identity],
+                replies,
+                prompt,
+                completion,
+                failed.get((stage, identity), {}),
+                latency,
+            )
+        )
+    return tuple(used)
+
+
+_ORDER = ("write", "polish", "judge")
+
+
+def _percentile(
+    connection: sqlite3.Connection, stage: str, identity: int, percent: int, of: int
+) -> float:
+    """By nearest rank: the smallest latency that `percent` per cent do not exceed."""
+    rank = math.ceil(of * percent / 100)
+    (latency,) = connection.execute(
+        "SELECT latency FROM replies WHERE stage = ? AND identity = ? AND latency > 0 "
+        "ORDER BY latency LIMIT 1 OFFSET ?",
+        (stage, identity, rank - 1),
+    ).fetchone()
+    return float(latency)

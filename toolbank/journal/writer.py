@@ -1,0 +1,161 @@
+"""The thread that writes a journal."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from toolbank.errors import ToolbankError
+from toolbank.journal.layout import TABLES, Table
+
+Row = tuple[Table, tuple[object, ...]]
+
+# A statement of many rows takes the interpreter's lock once: with a statement a row, the
+# writer would wait for it a hundred times a batch while the calls keep the interpreter busy.
+_ROWS_IN_A_STATEMENT = 64
+
+
+@dataclass(frozen=True)
+class _Item:
+    rows: tuple[Row, ...]
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[None]
+
+
+class Writer:
+    """Commits all that waits at once, so that many calls share one fsync.
+
+    `explain` makes of what SQLite raised what a person is told; `closed` makes what they are
+    told who come after the end.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        explain: Callable[[Exception], ToolbankError],
+        closed: Callable[[], ToolbankError],
+    ) -> None:
+        self._explain = explain
+        self._closed = closed
+        self._waiting: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        # Held where it is asked or changed whether the thread still takes what waits.
+        self._lock = threading.Lock()
+        self._is_open = True
+        self._thread = threading.Thread(
+            target=self._write, args=(connection,), name="journal", daemon=True
+        )
+        self._thread.start()
+
+    async def write(self, *rows: Row) -> None:
+        """Return when the rows are on disk: all of them, or none and it raises.
+
+        Raises:
+            ToolbankError: they can't be written, or the writer is closed.
+        """
+        loop = asyncio.get_running_loop()
+        item = _Item(rows, loop, loop.create_future())
+        with self._lock:
+            if not self._is_open:
+                raise self._closed()
+            self._waiting.put(item)
+        await item.done
+
+    def close(self) -> None:
+        """Write what waits, and end the thread."""
+        with self._lock:
+            self._is_open = False
+            self._waiting.put(None)
+        self._thread.join()
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        try:
+            while self._write_waiting(connection):
+                pass
+        finally:
+            # Whatever ended the thread, nobody waits for it any more.
+            with self._lock:
+                self._is_open = False
+            left = self._take_waiting()
+            _tell(left, [self._closed() for _ in left])
+            connection.close()
+
+    def _write_waiting(self, connection: sqlite3.Connection) -> bool:
+        """Commit what waits, and say whether more may come."""
+        batch = [self._waiting.get()]
+        while not self._waiting.empty():
+            batch.append(self._waiting.get())
+        items = [item for item in batch if item is not None]
+        errors: list[ToolbankError | None] = [self._closed() for _ in items]
+        try:
+            errors = self._write_batch(connection, items)
+        finally:
+            _tell(items, errors)
+        return None not in batch
+
+    def _take_waiting(self) -> list[_Item]:
+        left = []
+        while not self._waiting.empty():
+            item = self._waiting.get()
+            if item is not None:
+                left.append(item)
+        return left
+
+    def _write_batch(
+        self, connection: sqlite3.Connection, items: Sequence[_Item]
+    ) -> list[ToolbankError | None]:
+        """What became of each item: None where it is on disk."""
+        try:
+            _insert(connection, [row for item in items for row in item.rows])
+        except Exception as trouble:
+            # A full disk or a lock fails every item; else one of them may be at fault.
+            if len(items) == 1 or isinstance(trouble, sqlite3.OperationalError):
+                return [self._explain(trouble) for _ in items]
+        else:
+            return [None for _ in items]
+        return [
+            error for item in items for error in self._write_batch(connection, [item])
+        ]
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    by_table: dict[Table, list[tuple[object, ...]]] = defaultdict(list)
+    for table, values in rows:
+        by_table[table].append(values)
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for table in TABLES:
+            waiting = by_table[table]
+            for start in range(0, len(waiting), _ROWS_IN_A_STATEMENT):
+                chunk = waiting[start : start + _ROWS_IN_A_STATEMENT]
+                connection.execute(
+                    table.insert(len(chunk)), [value for row in chunk for value in row]
+                )
+
+
+def _tell(items: Sequence[_Item], errors: Sequence[ToolbankError | None]) -> None:
+    """Wake those who wait, each loop once."""
+    by_loop = defaultdict(list)
+    for item, error in zip(items, errors, strict=True):
+        by_loop[item.loop].append((item.done, error))
+    for loop, settled in by_loop.items():
+        # A loop that was stopped in mid-run is closed: nobody waits any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, settled)
+
+
+def _settle(
+    settled: Sequence[tuple[asyncio.Future[None], ToolbankError | None]],
+) -> None:
+    for done, error in settled:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
