@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from toolbank.addresses import is_private
 from toolbank.errors import InputError
+from toolbank.llm.api_key import read_key
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.endpoint_errors import (
-    NO_KEY,
     connection_error,
     status_error,
     unusable_reply,
@@ -70,7 +68,7 @@ class OpenAIEngine:
             }
         )
         self._config = config
-        self._key = _read_key(config)
+        self._key = read_key(config)
         self._client: AsyncOpenAI | None = None
         self._format = 0
         self._limit = "max_tokens"
@@ -211,24 +209,6 @@ class OpenAIEngine:
             completion_tokens=_count(usage, "completion_tokens"),
             finish=_read_finish(finish, text, bool(refusal)),
         )
-
-
-def _read_key(config: EngineConfig) -> str:
-    key = os.environ.get(config.api_key_env, "").strip()
-    if key.isascii() and key.isprintable() and key:
-        return key
-    if key:
-        raise InputError(
-            f"{config.api_key_env}: the key in this environment variable holds characters "
-            "that no key has. Copy it again."
-        )
-    if is_private(config.base_url):
-        return NO_KEY
-    raise InputError(
-        f"{config.api_key_env}: this environment variable is not set, and "
-        f"{config.base_url} needs a key. Run `export {config.api_key_env}=...`, or name another "
-        "variable with api_key_env, or use an engine that needs none (recorded, rules)."
-    )
 
 
 def _response_format(kind: str, request: ChatRequest) -> dict[str, Any] | None:
