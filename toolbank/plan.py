@@ -2,88 +2,284 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolbank.bank import Tool
+from toolbank.bank import Tool, read_tools
+from toolbank.errors import InputError
 from toolbank.folder import RunFolder
+from toolbank.forecast import (
+    CHARACTERS_PER_TOKEN,
+    Forecast,
+    forecast_generation,
+    forecast_judge,
+)
 from toolbank.generate.loop import wanted_queries
-from toolbank.generate.prompts import Prompts
-from toolbank.generate.sampling import make_offers
-from toolbank.judge.config import JudgeConfig
-from toolbank.llm.chat import Offers
-from toolbank.recipe import Recipe, RecipeFile
+from toolbank.llm.config import EngineConfig
+from toolbank.llm.prices import cost, resolve_price
+from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
+from toolbank.rounding import about, dollars, duration, rate, span
 from toolbank.run import pending
 from toolbank.stages import current_tools
 
-_PROMPTS_COUNTED = 20
-_CHARACTERS_PER_TOKEN = 4
-_ORDERS = 2
+_WIDTH = 88
+_INDENT = 11
+_CALL = {"write": "write", "polish": "polish", "judge": "comparison"}
+_WITHOUT_MODEL = ("rules", "recorded")
+# Where nothing was measured and nothing is set.
+_ASSUMED_SECONDS = 5.0
+_ASSUMED_AT_ONCE = 64
 
 
 def describe_plan(recipe: RecipeFile, out: Path) -> str:
     """Say which stages are to be run, and what will be asked of which model.
 
-    No model is called. Tokens are estimated from rendered prompts, at four characters a
-    token. A site that was not crawled yet is crawled; its pages are kept in the run folder.
+    No model is called. A site that was not crawled yet is crawled; its pages are kept in the
+    run folder. Tools that were read by the same sources are not read again.
 
     Raises:
         InputError: the recipe asks for what can't be, such as more tools than there are.
+        ToolbankError: the journal is damaged.
     """
     todo = pending(recipe.recipe, out)
+    folder = RunFolder(out)
     lines = [f"{recipe.recipe.name}, in {out}"]
     lines += [f"  {name:<24} {'to do' if todo[name] else 'done'}" for name in todo]
     if todo["generate"]:
-        lines += _describe_generation(recipe.recipe, RunFolder(out))
+        lines += ["", *_describe_generation(recipe.recipe, folder)]
     if todo["judge"]:
-        lines.append(_describe_judge(recipe.recipe.judge))
+        lines += ["", *_describe_judge(recipe.recipe, folder, todo["generate"])]
     return "\n".join(lines)
 
 
 def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     config = recipe.generate
-    tools = current_tools(recipe, folder)
-    offers = make_offers([tool.name for tool in tools], config, recipe.seed)
-    if config.engine != "openai":
-        wanted = wanted_queries(config)
-        told = f"{wanted:,} queries" if wanted else "all queries of its file"
-        yield f"{len(tools):,} tools; {told} from {config.engine}; no model is called."
+    tools = _tools(recipe, folder)
+    wanted = wanted_queries(config)
+    told = f"{wanted:,} queries" if wanted else "all queries of its file"
+    if config.engine in _WITHOUT_MODEL:
+        yield f"Generation: {told} over {len(tools):,} tools, by {config.engine}. No model is called."
+        if config.engine == "rules":
+            # The offers are those of any engine, and wrong settings are told of here.
+            forecast_generation(recipe, tools, folder)
         return
-    wanted = wanted_queries(config) or 0
-    tokens = _tokens_of_a_prompt(recipe, tools, offers)
-    yield f"{len(tools):,} tools; {wanted:,} queries wanted from {config.model}"
-    yield (
-        f"At least {2 * wanted:,} calls to {config.base_url}, {config.concurrency} at a time: "
-        "a write and a polish for each query, and more for what is declined or rejected."
-    )
-    if folder.journal.is_file():
-        yield "Replies that are in the journal already are not asked for again."
-    yield (
-        f"A write prompt has about {tokens:,.0f} tokens: {wanted * tokens:,.0f} in all. What "
-        "that costs depends on the endpoint's price, which is not known here."
-    )
+    forecast = forecast_generation(recipe, tools, folder)
+    yield f"Generation: {told} over {len(tools):,} tools, by {_who(config)}"
+    yield from _told("calls", _calls_of_generation(forecast))
+    if config.engine == "batch":
+        yield from _told("files", _files(forecast, config, folder))
+    yield from _describe_calls(forecast, config)
 
 
-def _tokens_of_a_prompt(
-    recipe: Recipe, tools: tuple[Tool, ...], offers: Offers
-) -> float:
-    by_name = {tool.name: tool for tool in tools}
-    prompts = Prompts(recipe.domain_name, recipe.generate, recipe.seed)
-    characters = 0
-    for number in range(_PROMPTS_COUNTED):
-        offer = offers.offer(number)
-        if offer is not None:
-            offered = [by_name[name] for name in offer.tools]
-            request = prompts.write(number, offered, offer.at_most)
-            characters += sum(len(message.content) for message in request.messages)
-    return characters / _PROMPTS_COUNTED / _CHARACTERS_PER_TOKEN
-
-
-def _describe_judge(config: JudgeConfig) -> str:
+def _describe_judge(
+    recipe: Recipe, folder: RunFolder, bank_changes: bool
+) -> Iterator[str]:
+    config = recipe.judge
     if config.engine == "rules":
-        return f"{config.pairs} pairs judged by a heuristic; no model is called."
-    calls = config.pairs * len(config.criteria) * _ORDERS
+        yield f"Judge: {config.pairs:,} pairs, by a heuristic. No model is called."
+        return
+    forecast = forecast_judge(recipe, folder, bank_stays=not bank_changes)
+    yield f"Judge: {config.pairs:,} pairs, by {_who(config)}"
+    most = forecast.calls(most=True)
+    criteria = len(config.criteria)
+    yield from _told(
+        "calls",
+        f"at most {most:,}: each pair by {criteria} "
+        f"{'criterion' if criteria == 1 else 'criteria'}, in both orders",
+    )
+    yield from _describe_calls(forecast, config)
+
+
+def _describe_calls(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
+    held = sum(forecast.history.held(stage.stage) for stage in forecast.stages)
+    if held:
+        yield from _told(
+            "journal", f"holds {held:,} replies already; these are not asked for again"
+        )
+    yield from _told("tokens", _tokens(forecast))
+    yield from _told("cost", _cost(forecast, config))
+    yield from _told("time", _time(forecast, config))
+    for budget in _budgets(forecast, config):
+        yield from _told("budget", budget)
+
+
+def _calls_of_generation(forecast: Forecast) -> str:
+    fewest, most = forecast.calls(most=False), forecast.calls(most=True)
+    write, polish = forecast.stages
+    if forecast.accepted is None:
+        return (
+            f"{fewest:,} if every attempt is accepted, {most:,} if only every second one is. "
+            "An attempt is a write and, where its draft passes the checks, a polish."
+        )
     return (
-        f"{config.pairs} pairs judged by {config.model} at {config.base_url}: up to "
-        f"{calls:,} calls."
+        f"about {about(most)}: {about(write.most)} writes and {about(polish.most)} polishes, "
+        f"if {100 * forecast.accepted:.0f} % of the attempts are accepted as up to now"
+    )
+
+
+def _files(forecast: Forecast, config: EngineConfig, folder: RunFolder) -> str:
+    from toolbank.llm.batch.options import read_options
+
+    most = read_options(config).max_requests
+    files = max(1, math.ceil(forecast.stages[0].fewest / most))
+    return (
+        f"{files:,} a round, of at most {most:,} requests each, in {folder.path / 'batch'}: "
+        "first the writes, then the polishes"
+    )
+
+
+def _tokens(forecast: Forecast) -> str:
+    low, high = (forecast.tokens(most=most) for most in (False, True))
+    each = "; ".join(
+        f"a {_CALL[stage.stage]} about {about(stage.prompt_tokens)} in and "
+        f"{about(stage.completion_tokens)} out"
+        for stage in forecast.stages
+    )
+    measured = forecast.history.characters_per_token
+    counted = (
+        f"Counted on {forecast.prompts} prompts at {measured:.1f} characters a token, as in the "
+        "journal"
+        if measured
+        else f"Counted on {forecast.prompts} prompts and on answers as long as the examples', at "
+        f"{CHARACTERS_PER_TOKEN:g} characters a token; models that think first write more"
+    )
+    return (
+        f"about {span(about(low[0]), about(high[0]))} in, "
+        f"{span(about(low[1]), about(high[1]))} out: {each}. {counted}."
+    )
+
+
+def _cost(forecast: Forecast, config: EngineConfig) -> str:
+    price = resolve_price(config)
+    key = f"{config.section}.price"
+    if price is None and isinstance(config.price, Path):
+        return f"unknown: {config.price.name} has no price of {config.model}"
+    if price is None:
+        return (
+            f"unknown: set {key} to dollars a million tokens, such as "
+            "{input: 0.15, output: 0.6}, or to a YAML file of prices by model"
+        )
+    low, high = (cost(price, *forecast.tokens(most=most)) for most in (False, True))
+    half = "; many endpoints take half for batches" if config.engine == "batch" else ""
+    return (
+        f"about {span(dollars(low), dollars(high))}, at {rate(price.input)} a million tokens "
+        f"in and {rate(price.output)} out{half}"
+    )
+
+
+def _time(forecast: Forecast, config: EngineConfig) -> str:
+    if config.engine == "batch":
+        return (
+            "as long as the batches take, mostly hours and at most a day each: a round of "
+            "writes, one of polishes, and two more whenever drafts were turned away"
+        )
+    latency = forecast.history.latency
+    if config.engine == "vllm" and latency is None:
+        return "that of your GPU; it is told here once there are replies"
+    bounds = _bounds(forecast, config, most=False), _bounds(forecast, config, most=True)
+    low, high = max(bounds[0]), max(bounds[1])
+    told = f"about {span(duration(low[0]), duration(high[0]))}"
+    if low[1]:
+        return f"{told}, since {low[1]}"
+    doubts = " (auto may find more or fewer)" if config.concurrency == "auto" else ""
+    assumed = "" if latency else " (assumed until there are replies)"
+    return (
+        f"{told} with {_at_once(config):,} calls at once{doubts} of "
+        f"{latency or _ASSUMED_SECONDS:.2g} s each{assumed}"
+    )
+
+
+def _bounds(
+    forecast: Forecast, config: EngineConfig, *, most: bool
+) -> list[tuple[float, str]]:
+    """Seconds that the calls take at the least, by each of what bounds them."""
+    calls, tokens = forecast.calls(most=most), sum(forecast.tokens(most=most))
+    seconds = forecast.history.latency or _ASSUMED_SECONDS
+    bounds = [(calls * seconds / _at_once(config), "")]
+    if config.rpm:
+        bounds.append((60 * calls / config.rpm, f"rpm is {config.rpm:,}"))
+    if config.tpm:
+        bounds.append((60 * tokens / config.tpm, f"tpm is {config.tpm:,}"))
+    return bounds
+
+
+def _at_once(config: EngineConfig) -> int:
+    return _ASSUMED_AT_ONCE if config.concurrency == "auto" else config.concurrency
+
+
+def _budgets(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
+    """Each budget that is set, and whether the calls fit it."""
+    low, high = (_needs(forecast, config, most=most) for most in (False, True))
+    spent = _spent(forecast)
+    for key, limit in config.budget:
+        if limit is None:
+            continue
+        gone = f", {about(spent[key])} of it spent" if spent.get(key) else ""
+        left = max(0.0, limit - spent.get(key, 0))
+        if key not in low:
+            told = "can't be kept, since the price is unknown"
+        elif high[key] <= left:
+            told = "enough"
+        elif low[key] <= left:
+            told = "may end the run early"
+        else:
+            share = 100 * left / low[key]
+            told = f"too small: ends the run after {share:.0f} % of the calls"
+        yield f"{limit:,g} {key}{gone}: {told}"
+
+
+def _needs(forecast: Forecast, config: EngineConfig, *, most: bool) -> dict[str, float]:
+    """What the calls take of each budget; dollars only where the price is known."""
+    tokens = forecast.tokens(most=most)
+    needs = {
+        "calls": float(forecast.calls(most=most)),
+        "tokens": sum(tokens),
+        "minutes": max(_bounds(forecast, config, most=most))[0] / 60,
+    }
+    price = resolve_price(config)
+    return {**needs, "dollars": cost(price, *tokens)} if price else needs
+
+
+def _spent(forecast: Forecast) -> dict[str, float]:
+    stages = forecast.history.spent.values()
+    return {
+        "calls": sum(s["replies"] + sum(s["failed_tries"].values()) for s in stages),
+        "tokens": sum(s["prompt_tokens"] + s["completion_tokens"] for s in stages),
+        "dollars": sum(s["dollars"] or 0 for s in stages),
+    }
+
+
+def _who(config: EngineConfig) -> str:
+    """The model, and how it is reached."""
+    model = config.model or f"the engine {config.engine}"
+    if config.engine == "openai":
+        return f"{model} at {config.base_url}"
+    if config.engine == "batch":
+        return f"{model} in batches"
+    return f"{model} through {config.engine}" if config.model else model
+
+
+def _tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
+    """The tools as they were read last from the same sources, or else read now."""
+    path = folder.bank / "tools.parquet"
+    if path.is_file() and is_run_folder(folder.path):
+        try:
+            if load_recipe(str(folder.path)).recipe.sources == recipe.sources:
+                return read_tools(path)
+        except InputError:
+            pass
+    return current_tools(recipe, folder)
+
+
+def _told(label: str, text: str) -> list[str]:
+    """A labelled paragraph."""
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=f"  {label:<{_INDENT - 2}}",
+        subsequent_indent=" " * _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
