@@ -1,6 +1,7 @@
 """Text for a terminal."""
 
 import re
+import sys
 
 # Control signs (but line feeds and tabs), and those that turn the direction of writing.
 _UNSEEN = re.compile(
@@ -14,3 +15,10 @@ def printable(text: str) -> str:
     Names and words of pages, packages and replies reach messages; they are data.
     """
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def tell(message: str) -> None:
+    """Tell the user of something while work goes on, above the progress bars."""
+    from tqdm import tqdm
+
+    tqdm.write(f"toolbank: {printable(message)}", file=sys.stderr)

@@ -7,8 +7,10 @@ from tests.chat_server import Answer, ChatServer, closed_url
 from toolbank.bank import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Journal
-from toolbank.llm.ask import AskCounts, ask
+from toolbank.llm.ask import Asker
 from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
+from toolbank.llm.control.counts import AskCounts
+from toolbank.llm.control.stop import Stopped
 from toolbank.llm.openai import OpenAIEngine
 
 GOOD = Answer.json({"query": "fine"})
@@ -23,21 +25,23 @@ def request(attempt=0):
 
 def ask_all(url, folder, attempts, retries=2):
     """Replies or errors by attempt, and the counts, of one run of the command."""
+    asker, got = ask_with(url, folder, attempts, retries=retries)
+    return got, asker.counts
+
+
+def ask_with(url, folder, attempts, **settings):
+    """The asker, and replies or errors by attempt, of one run of the command."""
 
     async def talk():
-        config = GenerateConfig(engine="openai", base_url=url, model="m")
+        config = GenerateConfig(engine="openai", base_url=url, model="m", **settings)
         engine = OpenAIEngine(config)
-        counts = AskCounts()
         with Journal(folder / "journal.sqlite") as journal:
+            asker = Asker(engine, journal, config)
             got = await asyncio.gather(
-                *(
-                    ask(engine, request(i), journal, retries=retries, counts=counts)
-                    for i in attempts
-                ),
-                return_exceptions=True,
+                *(asker.ask(request(i)) for i in attempts), return_exceptions=True
             )
         await engine.close()
-        return got, counts
+        return asker, [getattr(asked, "reply", asked) for asked in got]
 
     return asyncio.run(talk())
 
@@ -87,8 +91,11 @@ def test_a_call_that_fails_for_good_is_in_the_journal_and_asked_again_by_a_new_r
         (reply,), _ = ask_all(server.url, tmp_path, [3])
         assert reply.text == '{"query": "fine"}'
     with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
-        rows = connection.execute("SELECT attempt, stage, reason FROM failures")
-        assert rows.fetchall() == [(3, "polish", "http-500")]
+        rows = connection.execute("SELECT attempt, stage, reason, final FROM failures")
+        assert rows.fetchall() == [
+            (3, "polish", "http-500", False),
+            (3, "polish", "http-500", True),
+        ]
 
 
 @pytest.mark.parametrize(
@@ -101,23 +108,21 @@ def test_what_can_not_get_better_is_not_tried_again(tmp_path, answer):
         assert len(server.calls) == 1
 
 
-def test_a_server_that_asks_for_an_hour_is_given_up(tmp_path):
+def test_a_server_that_asks_for_an_hour_ends_the_run(tmp_path):
     with ChatServer(lambda call: Answer.error(429, Retry_After="3600")) as server:
-        (error,), _ = ask_all(server.url, tmp_path, [0], retries=5)
-        assert (error.reason, error.retry_after) == ("http-429", 3600)
+        asker, got = ask_with(server.url, tmp_path, [0])
+        assert [type(error) for error in got] == [Stopped]
+        assert "3600 s" in asker.stop.message
+        assert "max_outage" in asker.stop.message
         assert len(server.calls) == 1
-
-
-def test_an_endpoint_that_is_down_is_fatal_after_the_retries(tmp_path):
-    (error,), _ = ask_all(closed_url(), tmp_path, [0], retries=2)
-    assert (error.reason, error.fatal) == ("connection", True)
 
 
 def test_a_reply_is_on_disk_before_it_is_returned(tmp_path):
     async def talk(url):
-        engine = OpenAIEngine(GenerateConfig(engine="openai", base_url=url, model="m"))
+        config = GenerateConfig(engine="openai", base_url=url, model="m")
+        engine = OpenAIEngine(config)
         with Journal(tmp_path / "journal.sqlite") as journal:
-            await ask(engine, request(), journal, retries=0)
+            await Asker(engine, journal, config).ask(request())
             with sqlite3.connect(tmp_path / "journal.sqlite") as other:
                 (count,) = other.execute("SELECT count(*) FROM replies").fetchone()
         await engine.close()

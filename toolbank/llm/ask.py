@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from random import Random
+from time import monotonic, strftime
 
+from toolbank.errors import ToolbankError
 from toolbank.journal import Failure, Journal
-from toolbank.llm.chat import ChatReply, ChatRequest, Engine, EngineError
+from toolbank.llm.chat import ChatReply, ChatRequest, Engine, EngineError, NotYet
 from toolbank.llm.config import EngineConfig
+from toolbank.llm.control.budget import Budget
 from toolbank.llm.control.counts import AskCounts
+from toolbank.llm.control.gate import Gate
+from toolbank.llm.control.limit import CallLimit
+from toolbank.llm.control.outage import Outage
+from toolbank.llm.control.rates import Rates
 from toolbank.llm.control.stop import Stop
+from toolbank.terminal import tell
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
-# A server that says to wait longer than this is out of reach for now.
-_LONGEST_ASKED_WAIT = 120.0
+# A pause of so many seconds is told, so that nobody wonders.
+_LONG_PAUSE = 10.0
 
 
 @dataclass(frozen=True)
@@ -29,18 +37,33 @@ class Asked:
 class Asker:
     """Asks one engine for one stage of a run, within its settings.
 
-    `counts` is what the calls came to; `stop` ends the run early.
+    `counts` is what the calls came to; `stop` ends the run early; `limit` is how many calls may
+    be in flight, and `gate` knows how many are.
+
+    Raises:
+        InputError: a budget of dollars has no price, or the file of prices can't be read.
     """
 
     def __init__(self, engine: Engine, journal: Journal, config: EngineConfig) -> None:
+        now = monotonic()
         self.counts = AskCounts()
         self.stop = Stop()
+        self.limit = CallLimit(config.concurrency)
         self._engine = engine
         self._journal = journal
         self._config = config
+        self._rates = Rates(config, now)
+        self._outage = Outage(config.max_outage)
+        self._budget = Budget(config, journal.usage(), now)
+        self.gate = Gate(self.limit, self._rates, self._outage, self._budget, self.stop)
 
     async def ask(self, request: ChatRequest) -> Asked:
         """The journal's reply to this request, or else the engine's, once it is in the journal.
+
+        A call that may do better later is tried `retries` times more, after a random part of
+        0.5 s, 1 s, 2 s ... at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015:
+        full jitter). Tries that an outage made fail don't count. What the endpoint asks one to
+        wait, all wait.
 
         Raises:
             EngineError: the call failed for good; the failure is in the journal.
@@ -53,48 +76,150 @@ class Asker:
         if known is not None:
             self.counts.from_journal += 1
             return Asked(known, key)
-        try:
-            reply = await _answer(
-                self._engine, request, self._config.retries, Random(key), self.counts
-            )
-        except EngineError as error:
-            self.counts.failures[error.reason] += 1
-            failure = Failure(
-                key, request.attempt, request.stage, error.reason, str(error)
-            )
-            await self._journal.put_failure(failure)
-            raise
+        reply = await self._call(key, request)
         await self._journal.put(key, self._engine.identity, request, reply)
         self.counts.asked += 1
         self.counts.prompt_tokens += reply.prompt_tokens
         self.counts.completion_tokens += reply.completion_tokens
         return Asked(reply, key)
 
+    async def _call(self, key: str, request: ChatRequest) -> ChatReply:
+        """Try until there is a reply or no more hope."""
+        config, outage = self._config, self._outage
+        tokens = self._rates.estimate(request.messages)
+        tries, spent = 0, 0.0
+        random: Random | None = None
+        while True:
+            is_probe = await self.gate.enter(request.attempt, tokens)
+            outages, begun = outage.number, monotonic()
+            try:
+                seconds = config.total_timeout - spent
+                return await self._try(request, tokens, seconds, is_probe=is_probe)
+            except EngineError as error:
+                failed = error
+            finally:
+                self.gate.leave()
+            if outage.is_down or outage.number != outages:
+                tries, spent, wait = 0, 0.0, 0.0
+            else:
+                random = random or Random(key)
+                wait = random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tries))
+                tries += 1
+                spent += monotonic() - begun + wait
+            is_final = (
+                not failed.retryable
+                or tries > config.retries
+                or spent >= config.total_timeout
+            )
+            await self._keep(key, request, failed, is_final)
+            if is_final:
+                self.counts.failures[failed.reason] += 1
+                raise failed
+            self.counts.retries[failed.reason] += 1
+            await self.gate.sleep(wait)
 
-async def _answer(
-    engine: Engine,
-    request: ChatRequest,
-    retries: int,
-    random: Random,
-    counts: AskCounts,
-) -> ChatReply:
-    tries = 0
-    while True:
+    async def _try(
+        self, request: ChatRequest, tokens: float, seconds: float, *, is_probe: bool
+    ) -> ChatReply:
+        """Call once, and tell everybody whom the outcome concerns."""
+        begun = monotonic()
         try:
-            return await engine.answer(request)
+            reply = await self._answer(request, seconds)
         except EngineError as error:
-            wait = _wait(tries, error.retry_after, random)
-            if not error.retryable or tries >= retries or wait is None:
-                raise
-            counts.retries[error.reason] += 1
-        tries += 1
-        await asyncio.sleep(wait)
+            self._note_failure(error)
+            raise
+        else:
+            self._note_reply(reply, tokens, begun)
+            return reply
+        finally:
+            if is_probe:
+                self._outage.end_probe(monotonic())
 
+    async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
+        config = self._config
+        setting = "timeout" if config.timeout <= seconds else "total_timeout"
+        try:
+            async with asyncio.timeout(min(config.timeout, seconds)):
+                return await self._engine.answer(request)
+        except (ToolbankError, NotYet):
+            raise
+        except TimeoutError as error:
+            raise EngineError(
+                f"{self._engine.name}: no reply within {getattr(config, setting):g} s (the "
+                f"setting `{setting}`).",
+                reason="timeout",
+                retryable=True,
+            ) from error
+        except Exception as error:
+            raise EngineError(
+                f"{self._engine.name}: {type(error).__name__}: {error}",
+                reason="engine-error",
+            ) from error
 
-def _wait(tries: int, asked: float | None, random: Random) -> float | None:
-    """Seconds until the next try, or None where the server asks for too long a wait."""
-    wait: float = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(tries, 16))
-    wait *= 1 - random.random() / 2
-    if asked is None:
-        return wait
-    return None if asked > _LONGEST_ASKED_WAIT else asked + wait / 2
+    def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
+        now = monotonic()
+        self._note_life()
+        self.limit.answer(reply.latency or now - begun, self.gate.in_flight)
+        self._rates.correct(tokens, reply, now)
+        self._budget.take(reply)
+        if reply.pause:
+            self._pause(reply.pause, "")
+
+    def _note_failure(self, error: EngineError) -> None:
+        now = monotonic()
+        if not error.retryable:
+            self._note_life()
+        elif not self._outage.is_down:
+            self.limit.refuse(self.gate.in_flight)
+            if self._outage.fail(self.limit.now, now):
+                tell(
+                    f"the endpoint is down, it seems, at {strftime('%H:%M:%S')}: {error} All "
+                    "calls wait, and one at a time is tried, for at most "
+                    f"{self._outage.longest:g} s."
+                )
+        if error.fatal:
+            self.stop.fail(error)
+        elif self._outage.is_too_long(now):
+            self.stop.fail(
+                ToolbankError(
+                    f"{error} No call was answered for {now - self._outage.since:.0f} s. The "
+                    "replies that came are kept; run the same command again when the endpoint "
+                    "answers. How long to wait for it is the setting `max_outage`."
+                )
+            )
+        elif error.retry_after:
+            self._pause(error.retry_after, f" ({error.reason})")
+
+    def _note_life(self) -> None:
+        """An endpoint that refuses is there, too."""
+        if self._outage.answer():
+            self.limit.restart()
+            tell(f"the endpoint answers again, at {strftime('%H:%M:%S')}; going on.")
+
+    def _pause(self, seconds: float, why: str) -> None:
+        told = f"the endpoint asks to wait {seconds:.0f} s{why}"
+        if seconds > self._config.max_outage:
+            self.stop.fail(
+                ToolbankError(
+                    f"{told}, which is longer than {self._config.max_outage:g} s (the setting "
+                    "`max_outage`). The replies that came are kept; run the same command again "
+                    "then."
+                )
+            )
+        elif self.gate.pause(seconds) and seconds >= _LONG_PAUSE:
+            tell(f"{told}; all calls wait.")
+
+    async def _keep(
+        self, key: str, request: ChatRequest, error: EngineError, is_final: bool
+    ) -> None:
+        await self._journal.put_failure(
+            Failure(
+                key,
+                request.attempt,
+                request.stage,
+                error.reason,
+                str(error),
+                final=is_final,
+                identity=self._engine.identity,
+            )
+        )

@@ -1,0 +1,87 @@
+"""What a stage may spend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from toolbank.errors import InputError
+from toolbank.llm.accounts import describe_calls
+from toolbank.llm.chat import ChatReply
+from toolbank.llm.config import EngineConfig
+from toolbank.llm.prices import cost, resolve_price
+
+if TYPE_CHECKING:
+    from toolbank.journal import StageUsage
+
+
+class Budget:
+    """Calls, tokens and dollars over the run's folder, and minutes of this command.
+
+    Raises:
+        InputError: a budget of dollars has no price to count by.
+    """
+
+    def __init__(
+        self, config: EngineConfig, usage: Iterable[StageUsage], now: float
+    ) -> None:
+        self._config = config.budget
+        self._section = config.section
+        self._price = resolve_price(config)
+        self._begun = now
+        stages = describe_calls(usage, config).values()
+        self._calls = sum(
+            stage["replies"] + sum(stage["failed_tries"].values()) for stage in stages
+        )
+        self._tokens = sum(
+            stage["prompt_tokens"] + stage["completion_tokens"] for stage in stages
+        )
+        self._dollars: float = sum(stage["dollars"] or 0 for stage in stages)
+        if self._config.dollars is not None and self._price is None:
+            raise InputError(
+                f"{self._section}.budget.dollars: there is no price of {config.model!r} to count "
+                f"by. Set {self._section}.price, such as {{input: 0.15, output: 0.6}}: dollars "
+                "a million tokens."
+            )
+
+    def send(self) -> None:
+        """Note a call that is made."""
+        self._calls += 1
+
+    def take(self, reply: ChatReply) -> None:
+        """Note what a reply cost."""
+        self._tokens += reply.prompt_tokens + reply.completion_tokens
+        if self._price is not None:
+            self._dollars += cost(
+                self._price, reply.prompt_tokens, reply.completion_tokens
+            )
+
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds that this command may still make calls, or None where nothing says so."""
+        minutes = self._config.minutes
+        return None if minutes is None else self._begun + 60 * minutes - now
+
+    def why_spent(self, now: float) -> str:
+        """Which budget is spent and how to go on, or "" where none is."""
+        config = self._config
+        if config.calls is not None and self._calls >= config.calls:
+            return self._tell("calls", f"{config.calls:,}", str(2 * config.calls))
+        if config.tokens is not None and self._tokens >= config.tokens:
+            return self._tell("tokens", f"{config.tokens:,}", str(2 * config.tokens))
+        if config.dollars is not None and self._dollars >= config.dollars:
+            return self._tell(
+                "dollars", f"{config.dollars:.10g}", f"{2 * config.dollars:.10g}"
+            )
+        left = self.seconds_left(now)
+        if left is not None and left <= 0:
+            return (
+                f"the budget of {config.minutes:g} minutes a command is spent "
+                f"({self._section}.budget.minutes); the same command goes on"
+            )
+        return ""
+
+    def _tell(self, unit: str, spent: str, more: str) -> str:
+        return (
+            f"the budget of {spent} {unit} is spent; to go on, raise it: "
+            f"--set {self._section}.budget.{unit}={more}"
+        )
