@@ -107,9 +107,7 @@ def measure(
     text = b"".join(said).decode(errors="replace")
     stats = served.stats()
     if process.returncode or not stats["calls"]:
-        sys.exit(
-            f"{' '.join(command)}\nexit code {process.returncode}\n{text[-5000:]}"
-        )
+        sys.exit(f"{' '.join(command)}\nexit code {process.returncode}\n{text[-5000:]}")
     cpu = usage.ru_utime + usage.ru_stime
     return Measured(
         calls=stats["calls"],
