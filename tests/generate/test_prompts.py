@@ -107,11 +107,11 @@ def test_the_polisher_sees_the_draft_and_what_the_tools_do():
 def test_examples_are_a_function_of_seed_and_attempt():
     drawn = [prompts(seed=1).draw_examples(7) for _ in range(2)]
     assert drawn[0] == drawn[1]
-    assert len(drawn[0]) == len({example.query for example in drawn[0]}) == 5
+    assert len(drawn[0]) == len({example["query"] for example in drawn[0]}) == 5
     assert prompts(seed=2).draw_examples(7) != drawn[0]
     assert prompts(seed=1).draw_examples(8) != drawn[0]
     for example in drawn[0]:
-        assert example.query in text(write(attempt=7, seed=1))
+        assert example["query"] in text(write(attempt=7, seed=1))
     assert "# Examples" not in text(write(examples=0))
 
 
@@ -142,6 +142,50 @@ def test_the_judge_sees_both_requests_as_they_are(first):
     assert f"<request-a>\n{first}\n</request-a>" in prompt
     assert "<request-b>\nWhat is it?\n</request-b>" in prompt
     assert "more fluent request" in prompt
+
+
+def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
+    tools = [{"name": n, "description": f"To {n}."} for n in ("mix", "bake")]
+    example = {"tools": tools, "query": "Bake it, crème?", "explanation": "It chains."}
+    lines = json.dumps(example)
+    user_file(tmp_path, monkeypatch, "examples/cakes.jsonl", lines)
+    user_file(
+        tmp_path,
+        monkeypatch,
+        "write.j2",
+        """{{ domain }} {{ min_tools }} {{ at_most }} {{ instructions }}
+{% for tool in tools %}
+{{ loop.index }} {{ tool.name }}: {{ tool.summary }}|{{ tool.takes }}|{{ tool.gives }}
+{% endfor %}
+{% for example in examples %}
+{% for tool in example.tools %}
+{{ tool.name }} ({{ tool.description }}){{ "; " if not loop.last }}
+{%- endfor %}
+
+{{ example.query }} / {{ example.explanation }} / {{ example.answer }}
+{% endfor %}
+""",
+    )
+    user_file(
+        tmp_path,
+        monkeypatch,
+        "polish.j2",
+        "{{ domain }}: {{ draft }} / {{ explanation }} / {{ tools[1].summary }}",
+    )
+    made = prompts(domain="cakes", instructions=" In pence. ")
+    assert text(made.write(0, TOOLS, 3)) == (
+        "cakes 2 3 In pence.\n"
+        "1 sum_with_gaps: Add up values and leave gaps out.|values (What to add up)|The total\n"
+        "2 ascending: Order.||\n"
+        "3 ascending_2: Again.||\n"
+        "mix (To mix.); bake (To bake.)\n"
+        "Bake it, crème? / It chains. / "
+        '{"declined": false, "reason": "", "tools": ["mix", "bake"], '
+        '"explanation": "It chains.", "draft": "Bake it, crème?"}'
+    )
+    assert text(made.polish(0, DRAFT, TOOLS[:2])) == (
+        "cakes: Order the sales. Then add them up. / Ordered, then added. / Order."
+    )
 
 
 def test_a_users_own_template_wins_and_changes_the_hash(tmp_path, monkeypatch):

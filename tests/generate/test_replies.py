@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from toolbank.generate.replies import (
     DRAFT_SCHEMA,
@@ -117,6 +118,49 @@ def test_no_json_value_in_a_field_raises(value):
         assert read_draft(json.dumps({**DRAFT, key: value}))
     for key in POLISHED_SCHEMA["properties"]:
         assert read_polished(json.dumps({"query": "q", key: value}), "draft")
+
+
+# Of the right type often enough that many answers are right.
+values = st.one_of(
+    st.booleans(),
+    texts,
+    st.lists(texts | st.integers(), max_size=2),
+    st.none(),
+    st.integers(0, 1),
+    st.dictionaries(texts, st.none(), max_size=1),
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"tools": values, "explanation": values, "draft": values},
+        optional={"declined": values, "reason": values, "more": values},
+    )
+)
+def test_a_draft_is_of_the_wrong_schema_where_the_schema_says_so(answer):
+    read = read_draft(json.dumps(answer))
+    full = {"declined": False, "reason": "", **answer}
+    errors = list(Draft202012Validator(DRAFT_SCHEMA).iter_errors(full))
+    wrong = isinstance(read, Rejection) and read.reason == "wrong-schema"
+    assert wrong == bool(errors)
+    if errors:
+        assert errors[0].message[:100] in read.detail
+
+
+@given(
+    st.fixed_dictionaries(
+        {"query": values},
+        optional={"already_good": st.just(False) | values, "reason": values},
+    )
+)
+def test_a_polished_query_is_of_the_wrong_schema_where_the_schema_says_so(answer):
+    read = read_polished(json.dumps(answer), "The draft.")
+    full = {"already_good": False, "reason": "", **answer}
+    if full["already_good"] is True:
+        full["query"] = "The draft."
+    errors = list(Draft202012Validator(POLISHED_SCHEMA).iter_errors(full))
+    wrong = isinstance(read, Rejection) and read.reason == "wrong-schema"
+    assert wrong == bool(errors)
 
 
 @given(words, words, texts, st.lists(texts, max_size=4), texts, st.booleans())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
 
 _WORD = re.compile(r"\w+")
+_INNER_DOT = re.compile(r"\.\w")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.\w+)+")
 _CALL = re.compile(r"\b([^\W\d]\w*)\(\)")
 _ENGLISH_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -87,8 +88,9 @@ class Checker:
             if tool is None:
                 return Rejection("tool-not-offered", name[:100])
             tools.append(tool)
-        twice = [name for name, n in Counter(t.name for t in tools).items() if n > 1]
-        if twice:
+        names = [tool.name for tool in tools]
+        if len(set(names)) < len(names):
+            twice = [name for name, n in Counter(names).items() if n > 1]
             return Rejection("repeated-tool", ", ".join(twice))
         if len(tools) < self._config.min_tools:
             return Rejection("too-few-tools", str(len(tools)))
@@ -110,14 +112,17 @@ class Checker:
 
     def find_identifier(self, text: str) -> str | None:
         """The first identifier of the bank that a text holds, or None."""
-        for word in _WORD.findall(text):
-            if word in self._identifiers or (
-                "_" in word and word.lower() in self._identifiers
-            ):
-                return str(word)
-        for dotted in _DOTTED.findall(text):
-            if self._is_dotted_name(dotted):
-                return str(dotted)
+        words = _WORD.findall(text)
+        if "_" in text or not self._identifiers.isdisjoint(words):
+            for word in words:
+                if word in self._identifiers or (
+                    "_" in word and word.lower() in self._identifiers
+                ):
+                    return str(word)
+        if _INNER_DOT.search(text):
+            for dotted in _DOTTED.findall(text):
+                if self._is_dotted_name(dotted):
+                    return str(dotted)
         for word in _CALL.findall(text):
             if word in self._last_parts:
                 return f"{word}()"
@@ -148,16 +153,23 @@ def is_english(text: str) -> bool:
     nor English mixed with another language, and a neighbouring language (Dutch) may pass; a text
     of fewer than 10 words is judged by its letters alone.
     """
+    if not _is_latin(text):
+        return False
+    words = _ENGLISH_WORD.findall(text.lower().replace("\u2019", "'"))
+    small = sum(word in _ENGLISH for word in words)
+    return len(words) < _FEWEST_WORDS_TO_TELL or small >= _ENGLISH_SHARE * len(words)
+
+
+def _is_latin(text: str) -> bool:
+    """Whether a text has letters, and most of them are of the Latin script."""
+    if text.isascii():
+        return any(map(str.isalpha, text))
     letters = [character for character in text if character.isalpha()]
     latin = sum(
         character.isascii() or unicodedata.name(character, "").startswith("LATIN")
         for character in letters
     )
-    if latin < _LATIN_SHARE * len(letters) or not letters:
-        return False
-    words = _ENGLISH_WORD.findall(text.lower().replace("\u2019", "'"))
-    small = sum(word in _ENGLISH for word in words)
-    return len(words) < _FEWEST_WORDS_TO_TELL or small >= _ENGLISH_SHARE * len(words)
+    return bool(letters) and latin >= _LATIN_SHARE * len(letters)
 
 
 def _suffixes(dotted: str) -> list[str]:

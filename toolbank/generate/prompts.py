@@ -60,7 +60,7 @@ class Prompts:
         self._domain = domain
         self._config = config
         self._seed = seed
-        self._examples = load_examples(domain)
+        self._examples = [_show(example) for example in load_examples(domain)]
         self._write = PromptTemplate(WRITE_TEMPLATE)
         self._polish = PromptTemplate(POLISH_TEMPLATE)
         self._briefs: dict[str, dict[str, str]] = {}
@@ -78,7 +78,7 @@ class Prompts:
             tools=self._show_tools(tools),
             min_tools=self._config.min_tools,
             at_most=at_most,
-            examples=[_show(example) for example in self.draw_examples(attempt)],
+            examples=self.draw_examples(attempt),
             instructions=self._config.instructions.strip(),
         )
         properties = {
@@ -116,7 +116,7 @@ class Prompts:
             task=PolishTask(draft.draft, tuple(tools)),
         )
 
-    def draw_examples(self, attempt: int) -> list[Example]:
+    def draw_examples(self, attempt: int) -> list[dict[str, Any]]:
         """The in-context examples of an attempt: a function of the seed and its number."""
         random = Random(f"{self._seed}:examples:{attempt}")
         size = min(self._config.examples, len(self._examples))

@@ -39,10 +39,18 @@ DRAFT_SCHEMA = _object(
     }
 )
 POLISHED_SCHEMA = _object({"already_good": _YES_OR_NO, "reason": _TEXT, "query": _TEXT})
+_SCHEMAS = {"draft": DRAFT_SCHEMA, "polished": POLISHED_SCHEMA}
 
 _DRAFT_DEFAULTS = {"declined": False, "reason": ""}
 _DECLINED_DEFAULTS: dict[str, Any] = {"tools": [], "explanation": "", "draft": ""}
 _POLISHED_DEFAULTS = {"already_good": False, "reason": ""}
+_TYPES = {
+    kind: {
+        name: {"string": str, "boolean": bool, "array": list}[value["type"]]
+        for name, value in schema["properties"].items()
+    }
+    for kind, schema in _SCHEMAS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -140,15 +148,26 @@ def _find(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | Rejection:
 def _validator(kind: str) -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
-    schema = {"draft": DRAFT_SCHEMA, "polished": POLISHED_SCHEMA}[kind]
-    return Draft202012Validator(schema)
+    return Draft202012Validator(_SCHEMAS[kind])
 
 
 def _problem(answer: dict[str, Any], kind: str) -> Rejection | None:
+    if _is_plain(answer, kind):
+        return None
     for error in _validator(kind).iter_errors(answer):
         where = "".join(f"[{part!r}]" for part in error.path)
         return Rejection("wrong-schema", f"{where} {error.message}"[:200].strip())
     return None
+
+
+def _is_plain(answer: dict[str, Any], kind: str) -> bool:
+    """Whether the schema surely allows an answer, without the validator: most are such."""
+    types = _TYPES[kind]
+    return (
+        answer.keys() == types.keys()
+        and all(type(answer[name]) is wanted for name, wanted in types.items())
+        and all(type(tool) is str for tool in answer.get("tools", ()))
+    )
 
 
 def _tidy(text: str) -> str:

@@ -53,14 +53,15 @@ class PromptTemplate:
     @cached_property
     def _template(self) -> Template:
         from jinja2 import FunctionLoader, StrictUndefined
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        from toolbank.llm.sandbox import Sandbox
 
         source = self.path.read_text(encoding="utf-8")
 
         def load(name: str) -> tuple[str, str, None] | None:
             return (source, str(self.path), None) if name == self.path.name else None
 
-        environment = ImmutableSandboxedEnvironment(
+        environment = Sandbox(
             loader=FunctionLoader(load),
             undefined=StrictUndefined,
             trim_blocks=True,
