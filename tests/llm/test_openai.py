@@ -10,7 +10,8 @@ from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm import create_engine
 from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
-from toolbank.llm.openai import MAX_REPLY_BYTES, OpenAIEngine
+from toolbank.llm.endpoint import MAX_REPLY_BYTES
+from toolbank.llm.openai import OpenAIEngine
 
 KEY = "sk-test-5f1c9a"
 SCHEMA = {
@@ -118,7 +119,7 @@ def test_a_wrong_model_is_told_with_the_url_and_the_model():
 
 @pytest.mark.parametrize(
     ("header", "low", "high"),
-    [("7", 7, 7), ("Fri, 31 Dec 2100 23:59:59 GMT", 10**8, 10**10), ("soon", None, 0)],
+    [("7", 7, 7), ("Fri, 31 Dec 2100 23:59:59 GMT", 3600, 10**5), ("soon", None, 0)],
 )
 def test_the_wait_that_a_server_asks_for_is_read(header, low, high):
     error = failure(lambda call: Answer.error(429, Retry_After=header))
@@ -133,26 +134,17 @@ def test_a_server_that_takes_too_long_is_a_timeout():
     assert (error.reason, error.retryable) == ("timeout", True)
 
 
-def test_an_endless_reply_is_not_read_to_its_end():
-    error = failure(lambda call: Answer.text("x" * (MAX_REPLY_BYTES * 5 // 2)))
-    assert error.reason == "reply-too-large"
-
-
-def test_nobody_listening_is_a_connection_failure_and_fatal_when_it_stays_so():
+def test_nobody_listening_is_a_connection_failure_that_may_pass():
     async def knock():
         engine = OpenAIEngine(config(closed_url()))
-        errors = []
-        for _ in range(3):
-            with pytest.raises(EngineError) as caught:
-                await engine.answer(request())
-            errors.append(caught.value)
+        with pytest.raises(EngineError) as caught:
+            await engine.answer(request())
         await engine.close()
-        return errors
+        return caught.value
 
-    errors = asyncio.run(knock())
-    assert [error.reason for error in errors] == ["connection"] * 3
-    assert [error.fatal for error in errors] == [False, False, True]
-    assert "Is the server running" in str(errors[0])
+    error = asyncio.run(knock())
+    assert (error.reason, error.retryable, error.fatal) == ("connection", True, False)
+    assert "Is the server running" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -173,20 +165,6 @@ def test_an_answer_that_was_paid_for_is_a_reply_that_says_how_it_ended(
     (reply,), _ = answers(lambda call: answer)
     assert (reply.text, reply.finish) == (text, finish)
     assert (reply.prompt_tokens, reply.completion_tokens) == (7, 3)
-
-
-def test_endless_replies_do_not_make_a_server_count_as_down():
-    endless = Answer.text("x" * (MAX_REPLY_BYTES * 5 // 4))
-    got, _ = answers(lambda call: endless, times=5)
-    assert [error.fatal for error in got] == [False] * 5
-
-
-def test_a_few_failures_after_a_good_reply_are_not_fatal():
-    def script(call):
-        return GOOD if call.number == 0 else Answer.error(500)
-
-    got, _ = answers(script, times=6)
-    assert [error.fatal for error in got[1:]] == [False] * 5
 
 
 @pytest.mark.parametrize("status", [400, 422, 500])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolbank.errors import InputError
@@ -77,10 +76,10 @@ def check_parameters(config: EngineConfig) -> None:
         if name in _TAKEN:
             raise InputError(f"parameters.{name}: can't be set here; {_TAKEN[name]}.")
         try:
-            json.dumps(value, allow_nan=False)
+            json.dumps({name: value}, allow_nan=False, ensure_ascii=False).encode()
         except ValueError:
             raise InputError(
-                f"parameters.{name}: {value} can't be sent, since JSON has no such number."
+                f"parameters.{name}: {value!r} can't be sent, since JSON has no such value."
             ) from None
 
 
@@ -98,7 +97,10 @@ def make_body(
     """
     body: dict[str, Any] = {
         "model": config.model,
-        "messages": [asdict(message) for message in request.messages],
+        "messages": [
+            {"role": message.role, "content": message.content}
+            for message in request.messages
+        ],
         limit: config.max_tokens,
     }
     if config.temperature is not None:

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-import time
-from email.utils import parsedate_to_datetime
+import html
+import json
+import re
+from collections.abc import Collection
+from functools import cache
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from toolbank.llm.chat import EngineError
+from toolbank.llm.rate_headers import read_wait
 
 if TYPE_CHECKING:
-    from openai import APIStatusError
+    from toolbank.llm.completion import CompletionError
+    from toolbank.llm.endpoint import Answer
 
 # Sent to servers that need no key.
 NO_KEY = "none"
+# Such a placeholder is a word, and no secret.
+_SHORTEST_SECRET = 8
 
 _SHOWN = 300
+_CREDIT = re.compile(r"insufficient.?(quota|funds|credit|balance)", re.IGNORECASE)
+# Groq's name for an answer of the model that is not the JSON it was asked for.
+_BAD_GENERATION = "json_validate_failed"
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 
 
-def status_error(error: APIStatusError, url: str, model: str, key: str) -> EngineError:
-    """The failure of a call that came back with an HTTP error status."""
-    status = error.status_code
-    said = _quote(error.response.text, key)
+def status_error(
+    answer: Answer, url: str, model: str, key: str, parameters: Collection[str]
+) -> EngineError:
+    """The failure of a call that came back with another HTTP status than 200.
+
+    `parameters` are the names of the sampling settings that were sent.
+    """
+    status = answer.status
+    text = _read_message(answer)
+    said = _quote(text, key)
     if status in (401, 403):
         return EngineError(
-            f"{url}: the key is refused (HTTP {status}). Check the environment variable "
+            f"{url}: the key is refused (HTTP {status}).{said} Check the environment variable "
             "(OPENAI_API_KEY, or the one that `api_key_env` names), and that the key may use "
             "this model.",
             reason="refused-key",
@@ -36,68 +54,138 @@ def status_error(error: APIStatusError, url: str, model: str, key: str) -> Engin
             reason="no-such-model",
             fatal=True,
         )
-    if status == 402 or error.code == "insufficient_quota":
+    if status == 402 or (status == 429 and _CREDIT.search(answer.text)):
         return EngineError(
-            f"{url}: the account has no credit left (HTTP {status}).{said}",
+            f"{url}: the account has no credit left (HTTP {status}).{said} Add some, and run the "
+            "same command again.",
             reason="no-credit",
             fatal=True,
         )
-    if status in (400, 422):
+    if 300 <= status < 400:
+        to = _hide(answer.headers.get("location", "another address"), key)
         return EngineError(
-            f"{url}: the request was refused (HTTP {status}).{said}",
+            f"{url}: leads to {to[:_SHOWN]} (HTTP {status}), and the key is sent to no other "
+            "address than the one that was given. Set `base_url` to the right one.",
+            reason=f"http-{status}",
+            fatal=True,
+        )
+    if status in (400, 413, 422):
+        return EngineError(
+            f"{url}: the request was refused (HTTP {status}).{said}{_advise(text, parameters)}",
             reason="bad-request",
+            retryable=_BAD_GENERATION in answer.text,
         )
     return EngineError(
         f"{url}: HTTP {status}.{said}",
         reason=f"http-{status}",
         retryable=status in (408, 409, 425, 429) or status >= 500,
-        retry_after=_read_retry_after(error.response.headers.get("retry-after")),
+        retry_after=read_wait(answer.headers),
     )
 
 
 def connection_error(error: Exception, url: str, key: str) -> EngineError:
     """The failure of a call that got no HTTP answer, or not all of it."""
-    cause = _hide(str(error.__cause__ or error), key)
+    cause = error.__cause__ or error
+    told = _hide(str(cause), key)[:_SHOWN] or type(cause).__name__
     return EngineError(
-        f"{url}: can't connect, or the connection broke ({cause[:_SHOWN]}). "
+        f"{url}: can't connect, or the connection broke ({told}). "
         "Is the server running, and is `base_url` right?",
         reason="connection",
         retryable=True,
     )
 
 
-def unusable_reply(body: bytes, url: str, key: str) -> EngineError:
-    """The failure of a call that came back with status 200 and no chat completion."""
-    said = _quote(body[:2000].decode("utf-8", "replace"), key)
+def timeout_error(url: str, seconds: float) -> EngineError:
+    """The failure of a call that got no whole answer in time."""
     return EngineError(
-        f"{url}: the answer is not a chat completion.{said} Is this an OpenAI-compatible "
-        "endpoint? `base_url` mostly ends in /v1.",
-        reason="not-json-response",
+        f"{url}: no reply within {seconds:g} s (the setting `timeout`).",
+        reason="timeout",
         retryable=True,
     )
 
 
+def packing_error(url: str, error: Exception) -> EngineError:
+    """The failure of a call whose answer can't be unpacked."""
+    return EngineError(
+        f"{url}: the answer is packed, and damaged ({error}).",
+        reason="broken-encoding",
+        retryable=True,
+    )
+
+
+def unknown_encoding(url: str, name: str) -> EngineError:
+    """The failure of a call whose answer is packed in a way that was not asked for."""
+    return EngineError(
+        f"{url}: the answer is packed as {name[:40]!r}, where gzip or deflate were asked for. "
+        "A proxy before the endpoint may do that.",
+        reason="unknown-encoding",
+        retryable=True,
+    )
+
+
+def unusable_reply(error: CompletionError, url: str, key: str) -> EngineError:
+    """The failure of a call that came back with status 200 and no chat completion."""
+    said = _quote(error.said, key)
+    if error.reason == "error-in-reply":
+        told = f"the answer tells of an error in place of a completion.{said}"
+    elif error.reason == "stream-in-reply":
+        told = (
+            f"the answer is a stream of events, which was not asked for.{said} Is a setting of "
+            "the server or of a proxy before it wrong?"
+        )
+    else:
+        told = (
+            f"the answer is not a chat completion.{said} Is this an OpenAI-compatible endpoint? "
+            "`base_url` mostly ends in /v1."
+        )
+    return EngineError(f"{url}: {told}", reason=error.reason, retryable=True)
+
+
+def hide_key(text: str, key: str) -> str:
+    """The text without the key, in any way that a server may have echoed it."""
+    for written in _echoes(key):
+        text = text.replace(written, "***")
+    return text
+
+
+@cache
+def _echoes(key: str) -> frozenset[str]:
+    if len(key) < _SHORTEST_SECRET:
+        return frozenset()
+    return frozenset(
+        (key, quote(key, safe=""), json.dumps(key)[1:-1], html.escape(key))
+    )
+
+
+def _hide(text: str, key: str) -> str:
+    return " ".join(hide_key(text, key).split())
+
+
 def _quote(text: str, key: str) -> str:
-    text = " ".join(_hide(text, key).split())
+    text = _hide(text, key)
     if not text:
         return ""
     return f" It says: {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
 
 
-def _hide(text: str, key: str) -> str:
-    # The placeholder of local servers is a word, and no secret.
-    return text.replace(key, "***") if key != NO_KEY else text
+def _read_message(answer: Answer) -> str:
+    """What an error says: its message, where it is in the form of OpenAI's API."""
+    try:
+        error = json.loads(answer.body)["error"]
+        message = error if isinstance(error, str) else error["message"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return answer.text
+    return message if isinstance(message, str) else answer.text
 
 
-def _read_retry_after(value: str | None) -> float | None:
-    """Seconds from a Retry-After header, which holds seconds or a date (RFC 9110, 10.2.3)."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None
+def _advise(text: str, parameters: Collection[str]) -> str:
+    """Which setting to change, where a refusal names one that was sent."""
+    named = [name for name in parameters if re.search(rf"\b{re.escape(name)}\b", text)]
+    if not named:
+        return ""
+    name = named[0]
+    if name in _LIMITS:
+        return " Set a smaller `max_tokens`."
+    if name == "temperature":
+        return " Set `temperature: null`, so that it is not sent."
+    return f" Change `{name}` in `parameters`, or take it out."

@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import time
+from dataclasses import replace
+
+from pydantic_core import to_json
 
 from toolbank.errors import InputError
 from toolbank.llm.api_key import read_key
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
+from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.llm.completion import (
+    CompletionError,
+    Format,
+    Limit,
+    check_parameters,
+    make_body,
+    make_identity,
+    read_completion,
+)
+from toolbank.llm.config import EngineConfig
+from toolbank.llm.endpoint import Answer, Endpoint
 from toolbank.llm.endpoint_errors import (
-    connection_error,
+    hide_key,
     status_error,
+    timeout_error,
     unusable_reply,
 )
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-    from openai._response import AsyncAPIResponse
-
-    from toolbank.llm.config import EngineConfig
-
-MAX_REPLY_BYTES = 4 * 2**20
+from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
+from toolbank.llm.rate_headers import read_pause
 
 # What is asked for, best first. A server that refuses one gets the next from then on.
-_FORMATS = ("json_schema", "json_object", "text")
+_FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "text")
 _ABOUT_FORMAT = re.compile(
-    r"response.?format|json.?schema|json.?object|json.?mode|structured|guided|grammar",
+    r"response.?format|schema|json.?object|json.?mode|structured|guided|grammar"
+    r"|additional.?properties|\bstrict\b",
     re.IGNORECASE,
 )
-
-# So many failures in a row, with no reply between them, and the endpoint counts as down.
-_DOWN_AT_START = 3
-_DOWN_PER_CONCURRENT_CALL = 10
-# The failure of an endpoint that is up: the model answered, at no end.
-_TOO_LARGE = "reply-too-large"
+_NEWER_LIMIT: Limit = "max_completion_tokens"
 
 
 class OpenAIEngine:
     """Asks an endpoint over HTTP, each call once; trying again is the caller's.
 
-    `identity` leaves out where the endpoint is and how it is reached (URL, key, timeout,
-    concurrency): the same model behind another port is not asked again.
+    What the endpoint doesn't take is put in another way, and so for the rest of the run:
+    structured output, and the name of the answer's bound.
 
     Raises:
-        InputError: no model is named, or a public endpoint's key is not in the environment.
+        InputError: no model is named, a parameter can't be sent, or a public endpoint's key is
+            not in the environment.
     """
 
     name = "openai"
@@ -58,182 +62,82 @@ class OpenAIEngine:
                 f"model: not set. Name the model as {config.base_url} does, "
                 "for example --set generate.model=NAME."
             )
+        check_parameters(config)
         self.model = config.model
-        self.identity = json.dumps(
-            {
-                "engine": self.name,
-                "model": config.model,
-                "temperature": config.temperature,
-                "max_tokens": config.max_tokens,
-            }
-        )
+        self.identity = make_identity(config)
         self._config = config
         self._key = read_key(config)
-        self._client: AsyncOpenAI | None = None
-        self._format = 0
-        self._limit = "max_tokens"
-        self._answered = False
-        self._failures = 0
+        self._endpoint = Endpoint(config.base_url, self._key, config.most_in_flight)
+        # By stage, since each has a schema of its own.
+        self._formats: dict[str, int] = {}
+        self._answered: set[tuple[str, int]] = set()
+        self._limit: Limit = "max_tokens"
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Answer one request; an answer that was cut, refused or left empty is a reply too.
 
         Raises:
-            EngineError: no reply came. It is `fatal` where the key or model is refused,
-                and where the endpoint has failed so often in a row that it counts as down.
+            EngineError: no reply came. It is `fatal` where the key, model or address is refused.
         """
-        try:
-            reply = await self._answer(request)
-        except EngineError as error:
-            self._failures += error.reason != _TOO_LARGE
-            error.fatal = error.fatal or self._is_down()
-            raise
-        self._answered = True
-        self._failures = 0
-        return reply
+        while True:
+            asked = self._formats.get(request.stage, 0)
+            limit = self._limit
+            body = make_body(
+                self._config, request, answer_as=_FORMATS[asked], limit=limit
+            )
+            started = time.perf_counter()
+            answer = await self._post(to_json(body))
+            latency = time.perf_counter() - started
+            if answer.status == 200:
+                self._answered.add((request.stage, asked))
+                return self._read(answer, latency)
+            if not self._adapt(answer, request.stage, asked, limit):
+                raise status_error(
+                    answer,
+                    self._config.base_url,
+                    self.model,
+                    self._key,
+                    body.keys() - {"model", "messages", "response_format"},
+                )
 
     async def close(self) -> None:
         """Let go of connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        await self._endpoint.close()
 
-    def _is_down(self) -> bool:
-        patience = _DOWN_PER_CONCURRENT_CALL * self._config.most_in_flight
-        return self._failures >= (patience if self._answered else _DOWN_AT_START)
-
-    async def _answer(self, request: ChatRequest) -> ChatReply:
-        from openai import APIConnectionError, APIStatusError
-
-        url = self._config.base_url
-        while True:
-            asked_format, asked_limit = self._format, self._limit
-            try:
-                async with asyncio.timeout(self._config.timeout):
-                    body = await self._post(request)
-                break
-            except TimeoutError as error:
-                raise EngineError(
-                    f"{url}: no reply within {self._config.timeout:g} s "
-                    "(the setting `timeout`).",
-                    reason="timeout",
-                    retryable=True,
-                ) from error
-            except APIConnectionError as error:
-                raise connection_error(error, url, self._key) from error
-            except APIStatusError as error:
-                if not self._adapt(error, asked_format, asked_limit):
-                    raise status_error(error, url, self.model, self._key) from error
-        return self._read(body)
-
-    async def _post(self, request: ChatRequest) -> bytes:
-        options: dict[str, Any] = {self._limit: self._config.max_tokens}
-        response_format = _response_format(_FORMATS[self._format], request)
-        if response_format:
-            options["response_format"] = response_format
-        messages: Any = [asdict(message) for message in request.messages]
-        create = self._connect().chat.completions.with_streaming_response.create
-        async with create(
-            model=self.model,
-            messages=messages,
-            temperature=self._config.temperature,
-            **options,
-        ) as response:
-            return await self._read_body(response)
-
-    async def _read_body(self, response: AsyncAPIResponse[Any]) -> bytes:
-        body = bytearray()
+    async def _post(self, body: bytes) -> Answer:
+        seconds = self._config.timeout
         try:
-            async for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > MAX_REPLY_BYTES:
-                    break
-        except Exception as error:
-            # The SDK lets the transport's own exceptions through while a body is read.
-            raise connection_error(error, self._config.base_url, self._key) from error
-        if len(body) > MAX_REPLY_BYTES:
-            raise EngineError(
-                f"{self._config.base_url}: a reply of more than "
-                f"{MAX_REPLY_BYTES // 2**20} MB; it was not read further.",
-                reason=_TOO_LARGE,
-            )
-        return bytes(body)
+            async with asyncio.timeout(seconds):
+                return await self._endpoint.post(body)
+        except TimeoutError as error:
+            raise timeout_error(self._config.base_url, seconds) from error
 
-    def _connect(self) -> AsyncOpenAI:
-        if self._client is None:
-            import openai
-
-            calls = self._config.most_in_flight
-            limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-                max_connections=calls, max_keepalive_connections=calls
-            )
-            self._client = openai.AsyncOpenAI(
-                api_key=self._key,
-                base_url=self._config.base_url,
-                timeout=None,
-                max_retries=0,
-                http_client=openai.DefaultAioHttpClient(limits=limits),
-            )
-        return self._client
-
-    def _adapt(self, error: Any, asked_format: int, asked_limit: str) -> bool:
+    def _adapt(self, answer: Answer, stage: str, asked: int, limit: Limit) -> bool:
         """Whether the refused call can be put in a way that this server may take."""
-        text = error.response.text
-        if error.status_code not in (400, 415, 422, 500, 501):
+        if answer.status not in (400, 415, 422, 500, 501):
             return False
-        if "max_completion_tokens" in text and asked_limit == "max_tokens":
-            self._limit = "max_completion_tokens"
+        if _NEWER_LIMIT in answer.text and limit != _NEWER_LIMIT:
+            self._limit = _NEWER_LIMIT
             return True
-        if _ABOUT_FORMAT.search(text) and asked_format < len(_FORMATS) - 1:
-            self._format = max(self._format, asked_format + 1)
+        # What it took before, it doesn't refuse for its form.
+        is_new = (stage, asked) not in self._answered
+        if is_new and asked < len(_FORMATS) - 1 and _ABOUT_FORMAT.search(answer.text):
+            self._formats[stage] = max(self._formats.get(stage, 0), asked + 1)
             return True
         return False
 
-    def _read(self, body: bytes) -> ChatReply:
-        url = self._config.base_url
+    def _read(self, answer: Answer, latency: float) -> ChatReply:
         try:
-            completion = json.loads(body)
-            choice = completion["choices"][0]
-            message = choice["message"]
-            content = message.get("content")
-            finish = choice.get("finish_reason")
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-            raise unusable_reply(body, url, self._key) from None
-        refusal = message.get("refusal")
-        text = next((t for t in (content, refusal) if isinstance(t, str)), "")
-        usage = completion.get("usage")
-        return ChatReply(
-            text=_encodable(text),
-            model=_encodable(str(completion.get("model") or self.model)),
-            prompt_tokens=_count(usage, "prompt_tokens"),
-            completion_tokens=_count(usage, "completion_tokens"),
-            finish=_read_finish(finish, text, bool(refusal)),
+            if answer.whole:
+                reply = read_completion(answer.body, model=self.model)
+            else:
+                text = answer.text[:MAX_REPLY_CHARACTERS]
+                reply = ChatReply(text, self.model, finish="too-large")
+        except CompletionError as error:
+            raise unusable_reply(error, self._config.base_url, self._key) from None
+        return replace(
+            reply,
+            text=hide_key(reply.text, self._key),
+            latency=latency,
+            pause=read_pause(answer.headers),
         )
-
-
-def _response_format(kind: str, request: ChatRequest) -> dict[str, Any] | None:
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return {"type": kind}
-    schema = {"name": request.stage, "strict": True, "schema": dict(request.schema)}
-    return {"type": kind, "json_schema": schema}
-
-
-def _read_finish(reason: Any, text: str, refused: bool) -> str:
-    """What `ChatReply.finish` says of a choice; some servers give no reason."""
-    if reason == "content_filter" or refused:
-        return "content-filter"
-    if reason == "length":
-        return "cut-off"
-    return "stop" if text.strip() else "empty"
-
-
-def _encodable(text: str) -> str:
-    """Lone surrogates, which JSON can smuggle in, can't be written to any file."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _count(usage: Any, name: str) -> int:
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and 0 <= value < 2**31 else 0

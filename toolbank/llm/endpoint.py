@@ -1,0 +1,138 @@
+"""Sending a request's bytes to an endpoint, and reading what comes back within bounds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import toolbank
+from toolbank.addresses import is_loopback
+from toolbank.llm.chat import EngineError
+from toolbank.llm.endpoint_errors import (
+    connection_error,
+    packing_error,
+    unknown_encoding,
+)
+
+if TYPE_CHECKING:
+    from openai import DefaultAioHttpClient
+
+MAX_REPLY_BYTES = 4 * 2**20
+# What is kept of a larger reply, and read of an error.
+_MAX_EXCERPT_BYTES = 400_000
+# Servers mostly close an idle connection after 5 s; a call must not be sent on one just then.
+_LONGEST_IDLE_S = 4.0
+# What the SDK's transport unpacks wherever it runs.
+_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back of an HTTP request. Not `whole`: the body is longer, and this its beginning.
+
+    `headers` finds names in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    whole: bool = True
+
+    @property
+    def text(self) -> str:
+        """The body as text, whatever its bytes."""
+        return self.body.decode("utf-8", "replace")
+
+
+class Endpoint:
+    """The chat-completions address under a base URL, reached by the SDK's aiohttp client.
+
+    The client is used without the SDK's own layer: that takes twice the CPU even for a raw body,
+    reads an error's body whatever its length, and sends what the environment says of another
+    endpoint (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint
+    but one on this machine.
+    """
+
+    def __init__(self, base_url: str, key: str, most_in_flight: int) -> None:
+        self._url = base_url
+        self._key = key
+        self._most_in_flight = most_in_flight
+        self._client: DefaultAioHttpClient | None = None
+
+    async def post(self, body: bytes) -> Answer:
+        """Send a JSON body and read the answer, whatever its status; the caller bounds the time.
+
+        Raises:
+            EngineError: the connection failed, or the body can't be unpacked.
+        """
+        if self._client is None:
+            self._client = self._connect()
+        try:
+            async with self._client.stream(
+                "POST", "chat/completions", content=body
+            ) as response:
+                return await self._read(response)
+        except EngineError:
+            raise
+        except Exception as error:
+            # The exceptions of httpx2, of aiohttp under it, and of the system come through.
+            if isinstance(error.__cause__, zlib.error):
+                raise packing_error(self._url, error) from error
+            raise connection_error(error, self._url, self._key) from error
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _read(self, response: Any) -> Answer:
+        packed = response.headers.get("content-encoding", "")
+        if not _ENCODINGS.issuperset(
+            name.strip().lower() for name in packed.split(",")
+        ):
+            raise unknown_encoding(self._url, packed)
+        most = MAX_REPLY_BYTES
+        if response.status_code != 200 or _announced(response) > most:
+            most = _MAX_EXCERPT_BYTES
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > most:
+                del body[_MAX_EXCERPT_BYTES:]
+                return Answer(
+                    response.status_code, response.headers, bytes(body), whole=False
+                )
+        return Answer(response.status_code, response.headers, bytes(body))
+
+    def _connect(self) -> DefaultAioHttpClient:
+        import openai
+
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=self._most_in_flight,
+            max_keepalive_connections=self._most_in_flight,
+            keepalive_expiry=_LONGEST_IDLE_S,
+        )
+        direct = dict.fromkeys(("all://", "http://", "https://"))
+        return openai.DefaultAioHttpClient(
+            base_url=self._url,
+            headers={
+                "Authorization": f"Bearer {self._key}",
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip, deflate",
+                "User-Agent": f"toolbank/{toolbank.__version__}",
+            },
+            limits=limits,
+            timeout=None,
+            follow_redirects=False,
+            mounts=direct if is_loopback(self._url) else None,
+        )
+
+
+def _announced(response: Any) -> int:
+    """Bytes of the body as the server says; 0 where it doesn't."""
+    length = response.headers.get("content-length", "")
+    return int(length) if length.isdecimal() and len(length) < 20 else 0
