@@ -115,19 +115,15 @@ class RunFolder:
         self, stage: str, key: str, outputs: Iterable[Path], *, complete: bool
     ) -> None:
         """Note that `stage` has left these files."""
+        stamp = _Stamp(key=key, complete=complete, outputs=self._hashes(outputs))
+        self._write_stamps({**self._stamps(), stage: stamp})
+
+    def restamp(self, stage: str, changed: Iterable[Path]) -> None:
+        """Note that some files of a stage that is done were brought up to date."""
         stamps = self._stamps()
-        stamps[stage] = _Stamp(
-            key=key,
-            complete=complete,
-            outputs={
-                path.relative_to(self.path).as_posix(): sha256_file(path)
-                for path in sorted(outputs)
-            },
-        )
-        write_json(
-            self._stamps_path,
-            {name: stamp.model_dump() for name, stamp in stamps.items()},
-        )
+        outputs = {**stamps[stage].outputs, **self._hashes(changed)}
+        stamps[stage] = stamps[stage].model_copy(update={"outputs": outputs})
+        self._write_stamps(stamps)
 
     @property
     def _stamps_path(self) -> Path:
@@ -140,6 +136,16 @@ class RunFolder:
             return TypeAdapter(dict[str, _Stamp]).validate_json(content)
         except (OSError, ValidationError):
             return {}
+
+    def _write_stamps(self, stamps: Mapping[str, _Stamp]) -> None:
+        content = {name: stamp.model_dump() for name, stamp in stamps.items()}
+        write_json(self._stamps_path, content)
+
+    def _hashes(self, files: Iterable[Path]) -> dict[str, str]:
+        return {
+            path.relative_to(self.path).as_posix(): sha256_file(path)
+            for path in sorted(files)
+        }
 
     def _changed(self, stamp: _Stamp) -> list[str]:
         return [

@@ -76,6 +76,7 @@ def run_recipe(
         for note in _notes(recipe):
             _say(note)
         for stage in stages:
+            _refresh(stage, folder)
             if stage.kind in chosen:
                 try:
                     ran = _run_stage(stage, folder, anew=stage.kind == start)
@@ -152,6 +153,11 @@ def _require(needed: Sequence[str], stages: Sequence[Stage], folder: RunFolder) 
                 f"it comes before. Run all that is missing: toolbank run RECIPE --out "
                 f"{folder.path}"
             )
+
+
+def _refresh(stage: Stage, folder: RunFolder) -> None:
+    if stage.refresh and _is_done(stage, folder) and (changed := stage.refresh()):
+        folder.restamp(stage.name, changed)
 
 
 def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> bool:

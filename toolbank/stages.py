@@ -26,7 +26,8 @@ from toolbank.evaluation.sets import (
 )
 from toolbank.files import read_json, sha256_file, write_json
 from toolbank.folder import RunFolder, hash_tree, open_run, stage_key
-from toolbank.llm.config import TRANSPORT
+from toolbank.llm.accounts import describe_calls
+from toolbank.llm.config import TRANSPORT, EngineConfig
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe, is_run_folder, load_recipe
 from toolbank.retrievers.config import Bm25Config, RetrieverConfig
@@ -56,11 +57,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a run; `depends` gives, as JSON, all that its result follows from."""
+    """One step of a run; `depends` gives, as JSON, all that its result follows from.
+
+    `refresh` brings a done stage's accounts up to date with what its result doesn't follow from,
+    such as prices, and gives the files that it changed.
+    """
 
     name: str
     depends: Callable[[], Mapping[str, Any]]
     work: Callable[[], Outcome]
+    refresh: Callable[[], tuple[Path, ...]] | None = None
 
     @property
     def kind(self) -> str:
@@ -71,17 +77,32 @@ class Stage:
 def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
     """The stages of a recipe in their order, bound to a run folder."""
 
-    def stage(name: str, depends: Any, work: Any, *args: Any) -> Stage:
+    def stage(
+        name: str, depends: Any, work: Any, *args: Any, refresh: Any = None
+    ) -> Stage:
         return Stage(
             name,
             partial(depends, *args, recipe, folder),
             partial(work, *args, recipe, folder),
+            refresh,
         )
 
     return [
         stage("sources", _sources_depends, _collect),
-        stage("generate", _generate_depends, _generate),
-        stage("judge", _judge_depends, _judge),
+        stage(
+            "generate",
+            _generate_depends,
+            _generate,
+            refresh=partial(
+                _refresh_calls, folder.bank / "bank.json", recipe.generate, folder
+            ),
+        ),
+        stage(
+            "judge",
+            _judge_depends,
+            _judge,
+            refresh=partial(_refresh_calls, folder.judge, recipe.judge, folder),
+        ),
         *(
             stage(f"retrievers/{config.type}", _fit_depends, _fit, config)
             for config in recipe.retrievers
@@ -168,6 +189,7 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
         made = generate(
             tools, recipe.generate, domain=domain, seed=recipe.seed, journal=journal
         )
+        calls = describe_calls(journal.usage(), recipe.generate)
     queries = split_queries(made.queries, recipe.split, recipe.seed)
     if not any(query.split == "train" for query in queries):
         raise InputError(
@@ -191,6 +213,7 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             "sources": read_json(folder.bank / "sources.json"),
             "generate": made.info,
             "counts": made.counts,
+            "calls": calls,
             "splits": {
                 name: sum(query.split == name for query in queries)
                 for name in ("train", "validation", "test")
@@ -223,12 +246,30 @@ def _judge(recipe: Recipe, folder: RunFolder) -> Outcome:
         judged = judge_bank(
             Bank.load(folder.bank), recipe.judge, seed=recipe.seed, journal=journal
         )
-    write_json(folder.judge, judged)
+        calls = describe_calls(journal.usage(), recipe.judge)
+    write_json(folder.judge, {**judged, "calls": calls})
     return Outcome(
         f"{judged['n']} pairs by {judged['judge']}",
         (folder.judge,),
         complete=not judged["calls_failed"],
     )
+
+
+def _refresh_calls(
+    path: Path, config: EngineConfig, folder: RunFolder
+) -> tuple[Path, ...]:
+    """Write the calls of a done stage as the journal and the prices have them now."""
+    from toolbank.journal import Journal
+
+    info = read_json(path)
+    if not folder.journal.is_file():
+        return ()
+    with Journal(folder.journal) as journal:
+        calls = describe_calls(journal.usage(), config)
+    if info.get("calls") == calls:
+        return ()
+    write_json(path, {**info, "calls": calls})
+    return (path,)
 
 
 def _fit_depends(
