@@ -137,6 +137,17 @@ class Query(_Record):
     provenance: Provenance | None = None
 
 
+class AttemptRow(_Record):
+    """How an attempt ended, and the keys of its calls in the journal."""
+
+    attempt: int
+    outcome: Literal["accepted", "declined", "rejected", "failed"]
+    reason: str = ""
+    detail: str = ""
+    query_id: str | None = None
+    requests: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Bank:
     """Tools, the queries that use them, and `info`, the content of bank.json."""

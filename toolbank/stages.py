@@ -36,7 +36,7 @@ from toolbank.sources.config import SourceConfig
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
 
 # Libraries whose versions may change a bank's content or its files' bytes.
-_SHAPE_THE_BANK = ("datasketch", "numpydoc", "polars")
+_SHAPE_THE_BANK = ("numpydoc", "polars")
 
 
 @dataclass(frozen=True)

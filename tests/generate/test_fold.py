@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank import Query
-from toolbank.generate.fold import Attempt, Fold, NearDuplicates
+from toolbank.generate.fold import Attempt, Fold
 
 kinds = st.sampled_from(["candidate", "same", "declined", "rejected", "failed"])
 
@@ -29,7 +31,9 @@ def test_the_fold_is_the_same_in_whatever_order_attempts_come(made, random, want
     random.shuffle(attempts)
     for one in attempts:
         shuffled.add(one)
-    assert shuffled.queries == in_order.queries
+    assert list(shuffled.queries) == list(in_order.queries)
+    assert list(shuffled.ended) == list(in_order.ended)
+    assert shuffled.examples == in_order.examples
     assert shuffled.counts() == in_order.counts()
 
 
@@ -50,11 +54,26 @@ def test_counts_add_up_and_the_fold_stops_at_what_is_wanted(made, wanted):
         assert counts["attempts"] == len(made)
 
 
-def test_a_text_like_an_earlier_one_is_found():
-    seen = NearDuplicates(0.8)
-    text = (
-        "plot the yearly rainfall of the three stations as one smooth line per station"
-    )
-    seen.add(text)
-    assert seen.holds_like(text.upper() + "!")
-    assert not seen.holds_like("plot the yearly rainfall of two gauges")
+def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
+    fold = Fold(None, 0.8)
+    for number, kind in enumerate(["same", "declined", "same", "failed", "candidate"]):
+        fold.add(replace(attempt(number, kind), requests=(f"key {number}",)))
+    rows = [(row.outcome, row.reason, row.detail, row.query_id) for row in fold.ended]
+    assert rows == [
+        ("accepted", "", "", "0"),
+        ("declined", "because", "", None),
+        ("rejected", "near-duplicate", "like 0", None),
+        ("failed", "because", "", None),
+        ("accepted", "", "", "4"),
+    ]
+    assert [row.requests for row in fold.ended] == [(f"key {n}",) for n in range(5)]
+
+
+def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
+    fold = Fold(2, 0.8)
+    for number, kind in ((3, "candidate"), (1, "declined"), (2, "candidate")):
+        fold.add(attempt(number, kind))
+    assert (fold.waiting_candidates, fold.accepted, fold.attempts) == (2, 0, 0)
+    fold.add(attempt(0, "rejected"))
+    assert (fold.waiting_candidates, fold.accepted, fold.attempts) == (0, 2, 4)
+    assert fold.is_full

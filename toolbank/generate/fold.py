@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolbank.bank import Query
+from toolbank.bank import AttemptRow, Query
+from toolbank.generate.near_duplicates import NearDuplicates
+from toolbank.generate.spool import Spool
 
 _EXAMPLES = 3
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one attempt ended: a query that passed every check, or why there is none."""
+    """How one attempt ended: a query that passed every check, or why there is none.
+
+    `requests` are the keys of its calls in the journal.
+    """
 
     number: int
     outcome: Literal["candidate", "declined", "rejected", "failed"]
@@ -23,6 +26,7 @@ class Attempt:
     detail: str = ""
     query: Query | None = None
     leak_words: int = 0
+    requests: tuple[str, ...] = ()
 
 
 @dataclass
@@ -30,14 +34,19 @@ class Fold:
     """Attempts folded in their order into a list of accepted queries.
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
-    judged here, against all that was accepted before. `examples` are the particulars of the
-    first few attempts that ended for a reason.
+    judged here, against all that was accepted before. `queries` and `ended` (a row for each
+    attempt that counts) lie on disk. `examples` are the particulars of the first few attempts
+    that ended for a reason.
+
+    Raises:
+        ToolbankError: the folder for temporary files is full.
     """
 
     wanted: int | None
     near_duplicate: float
-    queries: list[Query] = field(default_factory=list)
-    attempts: int = 0
+    queries: Spool[Query] = field(default_factory=lambda: Spool(Query))
+    ended: Spool[AttemptRow] = field(default_factory=lambda: Spool(AttemptRow))
+    waiting_candidates: int = 0
     declined: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -49,22 +58,34 @@ class Fold:
         self._seen = NearDuplicates(self.near_duplicate)
 
     @property
+    def accepted(self) -> int:
+        """How many queries are accepted."""
+        return len(self.queries)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts count; also the number of the next one to count."""
+        return len(self.ended)
+
+    @property
     def is_full(self) -> bool:
         """Whether the wanted number of queries is reached."""
-        return self.wanted is not None and len(self.queries) >= self.wanted
+        return self.wanted is not None and self.accepted >= self.wanted
 
     def add(self, attempt: Attempt) -> None:
         """Take an attempt in any order; it counts once all before it have come."""
         self._waiting[attempt.number] = attempt
+        self.waiting_candidates += attempt.query is not None
         while not self.is_full and self.attempts in self._waiting:
-            self._count(self._waiting.pop(self.attempts))
-            self.attempts += 1
+            counted = self._waiting.pop(self.attempts)
+            self.waiting_candidates -= counted.query is not None
+            self._count(counted)
 
     def counts(self) -> dict[str, Any]:
         """Attempts = accepted + declined + rejected + failed, reason by reason."""
         return {
             "attempts": self.attempts,
-            "accepted": len(self.queries),
+            "accepted": self.accepted,
             "declined": self.declined.total(),
             "rejected": dict(sorted(self.rejected.items())),
             "failed": dict(sorted(self.failed.items())),
@@ -72,65 +93,38 @@ class Fold:
         }
 
     def _count(self, attempt: Attempt) -> None:
-        if attempt.query is None:
-            counter: Counter[str] = getattr(self, attempt.outcome)
-            counter[attempt.reason] += 1
-            told = self.examples.setdefault(attempt.reason or attempt.outcome, [])
-            if attempt.detail and len(told) < _EXAMPLES:
-                told.append(attempt.detail)
-        elif self._seen.holds_like(attempt.query.query):
-            self.rejected["near-duplicate"] += 1
-        else:
+        row = self._judge(attempt)
+        if attempt.query is not None and row.outcome == "accepted":
             self._seen.add(attempt.query.query)
             self.queries.append(attempt.query)
             self.leak_words += attempt.leak_words > 0
+        else:
+            counter: Counter[str] = getattr(self, row.outcome)
+            counter[row.reason] += 1
+            told = self.examples.setdefault(row.reason or row.outcome, [])
+            if row.detail and len(told) < _EXAMPLES:
+                told.append(row.detail)
+        self.ended.append(row)
 
-
-class NearDuplicates:
-    """Texts whose sets of word 3-grams overlap by more than a Jaccard threshold.
-
-    MinHash finds the candidates and the exact overlap decides.
-    """
-
-    def __init__(self, threshold: float) -> None:
-        from datasketch import MinHashLSH
-
-        self._threshold = threshold
-        # A missed candidate can't be mended, and a false one is checked.
-        self._index = MinHashLSH(
-            threshold=threshold * 0.9, num_perm=_PERMUTATIONS, weights=(0.05, 0.95)
+    def _judge(self, attempt: Attempt) -> AttemptRow:
+        row = AttemptRow(
+            attempt=attempt.number,
+            outcome="accepted",
+            reason=attempt.reason,
+            detail=attempt.detail,
+            requests=attempt.requests,
         )
-        self._texts: list[str] = []
-
-    def holds_like(self, text: str) -> bool:
-        """Whether a text like this one was added."""
-        grams = _grams(text)
-        return any(
-            _jaccard(grams, _grams(self._texts[position])) >= self._threshold
-            for position in self._index.query(_minhash(grams))
+        if attempt.outcome != "candidate":
+            return row.model_copy(update={"outcome": attempt.outcome})
+        if attempt.query is None:
+            raise ValueError(f"attempt {attempt.number}: a candidate without a query")
+        like = self._seen.find_like(attempt.query.query)
+        if like is None:
+            return row.model_copy(update={"query_id": attempt.query.id})
+        return row.model_copy(
+            update={
+                "outcome": "rejected",
+                "reason": "near-duplicate",
+                "detail": f"like {self.queries[like].id}",
+            }
         )
-
-    def add(self, text: str) -> None:
-        """Remember a text."""
-        self._index.insert(len(self._texts), _minhash(_grams(text)))
-        self._texts.append(text)
-
-
-_PERMUTATIONS = 128
-
-
-def _minhash(grams: set[str]) -> Any:
-    from datasketch import MinHash
-
-    minhash = MinHash(num_perm=_PERMUTATIONS, seed=1)
-    minhash.update_batch([gram.encode() for gram in sorted(grams)])
-    return minhash
-
-
-def _grams(text: str) -> set[str]:
-    words = _WORD.findall(text.lower())
-    return {" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
-
-
-def _jaccard(first: set[str], second: set[str]) -> float:
-    return len(first & second) / len(first | second)

@@ -1,0 +1,82 @@
+"""Lists that lie on disk while a process lasts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar, overload
+
+from pydantic import BaseModel
+
+from toolbank.errors import ToolbankError
+
+_Record = TypeVar("_Record", bound=BaseModel)
+
+
+class Spool(Sequence[_Record], Generic[_Record]):
+    """A list of records of one kind in a temporary file, which ends with the process.
+
+    Raises:
+        ToolbankError: the folder for temporary files is full.
+    """
+
+    def __init__(self, kind: type[_Record]) -> None:
+        self._kind = kind
+        self._count = 0
+        self._database = open_temporary()
+        self._database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, row TEXT)")
+
+    def append(self, record: _Record) -> None:
+        """Put a record at the end."""
+        write_temporary(
+            self._database,
+            "INSERT INTO rows VALUES (?, ?)",
+            [(self._count, record.model_dump_json())],
+        )
+        self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[_Record]:
+        for (row,) in self._database.execute("SELECT row FROM rows ORDER BY id"):
+            yield self._kind.model_validate_json(row)
+
+    @overload
+    def __getitem__(self, index: int) -> _Record: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[_Record]: ...
+
+    def __getitem__(self, index: int | slice) -> _Record | Sequence[_Record]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(self._count)[index]]
+        found = self._database.execute(
+            "SELECT row FROM rows WHERE id = ?", (range(self._count)[index],)
+        )
+        return self._kind.model_validate_json(found.fetchone()[0])
+
+
+def open_temporary() -> sqlite3.Connection:
+    """A database that SQLite keeps in a deleted file, and at most 2 MB of it in memory."""
+    database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    database.execute("PRAGMA journal_mode = OFF")
+    return database
+
+
+def write_temporary(
+    database: sqlite3.Connection, sql: str, rows: Sequence[tuple[object, ...]]
+) -> None:
+    """Put rows into a temporary database.
+
+    Raises:
+        ToolbankError: the folder for temporary files is full.
+    """
+    try:
+        database.executemany(sql, rows)
+    except sqlite3.OperationalError as error:
+        raise ToolbankError(
+            f"the folder for temporary files can't hold more ({error}). Make room in it, or name "
+            "another one in the environment variable SQLITE_TMPDIR, and run the same command "
+            "again: the replies are in the journal."
+        ) from error
