@@ -1,0 +1,317 @@
+"""The files and batches of a hosted Batch API on loopback, answered by a script.
+
+    with BatchServer(lambda request: Answer.text("...")) as server:
+        config = GenerateConfig(engine="batch", base_url=server.url, ...)
+
+The script gets each line of a request file as a `Call` and returns the `Answer` that stands in the
+output, or None where the request is left out. `fault(number, method, path)` may answer any HTTP
+request in place of the server, `after` may break the connection once it was carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from email.parser import BytesParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from tests.chat_server import Answer, Call
+
+
+def reply_line(key: str, answer: Answer, **changes: Any) -> str:
+    """A line of an output file, or of an error file where the answer is an error."""
+    body = json.loads(answer.body)
+    response = {"status_code": answer.status, "request_id": "r", "body": body}
+    row = {"id": "batch_req_1", "custom_id": key, "response": response, "error": None}
+    return json.dumps({**row, **changes})
+
+
+def unanswered_line(key: str, code: str = "batch_expired") -> str:
+    """A line of an error file, of a request that was not answered at all."""
+    error = {"code": code, "message": "This request could not be executed."}
+    return json.dumps(
+        {"id": "batch_req_1", "custom_id": key, "response": None, "error": error}
+    )
+
+
+def answer_file(content: str, script: Callable[[Call], Answer | None]) -> str:
+    """The output to a request file, as a person would get it from a provider."""
+    lines = []
+    for number, line in enumerate(content.splitlines()):
+        row = json.loads(line)
+        answer = script(Call(number, row["url"], {}, row["body"]))
+        if answer is not None:
+            lines.append(reply_line(row["custom_id"], answer))
+    return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass
+class HostedBatch:
+    """`polls` before it is done; `end` is the state that it ends in."""
+
+    id: str
+    input_file_id: str
+    metadata: dict[str, str] | None
+    created_at: int
+    polls: int = 1
+    end: str = "completed"
+    status: str = "validating"
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    counts: dict[str, int] = field(
+        default_factory=lambda: {"total": 0, "completed": 0, "failed": 0}
+    )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+            "created_at": self.created_at,
+            "input_file_id": self.input_file_id,
+            "status": self.status,
+            "metadata": self.metadata,
+            "errors": {"object": "list", "data": self.errors} if self.errors else None,
+            "output_file_id": self.output_file_id,
+            "error_file_id": self.error_file_id,
+            "request_counts": self.counts,
+        }
+
+
+Script = Callable[[Call], Answer | None]
+# What to answer in place of the server: a status, or "reset" for a broken connection.
+Fault = Callable[[int, str, str], int | str | None]
+
+
+class BatchServer:
+    """Listens on 127.0.0.1 while the `with` block runs.
+
+    `on_create` may change a batch as it is made (how it ends, how long it takes).
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        on_create: Callable[[HostedBatch], None] = lambda batch: None,
+        before: Fault = lambda number, method, path: None,
+        after: Fault = lambda number, method, path: None,
+    ) -> None:
+        self.script = script
+        self.on_create = on_create
+        self.before = before
+        self.after = after
+        self.files: dict[str, tuple[str, bytes, str]] = {}
+        self.batches: dict[str, HostedBatch] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.keys: set[str] = set()
+        self._lock = threading.RLock()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.batch = self
+        self._thread = threading.Thread(
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.02},
+            daemon=True,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    @property
+    def uploads(self) -> list[str]:
+        """The names of the request files that were uploaded."""
+        return [name for name, _, purpose in self.files.values() if purpose == "batch"]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def take(
+        self, method: str, path: str, headers: Any, body: bytes
+    ) -> tuple[int, bytes] | str:
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append((method, path))
+            self.keys.add(headers.get("Authorization", ""))
+            fault = self.before(number, method, path)
+            if fault is None:
+                done = self._answer(method, path, headers, body)
+                fault = self.after(number, method, path)
+            if fault is None:
+                return done
+            return fault if isinstance(fault, str) else (fault, _error("a fault"))
+
+    def _answer(
+        self, method: str, path: str, headers: Any, body: bytes
+    ) -> tuple[int, bytes]:
+        split = urlsplit(path)
+        query = {name: values[0] for name, values in parse_qs(split.query).items()}
+        route = split.path.removeprefix("/v1")
+        if (method, route) == ("POST", "/files"):
+            return self._upload(headers, body)
+        if (method, route) == ("GET", "/files"):
+            rows = [self._file(name) for name in reversed(self.files)]
+            return _page(rows, query)
+        if (method, route) == ("POST", "/batches"):
+            return self._create(json.loads(body))
+        if (method, route) == ("GET", "/batches"):
+            rows = [batch.to_json() for batch in reversed(self.batches.values())]
+            return _page(rows, query)
+        if match := re.fullmatch(r"/files/([^/]+)/content", route):
+            held = self.files.get(match[1])
+            return (200, held[1]) if held else (404, _error("No such File object"))
+        if match := re.fullmatch(r"/batches/([^/]+)", route):
+            batch = self.batches.get(match[1])
+            if batch is None:
+                return 404, _error("No batch found")
+            self._go_on(batch)
+            return 200, json.dumps(batch.to_json()).encode()
+        return 404, _error("no such path")
+
+    def _upload(self, headers: Any, body: bytes) -> tuple[int, bytes]:
+        head = f"Content-Type: {headers['Content-Type']}\r\n\r\n".encode()
+        fields = {
+            part.get_param("name", header="content-disposition"): part
+            for part in BytesParser().parsebytes(head + body).get_payload()
+        }
+        purpose = fields["purpose"].get_payload(decode=True).decode()
+        part = fields["file"]
+        name = self._keep(part.get_filename(), part.get_payload(decode=True), purpose)
+        return 200, json.dumps(self._file(name)).encode()
+
+    def _keep(self, filename: str, content: bytes, purpose: str) -> str:
+        name = f"file-{len(self.files)}"
+        self.files[name] = filename, content, purpose
+        return name
+
+    def _file(self, name: str) -> dict[str, Any]:
+        filename, content, purpose = self.files[name]
+        return {
+            "id": name,
+            "object": "file",
+            "bytes": len(content),
+            "created_at": int(time.time()),
+            "filename": filename,
+            "purpose": purpose,
+            "status": "processed",
+        }
+
+    def _create(self, asked: dict[str, Any]) -> tuple[int, bytes]:
+        if asked["input_file_id"] not in self.files:
+            return 400, _error("No such File object")
+        assert asked["endpoint"] == "/v1/chat/completions"
+        assert asked["completion_window"] == "24h"
+        batch = HostedBatch(
+            f"batch_{len(self.batches)}",
+            asked["input_file_id"],
+            asked.get("metadata"),
+            int(time.time()),
+        )
+        self.batches[batch.id] = batch
+        self.on_create(batch)
+        return 200, json.dumps(batch.to_json()).encode()
+
+    def _go_on(self, batch: HostedBatch) -> None:
+        if batch.status == batch.end:
+            return
+        lines = self.files[batch.input_file_id][1].decode().splitlines()
+        batch.counts["total"] = len(lines)
+        batch.polls -= 1
+        if batch.polls > 0:
+            batch.status = "in_progress"
+            return
+        batch.status = batch.end
+        if batch.end == "failed":
+            return
+        output, errors = [], []
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            answer = self.script(Call(number, row["url"], {}, row["body"]))
+            if answer is None:
+                errors.append(unanswered_line(row["custom_id"]))
+            else:
+                target = output if answer.status == 200 else errors
+                target.append(reply_line(row["custom_id"], answer))
+        batch.counts.update(completed=len(output), failed=len(errors))
+        if output:
+            batch.output_file_id = self._keep_lines(output)
+        if errors:
+            batch.error_file_id = self._keep_lines(errors)
+
+    def _keep_lines(self, lines: list[str]) -> str:
+        content = "".join(f"{line}\n" for line in lines).encode()
+        return self._keep("out.jsonl", content, "batch_output")
+
+
+def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> tuple[int, bytes]:
+    ids = [row["id"] for row in rows]
+    start = ids.index(query["after"]) + 1 if "after" in query else 0
+    end = start + int(query.get("limit", 20))
+    page = {"object": "list", "data": rows[start:end], "has_more": end < len(rows)}
+    return 200, json.dumps(page).encode()
+
+
+def _error(message: str) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "error"}}).encode()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    batch: BatchServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._do("GET", b"")
+
+    def do_POST(self) -> None:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._do("POST", body)
+
+    def _do(self, method: str, body: bytes) -> None:
+        answer = self.server.batch.take(method, self.path, self.headers, body)
+        if isinstance(answer, str):
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.connection.close()
+            self.close_connection = True
+            return
+        status, content = answer
+        try:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *args: object) -> None:
+        pass

@@ -1,0 +1,165 @@
+"""The calls of a hosted Batch API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.files import atomic_path
+from toolbank.llm.api_key import read_key
+from toolbank.llm.chat import EngineError
+from toolbank.llm.endpoint import Answer
+from toolbank.llm.endpoint_errors import connection_error, status_error
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+    from openai.types import Batch
+
+    from toolbank.llm.config import EngineConfig
+
+# The reason of a failure: the endpoint knows no such file, batch or path.
+NOT_FOUND = "not-found"
+
+_MARK = "toolbank_sha256"
+_PAGE = 100
+_CHUNK = 2**16
+# What an endpoint says that has no such list.
+_NO_LIST = frozenset({404, 405, 501})
+
+
+class BatchEndpoint:
+    """Uploads files, makes batches of them, looks after them and fetches what comes back.
+
+    What makes something is called once, since a call that seems to have failed may have been
+    heard; what only asks is tried again by the SDK. Every method may raise EngineError.
+
+    Raises:
+        InputError: there is no key.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+        self._key = read_key(config)
+        self._client: AsyncOpenAI | None = None
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def find_file(self, name: str, since: float) -> str:
+        """The id of the newest uploaded file of this name, or "".
+
+        Nothing made before `since` (seconds since 1970) is looked at.
+        """
+        async with self._told(absent_ok=True):
+            files = self._connect().files.list(
+                purpose="batch", limit=_PAGE, order="desc"
+            )
+            async for file in files:
+                if file.created_at < since:
+                    break
+                if file.filename == name:
+                    return file.id
+        return ""
+
+    async def find_batch(self, sha256: str, file_id: str, since: float) -> str:
+        """The id of the newest batch of a request file that has not failed, or ""."""
+        async with self._told(absent_ok=True):
+            async for batch in self._connect().batches.list(limit=_PAGE):
+                if batch.created_at < since:
+                    break
+                marked = (batch.metadata or {}).get(_MARK) == sha256
+                is_of_it = marked or batch.input_file_id == file_id
+                if is_of_it and batch.status != "failed":
+                    return batch.id
+        return ""
+
+    async def upload(self, path: Path, name: str) -> str:
+        """Upload a request file under a name, and give its id."""
+        client = self._connect().with_options(
+            max_retries=0, timeout=self._config.total_timeout
+        )
+        async with self._told():
+            with path.open("rb") as content:
+                file = await client.files.create(file=(name, content), purpose="batch")
+        return file.id
+
+    async def create(self, file_id: str, sha256: str, name: str) -> str:
+        """Make a batch of an uploaded file, and give its id."""
+        client = self._connect().with_options(max_retries=0)
+        async with self._told():
+            batch = await client.batches.create(
+                input_file_id=file_id,
+                endpoint="/v1/chat/completions",
+                completion_window="24h",
+                metadata={_MARK: sha256, "toolbank_file": name},
+            )
+        return batch.id
+
+    async def retrieve(self, batch_id: str) -> Batch:
+        """How far a batch is."""
+        async with self._told():
+            return await self._connect().batches.retrieve(batch_id)
+
+    async def download(self, file_id: str, path: Path) -> None:
+        """Fetch a file of replies; it is whole or not there.
+
+        Raises:
+            ToolbankError: the folder can't be written to, or the disk is full.
+        """
+        with atomic_path(path) as temporary, temporary.open("wb") as target:
+            async for chunk in self._read(file_id):
+                target.write(chunk)
+
+    async def _read(self, file_id: str) -> AsyncIterator[bytes]:
+        client = self._connect().with_options(timeout=self._config.total_timeout)
+        call = client.files.with_streaming_response.content(file_id)
+        async with self._told(), call as response:
+            async for chunk in response.iter_bytes(_CHUNK):
+                yield chunk
+
+    def _connect(self) -> AsyncOpenAI:
+        if self._client is None:
+            import openai
+
+            self._client = openai.AsyncOpenAI(
+                api_key=self._key,
+                base_url=self._config.base_url,
+                timeout=self._config.timeout,
+                http_client=openai.DefaultAioHttpClient(),
+            )
+        return self._client
+
+    @asynccontextmanager
+    async def _told(self, *, absent_ok: bool = False) -> AsyncIterator[None]:
+        """Tell of a failure as an EngineError; not of a list that is not there, where that is ok."""
+        from openai import APIStatusError
+
+        try:
+            yield
+        except APIStatusError as error:
+            if not (absent_ok and error.status_code in _NO_LIST):
+                raise self._status_error(error) from error
+        except EngineError:
+            raise
+        except Exception as error:
+            # The SDK lets the transport's own exceptions through while a body is read.
+            raise connection_error(error, self._config.base_url, self._key) from error
+
+    def _status_error(self, error: APIStatusError) -> EngineError:
+        if error.status_code == 404:
+            return EngineError(
+                f"{self._config.base_url}: HTTP 404. Has this endpoint a Batch API, and is "
+                "`base_url` right? Without `submit` the files wait to be answered in another way.",
+                reason=NOT_FOUND,
+                fatal=True,
+            )
+        response = error.response
+        answer = Answer(response.status_code, response.headers, response.content)
+        return status_error(
+            answer, self._config.base_url, self._config.model, self._key, ()
+        )

@@ -1,0 +1,84 @@
+"""What the user is told at the end of a round."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.llm.batch.requests import URL, RequestFile
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+
+# Of English prompts.
+_CHARACTERS_PER_TOKEN = 4
+
+
+def describe_round(
+    config: EngineConfig,
+    folder: Path,
+    written: Sequence[RequestFile],
+    waiting: Mapping[str, str],
+) -> str:
+    """Which files wait for replies, how to get these, and how to go on.
+
+    `written` are new; `waiting` are of earlier rounds, by name, with their batch where the
+    hosted API has one.
+    """
+    return "\n".join(_lines(config, folder, written, waiting))
+
+
+def _lines(
+    config: EngineConfig,
+    folder: Path,
+    written: Sequence[RequestFile],
+    waiting: Mapping[str, str],
+) -> Iterator[str]:
+    if written:
+        tokens = sum(file.characters for file in written) / _CHARACTERS_PER_TOKEN
+        requests = sum(file.requests for file in written)
+        yield (
+            f"{requests:,} requests for {config.model} are written, about {tokens:,.0f} tokens "
+            "of prompts:"
+        )
+        for file in written:
+            size = file.size / 1e6
+            yield f"  {file.path}  {file.requests:,} requests, {size:,.1f} MB"
+    if waiting:
+        yield "These were written before, and no reply to them lies there yet:"
+        for name in sorted(waiting):
+            batch = f"  submitted as {waiting[name]}" if waiting[name] else ""
+            yield f"  {folder / name}{batch}"
+    yield ""
+    yield from _steps(config, folder, written)
+
+
+def _steps(
+    config: EngineConfig, folder: Path, written: Sequence[RequestFile]
+) -> Iterator[str]:
+    base = config.base_url.rstrip("/")
+    key = f'-H "Authorization: Bearer ${config.api_key_env}"'
+    upload = written[0].path if written else folder / "FILE.jsonl"
+    where = "1. Make a batch of each file, in the provider's dashboard or so:"
+    yield where
+    yield (
+        f"     curl {base}/files {key} -F purpose=batch "
+        f"-F file=@{shlex.quote(str(upload))}"
+    )
+    yield (
+        f"     curl {base}/batches {key} -H 'Content-Type: application/json' "
+        f'-d \'{{"input_file_id": "ID OF THE FILE", "endpoint": "{URL}", '
+        '"completion_window": "24h"}\''
+    )
+    yield (
+        f"2. When it is done, put its output file, and its file of errors where there is one, "
+        f"into {folder}, under any name that ends in .jsonl."
+    )
+    run = shlex.quote(str(folder.parent))
+    yield f"3. Go on: toolbank run {run}"
+    yield (
+        "All three steps in one, where the endpoint has the Batch API: "
+        f"toolbank run {run} --set {config.section}.options.submit=true"
+    )

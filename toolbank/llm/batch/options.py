@@ -1,0 +1,53 @@
+"""The options of the batch engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field, ValidationError
+
+from toolbank.config import Config
+from toolbank.errors import InputError
+from toolbank.llm.completion import Format
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+
+# Of the Batch API, for one file.
+MOST_REQUESTS = 50_000
+MOST_BYTES = 200 * 1000 * 1000
+
+
+class BatchOptions(Config):
+    """How a recipe's `options` may tell the batch engine to go about it."""
+
+    submit: bool = Field(
+        default=False, description="upload, poll and fetch by the endpoint's Batch API"
+    )
+    max_requests: int = Field(
+        default=MOST_REQUESTS,
+        ge=1,
+        le=MOST_REQUESTS,
+        description="requests a file; fewer where the account's queue of tokens is short",
+    )
+    answer_as: Format = Field(
+        default="json_schema",
+        description="how structured output is asked for; an endpoint may know less",
+    )
+
+
+def read_options(config: EngineConfig) -> BatchOptions:
+    """The options of a configuration.
+
+    Raises:
+        InputError: one of them has no such value; the message names the key.
+    """
+    try:
+        return BatchOptions.model_validate(config.options)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        raise InputError(
+            f"{config.section}.options.{key}: {problem['msg']}, and it is "
+            f"{problem['input']!r}."
+        ) from error

@@ -1,0 +1,73 @@
+"""What was handed to the hosted API: noted at once, so that nothing is handed in twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from toolbank.errors import InputError
+from toolbank.files import write_json
+
+
+class Submission(BaseModel):
+    """A request file at the endpoint: the uploaded file, its batch, and how that ended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sha256: str
+    file: str = ""
+    batch: str = ""
+    status: str = ""
+
+
+class Submissions:
+    """The file `submitted.json` of a folder, by the names of the request files.
+
+    Raises:
+        InputError: the file can't be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "submitted.json"
+        self._entries = self._read()
+
+    def get(self, name: str) -> Submission | None:
+        """What is known of a request file."""
+        return self._entries.get(name)
+
+    def batch(self, name: str) -> str:
+        """The batch that was made of a request file, or ""."""
+        entry = self._entries.get(name)
+        return entry.batch if entry else ""
+
+    def has_ended(self, name: str) -> bool:
+        """Whether the batch of a request file is over and its replies are fetched."""
+        entry = self._entries.get(name)
+        return entry is not None and bool(entry.status)
+
+    def note(self, name: str, entry: Submission) -> None:
+        """Keep what is known of a request file; it is on disk when this returns.
+
+        Raises:
+            ToolbankError: the folder can't be written to.
+        """
+        self._entries[name] = entry
+        rows = {key: value.model_dump() for key, value in self._entries.items()}
+        write_json(self.path, rows)
+
+    def _read(self) -> dict[str, Submission]:
+        try:
+            content = self.path.read_bytes()
+            return TypeAdapter(dict[str, Submission]).validate_json(content)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: can't read ({error.strerror or error})."
+            ) from error
+        except ValidationError as error:
+            raise InputError(
+                f"{self.path}: not as it was written here. Mend it, or delete it: batches that "
+                "run already are then looked for at the endpoint."
+            ) from error
