@@ -10,7 +10,6 @@ from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm import create_engine
 from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
-from toolbank.llm.endpoint import MAX_REPLY_BYTES
 from toolbank.llm.openai import OpenAIEngine
 
 KEY = "sk-test-5f1c9a"
@@ -127,11 +126,6 @@ def test_the_wait_that_a_server_asks_for_is_read(header, low, high):
         assert error.retry_after is None
     else:
         assert low <= error.retry_after <= high
-
-
-def test_a_server_that_takes_too_long_is_a_timeout():
-    error = failure(lambda call: Answer.text("late", delay=3), timeout=0.2)
-    assert (error.reason, error.retryable) == ("timeout", True)
 
 
 def test_nobody_listening_is_a_connection_failure_that_may_pass():

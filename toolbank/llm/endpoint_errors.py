@@ -95,15 +95,6 @@ def connection_error(error: Exception, url: str, key: str) -> EngineError:
     )
 
 
-def timeout_error(url: str, seconds: float) -> EngineError:
-    """The failure of a call that got no whole answer in time."""
-    return EngineError(
-        f"{url}: no reply within {seconds:g} s (the setting `timeout`).",
-        reason="timeout",
-        retryable=True,
-    )
-
-
 def packing_error(url: str, error: Exception) -> EngineError:
     """The failure of a call whose answer can't be unpacked."""
     return EngineError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from dataclasses import replace
@@ -26,7 +25,6 @@ from toolbank.llm.endpoint import Answer, Endpoint
 from toolbank.llm.endpoint_errors import (
     hide_key,
     status_error,
-    timeout_error,
     unusable_reply,
 )
 from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
@@ -43,7 +41,7 @@ _NEWER_LIMIT: Limit = "max_completion_tokens"
 
 
 class OpenAIEngine:
-    """Asks an endpoint over HTTP, each call once; trying again is the caller's.
+    """Asks an endpoint over HTTP, each call once; trying again and time-outs are the caller's.
 
     What the endpoint doesn't take is put in another way, and so for the rest of the run:
     structured output, and the name of the answer's bound.
@@ -86,7 +84,7 @@ class OpenAIEngine:
                 self._config, request, answer_as=_FORMATS[asked], limit=limit
             )
             started = time.perf_counter()
-            answer = await self._post(to_json(body))
+            answer = await self._endpoint.post(to_json(body))
             latency = time.perf_counter() - started
             if answer.status == 200:
                 self._answered.add((request.stage, asked))
@@ -103,14 +101,6 @@ class OpenAIEngine:
     async def close(self) -> None:
         """Let go of connections."""
         await self._endpoint.close()
-
-    async def _post(self, body: bytes) -> Answer:
-        seconds = self._config.timeout
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._endpoint.post(body)
-        except TimeoutError as error:
-            raise timeout_error(self._config.base_url, seconds) from error
 
     def _adapt(self, answer: Answer, stage: str, asked: int, limit: Limit) -> bool:
         """Whether the refused call can be put in a way that this server may take."""

@@ -1,0 +1,267 @@
+"""What may come over the wire in place of a good answer, and what may not go over it."""
+
+import asyncio
+import gzip
+import json
+import zlib
+
+import pytest
+
+from tests.chat_server import Answer
+from tests.wire_server import Wire, WireServer
+from toolbank.bank import Tool
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
+from toolbank.llm.endpoint import MAX_REPLY_BYTES
+from toolbank.llm.openai import OpenAIEngine
+
+KEY = "sk-test/5f1c9a+b"
+GOOD = Answer.json({"query": "fine"}).body
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
+BIG = b'{"choices": "' + b"x" * (2 * MAX_REPLY_BYTES)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def request(attempt=0):
+    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    message = Message("user", f"Polish number {attempt}. Answer in JSON.")
+    return ChatRequest(attempt, "polish", (message,), SCHEMA, task)
+
+
+def config(url, **settings):
+    return GenerateConfig(
+        engine="openai", base_url=url, model="asked-model", **settings
+    )
+
+
+def answers(script, times=1, **settings):
+    """The replies or errors of calls made one after the other, and the server's calls."""
+
+    async def talk(url):
+        engine = OpenAIEngine(config(url, **settings))
+        got = []
+        for attempt in range(times):
+            try:
+                async with asyncio.timeout(20):
+                    got.append(await engine.answer(request(attempt)))
+            except EngineError as error:
+                assert KEY not in str(error)
+                got.append(error)
+        await engine.close()
+        return got
+
+    with WireServer(script) as server:
+        return asyncio.run(talk(server.url)), server.calls
+
+
+def packed(body, how, level=9):
+    if how == "gzip":
+        return gzip.compress(body, level)
+    wbits = -zlib.MAX_WBITS if how == "raw deflate" else zlib.MAX_WBITS
+    packer = zlib.compressobj(level, wbits=wbits)
+    return packer.compress(body) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        Wire.http(GOOD),
+        Wire.chunked([GOOD[:10], GOOD[10:]]),
+        Wire.http(GOOD, length=None, headers={"Content-Length": ""}, end="close"),
+        Wire.http(packed(GOOD, "gzip"), headers={"Content-Encoding": "gzip"}),
+        Wire.http(packed(GOOD, "zlib"), headers={"Content-Encoding": "deflate"}),
+        Wire.http(packed(GOOD, "raw deflate"), headers={"Content-Encoding": "deflate"}),
+        Wire.http(GOOD, headers={"Content-Encoding": "identity"}),
+        Wire.http(GOOD, headers={"Content-Type": "text/plain"}),
+    ],
+)
+def test_a_good_answer_is_read_however_it_is_packed(wire):
+    (reply,), _ = answers(lambda call: wire)
+    assert reply.text == '{"query": "fine"}'
+    assert reply.latency > 0
+    assert reply.pause == 0
+
+
+@pytest.mark.parametrize(
+    ("wire", "reason"),
+    [
+        (Wire((), end="reset"), "connection"),
+        (Wire((), end="close"), "connection"),
+        (Wire((b"SSH-2.0-OpenSSH_9.6\r\n",), end="close"), "connection"),
+        (Wire.http(GOOD[:40], length=len(GOOD), end="reset"), "connection"),
+        (Wire.http(GOOD, length=len(GOOD) + 9, end="close"), "connection"),
+        (Wire((*Wire.chunked([GOOD]).pieces[:-1],), end="close"), "connection"),
+        (Wire.http(GOOD, length=len(GOOD) - 9), "connection"),
+        (Wire.http(GOOD[:-9]), "not-json-response"),
+        (Wire.http(b""), "not-json-response"),
+        (Wire.http(b'{"choices": null}'), "not-json-response"),
+        (Wire.http(GOOD.replace(b"fine", b"\xff\xfe")), "not-json-response"),
+        (Wire.http(b"<html>Log in</html>"), "not-json-response"),
+        (Wire.http(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "stream-in-reply"),
+        (Wire.http(b'{"error": {"message": "overloaded"}}'), "error-in-reply"),
+        (Wire.http(b'{"choices": null, "error": "busy"}'), "error-in-reply"),
+        (Wire.http(GOOD, headers={"Content-Encoding": "br"}), "unknown-encoding"),
+        (
+            Wire.http(packed(GOOD, "gzip"), headers={"Content-Encoding": "gzip, zz"}),
+            "unknown-encoding",
+        ),
+        (Wire.http(GOOD, headers={"Content-Encoding": "gzip"}), "broken-encoding"),
+        (
+            Wire.http(
+                packed(GOOD, "gzip")[:40] + b"!" * 40,
+                headers={"Content-Encoding": "gzip"},
+            ),
+            "broken-encoding",
+        ),
+        (
+            Wire.http(packed(GOOD, "gzip")[:60], headers={"Content-Encoding": "gzip"}),
+            "not-json-response",
+        ),
+    ],
+)
+def test_what_is_no_answer_has_a_reason_and_leaves_the_next_call_alone(wire, reason):
+    (error, reply), _ = answers(
+        lambda call: wire if call.number == 0 else Wire.http(GOOD), times=2
+    )
+    assert (error.reason, error.retryable, error.fatal) == (reason, True, False)
+    assert "127.0.0.1" in str(error)
+    assert reply.text == '{"query": "fine"}'
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        Wire.http(BIG),
+        # Never more than its beginning is sent, so that nobody can wait for the rest.
+        Wire.http(BIG[:500_000], length=10**12),
+        Wire.chunked([BIG[i : i + 2**16] for i in range(0, len(BIG), 2**16)]),
+        Wire.http(packed(BIG, "gzip"), headers={"Content-Encoding": "gzip"}),
+        Wire.http(
+            packed(packed(BIG * 20, "gzip"), "gzip"),
+            headers={"Content-Encoding": "gzip, gzip"},
+        ),
+    ],
+    ids=["announced", "announced and hung", "chunked", "packed", "packed twice"],
+)
+def test_of_too_large_a_reply_the_beginning_is_kept(wire):
+    (reply, other), _ = answers(
+        lambda call: wire if call.number == 0 else Wire.http(GOOD), times=2
+    )
+    assert reply == ChatReply(BIG[:100_000].decode(), "asked-model", finish="too-large")
+    assert other.finish == "stop"
+
+
+def test_of_a_refusal_no_more_is_read_than_is_told():
+    endless = Wire.http(b"no " * 200_000, 500, length=10**12)
+    (error,), _ = answers(lambda call: endless)
+    assert error.reason == "http-500"
+    assert len(str(error)) < 500
+
+
+def test_a_call_that_is_given_up_leaves_the_others_alone():
+    async def talk(url):
+        engine = OpenAIEngine(config(url, concurrency=2))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await engine.answer(request(0))
+        replies = [await engine.answer(request(n)) for n in (1, 2)]
+        await engine.close()
+        return replies
+
+    def script(call):
+        return Wire.http(GOOD, pause=60 * (call.number == 0))
+
+    with WireServer(script) as server:
+        assert len(asyncio.run(talk(server.url))) == 2
+
+
+def test_the_key_goes_to_no_other_address():
+    with WireServer(lambda call: Wire.http(GOOD)) as other:
+        to = other.url + "/chat/completions"
+        (error,), _ = answers(
+            lambda call: Wire.http(b"", 307, headers={"Location": to})
+        )
+        assert not other.calls
+    assert (error.reason, error.fatal) == ("http-307", True)
+    assert to in str(error)
+    assert "`base_url`" in str(error)
+
+
+@pytest.mark.parametrize(
+    "echo", [KEY, "sk-test%2F5f1c9a%2Bb", "sk-test\\/5f1c9a+b", "%s"]
+)
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 429, 500])
+def test_an_echo_of_the_key_is_not_told(echo, status):
+    body = json.dumps({"error": {"message": "the key is %s"}}).replace("%s", echo)
+    (error,), _ = answers(lambda call: Wire.http(body.encode(), status))
+    assert "5f1c9a" not in str(error)
+
+
+def test_a_key_in_an_answer_is_not_kept():
+    said = Answer.text(f"You sent {KEY}.").body
+    (reply,), _ = answers(lambda call: Wire.http(said))
+    assert reply.text == "You sent ***."
+
+
+def test_what_the_environment_says_of_other_endpoints_is_not_sent(monkeypatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "admin-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Mine: header-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    _, (call,) = answers(lambda call: Wire.http(GOOD))
+    assert "secret" not in str(call)
+
+
+@pytest.fixture
+def proxy(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    with WireServer(lambda call: Wire.http(GOOD)) as server:
+        monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+        yield server
+
+
+def ask(url):
+    async def talk():
+        engine = OpenAIEngine(config(url))
+        try:
+            async with asyncio.timeout(10):
+                return await engine.answer(request())
+        finally:
+            await engine.close()
+
+    return asyncio.run(talk())
+
+
+def test_a_proxy_of_the_environment_stands_before_public_endpoints(proxy):
+    assert ask("http://llm.example.com/v1").text == '{"query": "fine"}'
+    (call,) = proxy.calls
+    assert call.path == "http://llm.example.com/v1/chat/completions"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_no_proxy_stands_before_this_machine(proxy, host):
+    with WireServer(lambda call: Wire.http(GOOD)) as server:
+        ask(server.url.replace("127.0.0.1", host))
+        assert len(server.calls) == 1
+    assert not proxy.calls
+
+
+def test_any_number_of_calls_run_side_by_side_over_connections_that_are_kept():
+    async def talk(url):
+        engine = OpenAIEngine(config(url, concurrency=200))
+        for _ in range(2):
+            await asyncio.gather(*(engine.answer(request(n)) for n in range(200)))
+        await engine.close()
+
+    # Had they waited for one another, they would have needed a minute and more.
+    with WireServer(lambda call: Wire.http(GOOD, pause=0.3)) as server:
+        asyncio.run(asyncio.wait_for(talk(server.url), 30))
+        assert len(server.calls) == 400
+        assert server.connections == 200
