@@ -1,11 +1,13 @@
 import re
 
-import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from toolbank.bank import (
+    AttemptRow,
     Bank,
     Provenance,
     Query,
@@ -14,8 +16,11 @@ from toolbank.bank import (
     SeeAlso,
     Tool,
     VersionNote,
+    read_attempts,
     read_queries,
     read_tools,
+    write_attempts,
+    write_queries,
     write_tools,
 )
 from toolbank.errors import InputError
@@ -83,6 +88,22 @@ def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
         assert path.read_bytes() == (second / path.name).read_bytes()
 
 
+def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolbank.bank._ROW_GROUP", 3)
+    many = tuple(Query(id=str(n), query="q", tools=("a", "b")) for n in range(10))
+    write_queries(tmp_path / "queries.parquet", iter(many))
+    assert read_queries(tmp_path / "queries.parquet") == many
+    rows = [
+        AttemptRow(attempt=0, outcome="accepted", query_id="0", requests=("k", "l")),
+        AttemptRow(attempt=1, outcome="declined", detail="nothing fits"),
+        AttemptRow(attempt=2, outcome="rejected", reason="too-long", requests=("m",)),
+        AttemptRow(attempt=3, outcome="failed", reason="http-500", requests=("n",)),
+    ]
+    write_attempts(tmp_path / "attempts.parquet", rows)
+    assert list(read_attempts(tmp_path / "attempts.parquet")) == rows
+    assert parquet.ParquetFile(tmp_path / "attempts.parquet").num_row_groups == 2
+
+
 def test_a_name_finds_its_tool_before_anothers_alias_does():
     bank = Bank(
         (
@@ -97,11 +118,13 @@ def test_a_file_from_before_raises_versions_and_structure_is_read(tmp_path):
     path = tmp_path / "tools.parquet"
     tool = Tool(name="a", kind="function", returns=(Returned(name="out", type="int"),))
     write_tools(path, [tool])
-    older = pl.read_parquet(path).drop("raises", "versions")
-    returns = pl.col("returns").list.eval(
-        pl.struct(pl.element().struct.field("name", "type", "description"))
-    )
-    older.with_columns(returns).write_parquet(path)
+    older = parquet.read_table(path).drop_columns(["raises", "versions"])
+    returns = [
+        [{name: one[name] for name in ("name", "type", "description")} for one in row]
+        for row in older["returns"].to_pylist()
+    ]
+    position = older.column_names.index("returns")
+    parquet.write_table(older.set_column(position, "returns", pa.array(returns)), path)
     assert read_tools(path) == (tool,)
 
 

@@ -80,7 +80,7 @@ def test_help_does_not_import_what_is_heavy(tmp_path):
         "from toolbank.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'polars', 'numpy', 'scrapy', 'pydantic', 'yaml'}\n"
+        "heavy = {'torch', 'transformers', 'pyarrow', 'numpy', 'scrapy', 'pydantic', 'yaml'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -95,6 +95,7 @@ def test_a_run_leaves_what_was_promised(finished):
         "recipe.yaml",
         "bank/tools.parquet",
         "bank/queries.parquet",
+        "bank/attempts.parquet",
         "bank/bank.json",
         "journal.sqlite",
         "models/bm25",

@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolbank.errors import InputError, ToolbankError
+from toolbank.errors import InputError
 from toolbank.files import atomic_path, read_json, write_json
 
 if TYPE_CHECKING:
-    import polars as pl
+    import pyarrow as pa
 
 ToolKind = Literal[
     "function", "method", "class", "property", "operation", "object", "module"
 ]
 Split = Literal["train", "validation", "test"]
 _MAX_FUNCTION_NAME = 64
+_ROW_GROUP = 4096
 
 
 class _Record(BaseModel):
@@ -148,6 +150,9 @@ class AttemptRow(_Record):
     requests: tuple[str, ...] = ()
 
 
+_R = TypeVar("_R", bound=_Record)
+
+
 @dataclass(frozen=True)
 class Bank:
     """Tools, the queries that use them, and `info`, the content of bank.json."""
@@ -195,18 +200,21 @@ class Bank:
 
 def write_tools(path: Path, tools: Iterable[Tool]) -> None:
     """Write tools to a parquet file, atomically; same tools, same bytes."""
-    rows = [tool.model_dump() for tool in tools]
-    for row in rows:
-        row["parameters"] = _to_json(row["parameters"])
-        for returned in row["returns"]:
-            if returned["structure"] is not None:
-                returned["structure"] = _to_json(returned["structure"])
-    _write_rows(path, rows, _tool_schema())
+    _write_rows(path, map(_tool_row, tools), _tool_schema())
 
 
 def write_queries(path: Path, queries: Iterable[Query]) -> None:
-    """Write queries to a parquet file, atomically; same queries, same bytes."""
-    _write_rows(path, [query.model_dump() for query in queries], _query_schema())
+    """Write queries to a parquet file, atomically; same queries, same bytes.
+
+    They are written as they come: no more than a few thousand are held.
+    """
+    _write_rows(path, (query.model_dump() for query in queries), _query_schema())
+
+
+def write_attempts(path: Path, attempts: Iterable[AttemptRow]) -> None:
+    """Write rows of attempts to a parquet file as `write_queries` does queries."""
+    rows = (attempt.model_dump() for attempt in attempts)
+    _write_rows(path, rows, _attempt_schema())
 
 
 def read_tools(path: Path) -> tuple[Tool, ...]:
@@ -215,7 +223,7 @@ def read_tools(path: Path) -> tuple[Tool, ...]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    rows = _read_rows(path)
+    rows = list(_read_rows(path))
     try:
         for row in rows:
             row["parameters"] = json.loads(row["parameters"])
@@ -233,10 +241,25 @@ def read_queries(path: Path) -> tuple[Query, ...]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    try:
-        return tuple(Query.model_validate(row) for row in _read_rows(path))
-    except ValueError as error:
-        raise InputError(_foreign(path, error)) from error
+    return tuple(_read_records(path, Query))
+
+
+def read_attempts(path: Path) -> Iterator[AttemptRow]:
+    """Read an attempts.parquet, as its rows are asked for.
+
+    Raises:
+        InputError: the file is missing, damaged, or not of this layout.
+    """
+    return _read_records(path, AttemptRow)
+
+
+def _tool_row(tool: Tool) -> dict[str, Any]:
+    row = tool.model_dump()
+    row["parameters"] = _to_json(row["parameters"])
+    for returned in row["returns"]:
+        if returned["structure"] is not None:
+            returned["structure"] = _to_json(returned["structure"])
+    return row
 
 
 def _to_json(value: dict[str, Any]) -> str:
@@ -247,69 +270,88 @@ def _foreign(path: Path, error: Exception) -> str:
     return f"{path}: not a file of this version of toolbank ({error})."
 
 
-def _tool_schema() -> dict[str, pl.DataType]:
-    import polars as pl
-
-    text = pl.String()
-    columns: dict[str, pl.DataType] = dict.fromkeys(Tool.model_fields, text)
-    columns["returns"] = pl.List(_struct(Returned))
-    columns["raises"] = pl.List(_struct(Raised))
-    columns["see_also"] = pl.List(_struct(SeeAlso))
-    columns["versions"] = pl.List(_struct(VersionNote))
-    columns["aliases"] = pl.List(text)
-    return columns
-
-
-def _struct(record: type[_Record]) -> pl.Struct:
-    """The fields of a record that holds text, or JSON as text, only."""
-    import polars as pl
-
-    return pl.Struct(dict.fromkeys(record.model_fields, pl.String()))
-
-
-def _query_schema() -> dict[str, pl.DataType]:
-    import polars as pl
-
-    text = pl.String()
-    columns: dict[str, pl.DataType] = dict.fromkeys(Query.model_fields, text)
-    columns["tools"] = pl.List(text)
-    columns["provenance"] = pl.Struct(
-        {
-            "attempt": pl.Int64(),
-            "engine": text,
-            "model": text,
-            "prompt_hash": text,
-            "seed": pl.Int64(),
-            "requests": pl.List(text),
-        }
+def _damaged(path: Path, error: Exception) -> str:
+    return (
+        f"{path}: damaged or not a parquet file ({error}). "
+        "The command that wrote it makes it again."
     )
-    return columns
 
 
-def _write_rows(
-    path: Path, rows: Sequence[dict[str, Any]], schema: dict[str, pl.DataType]
-) -> None:
-    import polars as pl
+def _tool_schema() -> pa.Schema:
+    import pyarrow as pa
 
-    frame = pl.DataFrame(rows, schema=schema, orient="row").rechunk()
-    with atomic_path(path) as temporary:
+    records: dict[str, type[_Record]] = {
+        "returns": Returned,
+        "raises": Raised,
+        "see_also": SeeAlso,
+        "versions": VersionNote,
+    }
+    lists = {name: pa.list_(_struct(record)) for name, record in records.items()}
+    return _schema(Tool, **lists, aliases=pa.list_(pa.string()))
+
+
+def _query_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    texts = pa.list_(pa.string())
+    provenance = _struct(
+        Provenance, attempt=pa.int64(), seed=pa.int64(), requests=texts
+    )
+    return _schema(Query, tools=texts, provenance=provenance)
+
+
+def _attempt_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return _schema(AttemptRow, attempt=pa.int64(), requests=pa.list_(pa.string()))
+
+
+def _schema(record: type[_Record], **columns: pa.DataType) -> pa.Schema:
+    """The fields of a record as columns; what is not in `columns` is text, or JSON as text."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [(name, columns.get(name, pa.string())) for name in record.model_fields]
+    )
+
+
+def _struct(record: type[_Record], **fields: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.struct(list(_schema(record, **fields)))
+
+
+def _write_rows(path: Path, rows: Iterable[dict[str, Any]], schema: pa.Schema) -> None:
+    """Write rows as they come, a row group at a time, so that no more of them are in memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    left = iter(rows)
+    with (
+        atomic_path(path) as temporary,
+        parquet.ParquetWriter(temporary, schema, compression="zstd") as file,
+    ):
+        while group := list(islice(left, _ROW_GROUP)):
+            file.write_table(pa.Table.from_pylist(group, schema))
+
+
+def _read_records(path: Path, kind: type[_R]) -> Iterator[_R]:
+    for row in _read_rows(path):
         try:
-            frame.write_parquet(temporary, compression="zstd")
-        except pl.exceptions.PolarsError as error:
-            raise ToolbankError(
-                f"{path}: can't write ({error}). Make room, and run the command again."
-            ) from error
+            yield kind.model_validate(row)
+        except ValidationError as error:
+            raise InputError(_foreign(path, error)) from error
 
 
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    import polars as pl
+def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows as they are asked for; a row group is in memory."""
+    from pyarrow import ArrowException, parquet
 
     if not path.is_file():
         raise InputError(f"{path}: no such file.")
     try:
-        return pl.read_parquet(path).to_dicts()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"{path}: damaged or not a parquet file ({error}). "
-            "The command that wrote it makes it again."
-        ) from error
+        with parquet.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group).to_pylist()
+    except (ArrowException, OSError) as error:
+        raise InputError(_damaged(path, error)) from error

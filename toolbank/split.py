@@ -1,6 +1,6 @@
 """Train, validation and test: a pure function of the queries and the seed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator
 from random import Random
 from typing import Self
 
@@ -26,22 +26,26 @@ class SplitConfig(Config):
 
 
 def split_queries(
-    queries: Sequence[Query], config: SplitConfig, seed: int
-) -> tuple[Query, ...]:
-    """Give every query its split; shares are rounded, order and content stay.
+    queries: Collection[Query], config: SplitConfig, seed: int
+) -> Iterator[Query]:
+    """Give every query its split, as it is asked for; order and content stay."""
+    splits = assign_splits(len(queries), config, seed)
+    for query, split in zip(queries, splits, strict=True):
+        yield query.model_copy(update={"split": split})
+
+
+def assign_splits(count: int, config: SplitConfig, seed: int) -> list[Split]:
+    """The split of each position; shares are rounded.
 
     The published 8:1:1 shares are the default (ToolBank, arXiv 2409.02141).
     """
-    order = list(range(len(queries)))
+    order = list(range(count))
     Random(f"{seed}:split").shuffle(order)
-    n_test = round(config.test * len(queries))
-    n_validation = round(config.validation * len(queries))
-    splits: list[Split] = ["train"] * len(queries)
+    n_test = round(config.test * count)
+    n_validation = round(config.validation * count)
+    splits: list[Split] = ["train"] * count
     for position in order[:n_test]:
         splits[position] = "test"
     for position in order[n_test : n_test + n_validation]:
         splits[position] = "validation"
-    return tuple(
-        query.model_copy(update={"split": split})
-        for query, split in zip(queries, splits, strict=True)
-    )
+    return splits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,14 @@ from pydantic import BaseModel, ValidationError
 
 import toolbank
 from toolbank.assets import find_asset
-from toolbank.bank import Bank, Tool, read_tools, write_queries, write_tools
+from toolbank.bank import (
+    Bank,
+    Tool,
+    read_tools,
+    write_attempts,
+    write_queries,
+    write_tools,
+)
 from toolbank.errors import InputError
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.sets import (
@@ -36,7 +44,7 @@ from toolbank.sources.config import SourceConfig
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
 
 # Libraries whose versions may change a bank's content or its files' bytes.
-_SHAPE_THE_BANK = ("numpydoc", "polars")
+_SHAPE_THE_BANK = ("numpydoc", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,7 @@ def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
 def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
     from toolbank.generate.loop import generate
     from toolbank.journal import Journal
-    from toolbank.split import split_queries
+    from toolbank.split import assign_splits, split_queries
 
     domain = recipe.domain_name
     tools = read_tools(folder.bank / "tools.parquet")
@@ -190,14 +198,19 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             tools, recipe.generate, domain=domain, seed=recipe.seed, journal=journal
         )
         calls = describe_calls(journal.usage(), recipe.generate)
-    queries = split_queries(made.queries, recipe.split, recipe.seed)
-    if not any(query.split == "train" for query in queries):
+    if made.waiting:
+        return Outcome(made.message, (), complete=False, waiting=made.waiting)
+    splits = Counter(assign_splits(len(made.queries), recipe.split, recipe.seed))
+    if not splits["train"]:
         raise InputError(
-            f"split: of {len(queries)} queries none is left to train on. Hold back smaller "
-            "shares, or write more queries."
+            f"split: of {len(made.queries)} queries none is left to train on. Hold back "
+            "smaller shares, or write more queries."
         )
-    files = {name: folder.bank / f"{name}.parquet" for name in ("tools", "queries")}
-    write_queries(files["queries"], queries)
+    files = [
+        folder.bank / f"{name}.parquet" for name in ("tools", "queries", "attempts")
+    ]
+    write_queries(files[1], split_queries(made.queries, recipe.split, recipe.seed))
+    write_attempts(files[2], made.attempts)
     info = folder.bank / "bank.json"
     write_json(
         info,
@@ -214,14 +227,11 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             "generate": made.info,
             "counts": made.counts,
             "calls": calls,
-            "splits": {
-                name: sum(query.split == name for query in queries)
-                for name in ("train", "validation", "test")
-            },
-            "sha256": {path.name: sha256_file(path) for path in files.values()},
+            "splits": {name: splits[name] for name in ("train", "validation", "test")},
+            "sha256": {path.name: sha256_file(path) for path in files},
         },
     )
-    return Outcome(made.message, (files["queries"], info), made.complete, made.problems)
+    return Outcome(made.message, (*files[1:], info), made.complete, made.problems)
 
 
 def _judge_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from toolbank.report.vectors import (
     read_space,
 )
 
-_LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
+_LIBRARIES = ("numpy", "pyarrow", "bm25s", "sentence-transformers", "torch")
 _MOST_LISTED = 2000
 _MODULE_COLOURS = 6
 
@@ -42,6 +42,7 @@ _FILES = (
     ("recipe.yaml", "the recipe with every default filled in"),
     ("bank/tools.parquet", "one row a tool"),
     ("bank/queries.parquet", "one row a request: draft, polished text, tools, split"),
+    ("bank/attempts.parquet", "one row an attempt: how it ended, and why"),
     ("bank/bank.json", "counts, versions and hashes"),
     ("journal.sqlite", "every prompt and reply"),
     ("judge.json", "the judge's verdicts, pair by pair"),
