@@ -1,11 +1,13 @@
-"""Running a coroutine from a plain function, wherever that is called."""
+"""Running a coroutine from a plain function, wherever that is called, and its interrupts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -38,3 +40,25 @@ def run(coroutine: Coroutine[Any, Any, _T]) -> _T:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(task.cancel)
             raise
+
+
+@contextmanager
+def interrupts(handle: Callable[[], None]) -> Iterator[None]:
+    """Call `handle` in the running loop for each SIGINT and SIGTERM.
+
+    Where signals can't be had (not the main thread, or a system without), all is as it was.
+    """
+    loop = asyncio.get_running_loop()
+    earlier = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.getsignal(number)
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, handle)
+                earlier[number] = before
+    try:
+        yield
+    finally:
+        for number, before in earlier.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, before)

@@ -30,5 +30,6 @@ def test_an_answer_that_is_not_whole_is_rejected_and_never_paid_for_again(
     assert set(made.counts["rejected"]) == {reason}
     assert made.counts["failed"] == {}
     assert made.complete
-    assert (again.queries, again.counts) == (made.queries, made.counts)
+    assert list(again.queries) == list(made.queries)
+    assert again.counts == made.counts
     assert larger.queries

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolbank.bank import Provenance, Query, Tool
+from toolbank.errors import ToolbankError
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.fold import Attempt
@@ -22,6 +24,10 @@ from toolbank.journal import Journal
 from toolbank.llm import create_engine
 from toolbank.llm.ask import Asker
 from toolbank.llm.chat import ChatRequest, EngineError, Offer, WriteTask
+
+# So many attempts in a row: refused, and failed in ways that may pass.
+_REFUSED = 10
+_FAILED = 100
 
 
 class Writer:
@@ -47,6 +53,7 @@ class Writer:
         )
         self.asker = Asker(self.engine, journal, config)
         self.last_failure = ""
+        self._failed_in_a_row = 0
         self._offers = self.engine.offers or make_offers(
             [tool.name for tool in tools], config, seed
         )
@@ -77,15 +84,22 @@ class Writer:
 
         Raises:
             EngineError: no call of this run can succeed.
+            NotYet: a reply comes with a later round; then the attempt can be made again.
+            Stopped: the run is ending, and a call was not made.
             ToolbankError: the journal can't be written.
         """
+        keys: list[str] = []
         try:
-            return await self._attempt(number)
+            attempt = await self._attempt(number, keys)
         except EngineError as error:
             self.last_failure = str(error)
             if error.fatal:
                 raise
-            return Attempt(number, "failed", error.reason, str(error))
+            self._watch(error)
+            attempt = Attempt(number, "failed", error.reason, str(error))
+        else:
+            self._failed_in_a_row = 0
+        return replace(attempt, requests=tuple(keys))
 
     def describe(self) -> dict[str, Any]:
         """What wrote the queries, for bank.json."""
@@ -97,12 +111,27 @@ class Writer:
             "missing_tools": dict(sorted(missing.items())),
         }
 
-    async def _attempt(self, number: int) -> Attempt:
+    def _watch(self, error: EngineError) -> None:
+        """Stop where call after call is refused, or fails however often it is tried."""
+        self._failed_in_a_row += 1
+        most = self.asker.limit.now + _FAILED if error.retryable else _REFUSED
+        if self._failed_in_a_row >= most:
+            self.asker.stop.fail(
+                ToolbankError(
+                    f"{self._failed_in_a_row} attempts failed one after another, the last with: "
+                    f"{error} The replies that came are kept; run the same command again when "
+                    "the endpoint answers."
+                )
+            )
+
+    async def _attempt(self, number: int, keys: list[str]) -> Attempt:
+        """Put the key of each reply into `keys`."""
         write = self.write_request(number)
         if write is None or not isinstance(write.task, WriteTask):
             raise ValueError(f"there is no attempt {number}")
         offered, at_most = write.task.tools, write.task.at_most
         written = await self.asker.ask(write)
+        keys.append(written.key)
         draft = check_finish(written.reply) or read_draft(written.reply.text)
         if isinstance(draft, Rejection):
             return _rejected(number, draft)
@@ -113,6 +142,7 @@ class Writer:
             return _rejected(number, tools)
         polish = self._prompts.polish(number, draft, tools)
         final = await self.asker.ask(polish)
+        keys.append(final.key)
         polished = check_finish(final.reply) or read_polished(
             final.reply.text, draft.draft
         )
@@ -134,7 +164,7 @@ class Writer:
                 model=final.reply.model,
                 prompt_hash=self._prompts.hash,
                 seed=self._seed,
-                requests=(written.key, final.key),
+                requests=tuple(keys),
             ),
         )
         return Attempt(

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tqdm import tqdm
-
 from toolbank import aio
-from toolbank.bank import Query, Tool
+from toolbank.bank import AttemptRow, Query, Tool
 from toolbank.errors import ToolbankError
 from toolbank.generate.attempt import Writer
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.fold import Attempt, Fold
+from toolbank.generate.dispatch import Dispatcher
+from toolbank.generate.fold import Fold
+from toolbank.generate.live import show_progress
+from toolbank.generate.messages import (
+    explain_interrupt,
+    explain_nothing,
+    list_problems,
+    summarise,
+)
 from toolbank.journal import Journal
-from toolbank.llm.chat import EngineError
+from toolbank.llm.control.interrupt import interruptible
 
 DEFAULT_QUERIES = 1000
 _ATTEMPTS_PER_QUERY = 5
-# An endpoint that fails so often in a row is down; a model whose first replies are all
-# unusable will hardly do better.
-_FAILURES_IN_A_ROW = 10
-_UNUSABLE_AT_FIRST = 50
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Accepted queries in attempt order, exact counts, and what made them.
+    """Accepted queries in attempt order, what became of each attempt, and exact counts.
 
-    Not `complete`: queries are missing and calls failed, so another run may get further.
-    `waiting` is not empty where replies come with a later round: what the user has to do until
-    then. There is no bank to write yet.
+    Not `complete`: queries are missing and calls failed or a budget is spent, so another run may
+    get further. `waiting` is not empty where replies come with a later round: what the user has
+    to do until then. There is no bank to write yet.
     """
 
-    queries: tuple[Query, ...]
+    queries: Sequence[Query]
+    attempts: Sequence[AttemptRow]
     counts: dict[str, Any]
     info: dict[str, Any]
     message: str
@@ -58,7 +60,8 @@ def generate(
 
     Raises:
         InputError: the recipe asks for what the bank or the engine can't give.
-        ToolbankError: the endpoint is down or refuses, or nothing it writes can be used.
+        ToolbankError: the endpoint is down or refuses, nothing it writes can be used, or the run
+            was interrupted. What was in flight has finished, and every reply is in the journal.
     """
     return aio.run(_generate(Writer(tools, config, domain, seed, journal)))
 
@@ -71,132 +74,34 @@ def wanted_queries(config: GenerateConfig) -> int | None:
 
 
 async def _generate(writer: Writer) -> Generated:
-    config = writer.config
+    config, stop = writer.config, writer.asker.stop
     wanted = wanted_queries(config)
     fold = Fold(wanted, config.near_duplicate)
     limit = config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
-    with tqdm(
-        total=wanted or writer.count_offers(),
-        desc="queries",
-        unit="query",
-        disable=None,
-    ) as bar:
-        crew = _Crew(writer, fold, limit, bar)
-        try:
-            await crew.work()
-        finally:
-            await writer.engine.close()
+    waiting = ""
+    try:
+        with (
+            interruptible(writer.asker),
+            show_progress(fold, writer.asker, wanted or writer.count_offers()),
+        ):
+            waiting = await Dispatcher(writer, fold, limit).work()
+    finally:
+        await writer.engine.close()
+    if stop.cause == "interrupt":
+        raise ToolbankError(explain_interrupt(writer, fold))
+    if stop.error is not None:
+        raise stop.error
+    if not (fold.accepted or waiting):
+        raise ToolbankError(explain_nothing(writer, fold))
     counts = fold.counts()
-    if not fold.queries:
-        raise ToolbankError(_nothing_usable(writer, fold))
-    short = wanted is not None and len(fold.queries) < wanted
-    message = f"{len(fold.queries):,} queries of {fold.attempts:,} attempts"
-    if short:
-        message += f" ({wanted:,} were wanted)"
+    is_short = wanted is not None and fold.accepted < wanted
     return Generated(
-        queries=tuple(fold.queries),
+        queries=fold.queries,
+        attempts=fold.ended,
         counts=counts,
         info={**writer.describe(), "examples": dict(sorted(fold.examples.items()))},
-        message=f"{message}; {writer.asker.counts.summary()}",
-        complete=not (short and counts["failed"]),
-        problems=tuple(_problems(writer, fold)),
-    )
-
-
-class _Crew:
-    """Workers that carry one attempt each from the offer to the fold."""
-
-    def __init__(
-        self, writer: Writer, fold: Fold, limit: int | None, bar: tqdm[Any]
-    ) -> None:
-        self._writer = writer
-        self._fold = fold
-        self._limit = limit
-        self._bar = bar
-        self._next = 0
-        self._failed_in_a_row = 0
-        self._folded = asyncio.Condition()
-
-    async def work(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._writer.config.most_in_flight):
-                    group.create_task(self._carry())
-        except* ToolbankError as errors:
-            raise errors.exceptions[0] from None
-
-    async def _carry(self) -> None:
-        while (number := await self._take()) is not None:
-            attempt = await self._writer.attempt(number)
-            self._watch(attempt)
-            async with self._folded:
-                before = len(self._fold.queries)
-                self._fold.add(attempt)
-                self._folded.notify_all()
-            self._bar.update(len(self._fold.queries) - before)
-            self._bar.set_postfix(attempts=self._fold.attempts, refresh=False)
-            if self._fold.attempts >= _UNUSABLE_AT_FIRST and not self._fold.queries:
-                raise ToolbankError(_nothing_usable(self._writer, self._fold))
-
-    async def _take(self) -> int | None:
-        """The next attempt's number, once it is sure to count, or None when all are given out.
-
-        No more attempts are open than queries are missing, so none is asked for in vain.
-        """
-        async with self._folded:
-            while True:
-                if self._fold.is_full or self._next == self._limit:
-                    return None
-                if self._writer.offer(self._next) is None:
-                    return None
-                is_open = self._next - self._fold.attempts
-                wanted = self._fold.wanted
-                if wanted is None or len(self._fold.queries) + is_open < wanted:
-                    self._next += 1
-                    return self._next - 1
-                await self._folded.wait()
-
-    def _watch(self, attempt: Attempt) -> None:
-        if attempt.outcome != "failed":
-            self._failed_in_a_row = 0
-            return
-        self._failed_in_a_row += 1
-        if self._failed_in_a_row >= _FAILURES_IN_A_ROW:
-            raise EngineError(
-                f"{self._failed_in_a_row} attempts failed one after another, the last with: "
-                f"{self._writer.last_failure} The replies that came are kept; run the same "
-                "command again when the endpoint answers.",
-                reason=attempt.reason,
-            )
-
-
-def _problems(writer: Writer, fold: Fold) -> Iterator[str]:
-    told = _reasons(fold)
-    if told:
-        yield f"not accepted: {told}"
-    if fold.failed:
-        yield f"the last failure: {writer.last_failure}"
-    missing = writer.describe()["missing_tools"]
-    if missing:
-        yield (
-            f"{len(missing)} offered tools are not in the bank ({sum(missing.values())} "
-            f"offers), such as {next(iter(missing))}; all are in bank.json"
-        )
-
-
-def _reasons(fold: Fold) -> str:
-    reasons = {
-        **({"declined": fold.declined.total()} if fold.declined else {}),
-        **fold.rejected,
-        **fold.failed,
-    }
-    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
-
-
-def _nothing_usable(writer: Writer, fold: Fold) -> str:
-    return (
-        f"None of {fold.attempts} attempts gave a query that can be used "
-        f"({_reasons(fold)}; {writer.asker.counts.summary()}). Look at what {writer.engine.name} is "
-        "asked and answers: toolbank preview RECIPE. Replies that are in the journal are not "
-        "asked for again: if the endpoint is mended since, give another --out."
+        message=summarise(writer, fold),
+        complete=not (waiting or (is_short and counts["failed"]) or stop),
+        problems=tuple(list_problems(writer, fold)),
+        waiting=waiting,
     )

@@ -57,6 +57,11 @@ class Asker:
         self._budget = Budget(config, journal.usage(), now)
         self.gate = Gate(self.limit, self._rates, self._outage, self._budget, self.stop)
 
+    @property
+    def dollars(self) -> float | None:
+        """What this stage cost over the run's folder, or None where no price is known."""
+        return self._budget.dollars
+
     async def ask(self, request: ChatRequest) -> Asked:
         """The journal's reply to this request, or else the engine's, once it is in the journal.
 

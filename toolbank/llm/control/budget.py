@@ -44,6 +44,11 @@ class Budget:
                 "a million tokens."
             )
 
+    @property
+    def dollars(self) -> float | None:
+        """What was spent, or None where no price is known."""
+        return None if self._price is None else self._dollars
+
     def send(self) -> None:
         """Note a call that is made."""
         self._calls += 1

@@ -31,7 +31,8 @@ class CallLimit:
         self._limit = float(min(_FIRST, self._bound) if self._is_auto else self._bound)
         self._threshold = float(self._bound)
         self._best = (0.0, self._limit)
-        self._begin_round()
+        self._latencies: list[float] = []
+        self._ended = self._congested = self._most = 0
 
     @property
     def now(self) -> int:
@@ -62,8 +63,8 @@ class CallLimit:
             self._begin_round()
 
     def _begin_round(self) -> None:
+        self._latencies = []
         self._ended = self._congested = self._most = 0
-        self._latencies: list[float] = []
 
     def _end_round(self) -> None:
         if self._congested:

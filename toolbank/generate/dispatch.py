@@ -1,0 +1,135 @@
+"""Many attempts in flight, each carried from its offer to the fold by a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+
+from toolbank.errors import ToolbankError
+from toolbank.generate.attempt import Writer
+from toolbank.generate.fold import Attempt, Fold
+from toolbank.generate.messages import explain_nothing
+from toolbank.llm.chat import NotYet, RoundEngine
+from toolbank.llm.control.stop import Stopped
+
+# A model whose first replies are all unusable will hardly do better.
+_UNUSABLE_AT_FIRST = 50
+# Rows past the calls in flight, so that one waits for each place that a row gives back.
+_SPARE_ROWS = 16
+_SPARE_SHARE = 0.25
+
+
+class Dispatcher:
+    """Starts attempts in their order, and folds those that end.
+
+    No more are open than calls can be in flight, and some that wait or check. An attempt is
+    started where it is sure to count: no more are open than queries are missing. One whose reply
+    comes with a later round is pending until then. When the run is stopped, attempts end with the
+    call that is in flight; those that got no end are left for the next run.
+    """
+
+    def __init__(self, writer: Writer, fold: Fold, most_attempts: int | None) -> None:
+        self._writer = writer
+        self._fold = fold
+        self._most_attempts = most_attempts
+        self._stop = writer.asker.stop
+        self._next = 0
+        self._open: set[asyncio.Task[Attempt]] = set()
+        self._pending: list[int] = []
+        self._again: deque[int] = deque()
+        self._idle: asyncio.Future[None] | None = None
+
+    async def work(self) -> str:
+        """Carry all attempts; gives what the user has to do before the pending ones, or "".
+
+        Raises:
+            ToolbankError: a round can't be sent.
+        """
+        while True:
+            await self._carry()
+            engine = self._writer.engine
+            if not (self._pending and isinstance(engine, RoundEngine)):
+                return ""
+            if self._stop and self._stop.cause != "budget":
+                return ""
+            if told := await engine.end_round():
+                return told
+            self._again.extend(sorted(self._pending))
+            self._pending.clear()
+
+    async def _carry(self) -> None:
+        """Return when no attempt is open and none can be started."""
+        self._start()
+        try:
+            while self._open:
+                self._idle = asyncio.get_running_loop().create_future()
+                await self._idle
+        finally:
+            left = list(self._open)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+
+    def _start(self) -> None:
+        while not self._stop and self._has_room():
+            number = self._take()
+            if number is None:
+                return
+            task = asyncio.create_task(self._writer.attempt(number))
+            self._open.add(task)
+            task.add_done_callback(partial(self._end, number))
+
+    def _has_room(self) -> bool:
+        most = self._writer.asker.limit.now
+        return len(self._open) < most + _SPARE_ROWS + int(_SPARE_SHARE * most)
+
+    def _take(self) -> int | None:
+        """The next attempt, if there is one that is sure to count."""
+        if self._again:
+            return self._again.popleft()
+        if self._next == self._most_attempts or not self._is_missing():
+            return None
+        if self._writer.offer(self._next) is None:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def _is_missing(self) -> bool:
+        fold = self._fold
+        waiting = len(self._open) + len(self._pending) + fold.waiting_candidates
+        return fold.wanted is None or fold.accepted + waiting < fold.wanted
+
+    def _end(self, number: int, task: asyncio.Task[Attempt]) -> None:
+        self._open.discard(task)
+        try:
+            self._take_back(number, task)
+            self._start()
+        except BaseException as error:
+            # A callback's own exception would be lost in the event loop.
+            self._wake(error)
+        if not self._open:
+            self._wake()
+
+    def _take_back(self, number: int, task: asyncio.Task[Attempt]) -> None:
+        try:
+            attempt = task.result()
+            self._fold.add(attempt)
+        except NotYet:
+            self._pending.append(number)
+        except ToolbankError as error:
+            self._stop.fail(error)
+        except (Stopped, asyncio.CancelledError):
+            pass
+        fold = self._fold
+        if fold.attempts >= _UNUSABLE_AT_FIRST and not fold.accepted:
+            self._stop.fail(ToolbankError(explain_nothing(self._writer, fold)))
+
+    def _wake(self, error: BaseException | None = None) -> None:
+        if self._idle is None or self._idle.done():
+            return
+        if error is None:
+            self._idle.set_result(None)
+        else:
+            self._idle.set_exception(error)

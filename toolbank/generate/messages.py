@@ -1,0 +1,73 @@
+"""What generation says of how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolbank.generate.attempt import Writer
+from toolbank.generate.fold import Fold
+
+
+def summarise(writer: Writer, fold: Fold) -> str:
+    """Such as "20 queries of 25 attempts (30 were wanted); 45 replies asked for"."""
+    message = f"{fold.accepted:,} queries of {fold.attempts:,} attempts"
+    if fold.wanted is not None and fold.accepted < fold.wanted:
+        message += f" ({fold.wanted:,} were wanted)"
+    return f"{message}; {writer.asker.counts.summary()}"
+
+
+def list_problems(writer: Writer, fold: Fold) -> Iterator[str]:
+    """What the user should know of a bank that was made."""
+    if writer.asker.stop.cause == "budget":
+        yield f"stopped early: {writer.asker.stop.message}"
+    told = _reasons(fold)
+    if told:
+        yield f"not accepted: {told}"
+    if fold.failed:
+        yield f"the last failure: {writer.last_failure}"
+    missing = writer.describe()["missing_tools"]
+    if missing:
+        yield (
+            f"{len(missing)} offered tools are not in the bank ({sum(missing.values())} "
+            f"offers), such as {next(iter(missing))}; all are in bank.json"
+        )
+
+
+def explain_interrupt(writer: Writer, fold: Fold) -> str:
+    """What is kept after Ctrl-C, and how to go on."""
+    made = (
+        f" To make a bank of the {fold.accepted:,} queries that there are, add "
+        f"--set generate.queries={fold.accepted}."
+        if fold.accepted
+        else ""
+    )
+    return (
+        f"stopped in generate, with {fold.accepted:,} queries accepted. Every reply that came "
+        f"is kept ({writer.asker.counts.summary()}); the same command goes on from there.{made}"
+    )
+
+
+def explain_nothing(writer: Writer, fold: Fold) -> str:
+    """Why there is not one query."""
+    stop = writer.asker.stop
+    if stop.cause == "budget":
+        return (
+            f"no query was accepted before the run stopped: {stop.message}. The replies that "
+            "came are kept."
+        )
+    return (
+        f"None of {fold.attempts} attempts gave a query that can be used "
+        f"({_reasons(fold)}; {writer.asker.counts.summary()}). Look at what "
+        f"{writer.engine.name} is asked and answers: toolbank preview RECIPE. Replies that are "
+        "in the journal are not asked for again: if the endpoint is mended since, give another "
+        "--out."
+    )
+
+
+def _reasons(fold: Fold) -> str:
+    reasons = {
+        **({"declined": fold.declined.total()} if fold.declined else {}),
+        **fold.rejected,
+        **fold.failed,
+    }
+    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
