@@ -181,6 +181,70 @@ def test_a_server_that_refuses_everything_is_not_asked_for_ever():
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Unknown parameter: 'response_format.json_schema.strict'.",
+        "Additional properties are not allowed ('additionalProperties' was unexpected)",
+        "('body', 'response_format', 'type'): Input should be 'json_object'",
+        "failed to compile grammar",
+    ],
+)
+def test_a_server_that_refuses_a_part_of_the_schema_is_asked_in_another_way(told):
+    def script(call):
+        return Answer.error(400, told) if call.format == "json_schema" else GOOD
+
+    got, calls = answers(script, times=2)
+    assert [reply.text for reply in got] == ['{"query": "fine"}'] * 2
+    assert [call.format for call in calls] == ["json_schema"] + ["json_object"] * 2
+
+
+def test_a_form_that_was_answered_is_kept():
+    def script(call):
+        if call.number == 1:
+            return Answer.error(400, "the model's answer does not match the schema")
+        return GOOD
+
+    (_, error, _), calls = answers(script, times=3)
+    assert error.reason == "bad-request"
+    assert [call.format for call in calls] == ["json_schema"] * 3
+
+
+def test_a_server_that_ignores_the_schema_is_answered_for_by_the_reader():
+    (reply,), _ = answers(lambda call: Answer.text("Sure! It is fine."))
+    assert (reply.text, reply.finish) == ("Sure! It is fine.", "stop")
+
+
+@pytest.mark.parametrize(
+    ("told", "advice"),
+    [
+        ("'temperature' does not support 0.9 with this model", "`temperature: null`"),
+        ("max_tokens is too large: 4096", "smaller `max_tokens`"),
+        ("extra field not permitted: top_k", "`top_k` in `parameters`"),
+        ("this prompt is too long", None),
+    ],
+)
+def test_a_refused_setting_is_named_with_what_to_do(told, advice):
+    error = failure(lambda call: Answer.error(400, told), parameters={"top_k": 5})
+    assert told in str(error)
+    if advice:
+        assert advice in str(error)
+    else:
+        assert str(error).endswith(told)
+
+
+def test_a_rate_limit_that_is_used_up_asks_everybody_to_wait():
+    headers = {
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "2s",
+    }
+    full = Answer(body=GOOD.body, headers=headers)
+    (reply,), _ = answers(lambda call: full)
+    assert reply.pause == 2
+    refused = Answer.error(429, **{"x-ratelimit-reset-requests": "3s"})
+    assert failure(lambda call: refused).retry_after == 3
+
+
 def test_models_that_want_max_completion_tokens_get_it():
     def script(call):
         if "max_tokens" in call.body:

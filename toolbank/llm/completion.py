@@ -6,6 +6,7 @@ The same bodies go over a wire and through the files of the Batch API.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,8 @@ Format = Literal["json_schema", "json_object", "text"]
 Limit = Literal["max_tokens", "max_completion_tokens"]
 
 _EXCERPT = 4000
+# How a stream of server-sent events begins.
+_EVENT = re.compile(r"\s*(data|event|id|retry)?:")
 # What the loop says itself, and what it couldn't read.
 _TAKEN = {
     "model": "the setting `model` names it",
@@ -67,20 +70,14 @@ def make_identity(config: EngineConfig) -> str:
 
 
 def check_parameters(config: EngineConfig) -> None:
-    """Refuse parameters that can't be sent.
+    """Refuse parameters that are set elsewhere.
 
     Raises:
-        InputError: one is set elsewhere, or holds a number that JSON doesn't have.
+        InputError: there is one.
     """
-    for name, value in config.parameters.items():
+    for name in config.parameters:
         if name in _TAKEN:
             raise InputError(f"parameters.{name}: can't be set here; {_TAKEN[name]}.")
-        try:
-            json.dumps({name: value}, allow_nan=False, ensure_ascii=False).encode()
-        except ValueError:
-            raise InputError(
-                f"parameters.{name}: {value!r} can't be sent, since JSON has no such value."
-            ) from None
 
 
 def make_body(
@@ -159,7 +156,7 @@ def _problem(body: bytes | dict[str, Any]) -> CompletionError:
     said: Any = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")
-        if said.lstrip().startswith(("data:", "event:")):
+        if _EVENT.match(said):
             return CompletionError("stream-in-reply", said)
         with suppress(ValueError, RecursionError):
             said = json.loads(body)

@@ -1,0 +1,219 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.bank import Tool
+from toolbank.errors import InputError
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm.chat import ChatReply, ChatRequest, Message, PolishTask
+from toolbank.llm.completion import (
+    CompletionError,
+    check_parameters,
+    make_body,
+    make_identity,
+    read_completion,
+)
+
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
+REQUEST = ChatRequest(
+    0,
+    "polish",
+    (Message("system", "You write."), Message("user", "Polish.")),
+    SCHEMA,
+    PolishTask("draft", (Tool(name="a.b", kind="function"),)),
+)
+
+
+def config(**settings):
+    return GenerateConfig(engine="openai", model="m", **settings)
+
+
+def test_any_sampling_parameter_is_sent_as_it_is():
+    parameters = {
+        "top_p": 0.95,
+        "seed": 7,
+        "stop": ["\n\n"],
+        "reasoning_effort": "low",
+        "top_k": 20,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    settings = config(parameters=parameters)
+    check_parameters(settings)
+    assert make_body(settings, REQUEST) == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "You write."},
+            {"role": "user", "content": "Polish."},
+        ],
+        "max_tokens": 4096,
+        "temperature": 0.9,
+        **parameters,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "polish", "strict": True, "schema": SCHEMA},
+        },
+    }
+
+
+def test_a_temperature_of_null_is_not_sent():
+    assert "temperature" not in make_body(config(temperature=None), REQUEST)
+
+
+def test_servers_get_the_form_that_they_take():
+    body = make_body(
+        config(max_tokens=9),
+        REQUEST,
+        answer_as="json_object",
+        limit="max_completion_tokens",
+    )
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["max_completion_tokens"] == 9
+    assert "max_tokens" not in body
+    assert "response_format" not in make_body(config(), REQUEST, answer_as="text")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model",
+        "messages",
+        "response_format",
+        "stream",
+        "n",
+        "temperature",
+        "max_tokens",
+        "max_completion_tokens",
+    ],
+)
+def test_what_is_said_elsewhere_is_no_parameter(name):
+    with pytest.raises(InputError, match=rf"parameters\.{name}: "):
+        check_parameters(config(parameters={name: 1}))
+
+
+def test_the_identity_is_that_of_earlier_journals_where_no_parameter_is_set():
+    assert make_identity(config()) == (
+        '{"engine": "openai", "model": "m", "temperature": 0.9, "max_tokens": 4096}'
+    )
+
+
+def test_parameters_are_part_of_the_identity_in_any_order():
+    one = config(parameters={"top_p": 0.9, "top_k": {"a": 1, "b": 2}})
+    other = config(parameters={"top_k": {"b": 2, "a": 1}, "top_p": 0.9})
+    assert make_identity(one) == make_identity(other) != make_identity(config())
+
+
+def completion(**choice):
+    return {"model": "served", "choices": [choice], "usage": {"prompt_tokens": 7}}
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "finish"),
+    [
+        (completion(message={"content": "a"}, finish_reason="stop"), "a", "stop"),
+        (completion(message={"content": "a"}), "a", "stop"),
+        (completion(message={"content": "a\ud800b"}), "a?b", "stop"),
+        (
+            completion(
+                message={"content": [{"type": "thinking"}, {"text": "a"}, {"text": 1}]}
+            ),
+            "a",
+            "stop",
+        ),
+        (completion(message={"content": 5}), "", "empty"),
+    ],
+)
+def test_a_body_is_read_from_bytes_and_from_json(body, text, finish):
+    reply = ChatReply(text, "served", 7, 0, finish)
+    assert read_completion(json.dumps(body).encode(), model="m") == reply
+    assert read_completion(body, model="m") == reply
+
+
+def test_a_server_that_names_no_model_and_counts_no_tokens_is_understood():
+    body = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": -1}}
+    assert read_completion(body, model="m") == ChatReply("a", "m")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "said"),
+    [
+        (b"", "not-json-response", ""),
+        (b"<html>", "not-json-response", "<html>"),
+        (b'{"choices": [{}]}', "not-json-response", "choices"),
+        (b'{"error": {"message": "overloaded"}}', "error-in-reply", "overloaded"),
+        (b'{"error": "overloaded", "choices": []}', "error-in-reply", "overloaded"),
+        (
+            b'{"choices": [{"error": {"code": 502}, "message": {"content": ""}}]}',
+            "error-in-reply",
+            "502",
+        ),
+        (b'data: {"choices": []}', "stream-in-reply", "data"),
+        (b": comment\n\ndata: {}", "stream-in-reply", "data"),
+    ],
+)
+def test_what_is_no_completion_has_a_reason(body, reason, said):
+    with pytest.raises(CompletionError) as caught:
+        read_completion(body, model="m")
+    assert caught.value.reason == reason
+    assert said in caught.value.said
+
+
+JSON = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(
+                [
+                    "choices",
+                    "message",
+                    "content",
+                    "refusal",
+                    "error",
+                    "usage",
+                    "model",
+                    "text",
+                    "finish_reason",
+                    "prompt_tokens",
+                ]
+            ),
+            inner,
+            max_size=4,
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+def told(body):
+    try:
+        reply = read_completion(body, model="m")
+    except CompletionError as error:
+        assert error.reason
+        error.said.encode()
+    else:
+        reply.text.encode()
+        reply.model.encode()
+        assert 0 <= reply.prompt_tokens < 2**31
+
+
+@given(st.binary())
+def test_any_bytes_are_a_reply_or_a_named_error(body):
+    told(body)
+
+
+@given(JSON, JSON)
+def test_any_json_is_a_reply_or_a_named_error(body, message):
+    told(body)
+    told(json.dumps(body).encode())
+    told({"choices": [{"message": message, "error": body}]})
+    told({"choices": [{"message": {"content": message, "refusal": body}}]})
+
+
+def test_deeply_nested_json_is_a_named_error():
+    for depth in (200, 900, 5000, 100_000):
+        told(b'{"error": ' + b"[" * depth + b"]" * depth + b"}")
+        told(b'{"choices": [{"message": ' + b'{"a":' * depth + b"1" + b"}" * depth)
