@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,14 +75,14 @@ class History:
     """What a run folder's journal tells of calls like those to come.
 
     `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
-    they answer this recipe's prompts, so that none is asked for again. `characters_per_token` is
-    None where no reply told its tokens. `spent` is all that counts against a budget, as
+    they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
+    stage, has those whose replies told their tokens. `spent` is all that counts against a budget, as
     `describe_calls` has it.
     """
 
     usage: Mapping[str, StageUsage] = field(default_factory=dict)
     is_of_prompts: bool = False
-    characters_per_token: float | None = None
+    characters_per_token: Mapping[str, float] = field(default_factory=dict)
     spent: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -326,7 +327,7 @@ def _forecast_stage(
 ) -> StageForecast:
     held = history.held(stage)
     fewest, most = (max(0, math.ceil(n) - held) for n in calls)
-    per_token = history.characters_per_token or CHARACTERS_PER_TOKEN
+    per_token = history.characters_per_token.get(stage, CHARACTERS_PER_TOKEN)
     row = history.usage.get(stage)
     answered = row is not None and row.replies and row.completion_tokens
     return StageForecast(
@@ -346,15 +347,17 @@ def _characters(request: ChatRequest) -> int:
     return sum(len(message.content) for message in request.messages)
 
 
-def _calibrate(journal: Journal, identity: str) -> float | None:
-    """Characters of a prompt per token of it, over the first attempts in the journal."""
-    characters = tokens = 0
+def _calibrate(journal: Journal, identity: str) -> dict[str, float]:
+    """Characters of a prompt per token of it, by stage, over the journal's first attempts."""
+    characters: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
     for attempt in range(_PROMPTS):
         for entry in journal.entries(attempt):
             if entry.identity == identity and entry.reply.prompt_tokens:
-                characters += sum(len(part["content"]) for part in entry.messages)
-                tokens += entry.reply.prompt_tokens
-    return characters / tokens if tokens else None
+                texts = [message["content"] for message in entry.messages]
+                characters[entry.stage] += sum(map(len, texts))
+                tokens[entry.stage] += entry.reply.prompt_tokens
+    return {stage: characters[stage] / tokens[stage] for stage in tokens}
 
 
 def _mean(latency: Mapping[str, float]) -> float:

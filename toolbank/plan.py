@@ -137,11 +137,9 @@ def _tokens(forecast: Forecast) -> str:
         f"{about(stage.completion_tokens)} out"
         for stage in forecast.stages
     )
-    measured = forecast.history.characters_per_token
     counted = (
-        f"Counted on {forecast.prompts} prompts at {measured:.1f} characters a token, as in the "
-        "journal"
-        if measured
+        f"Counted on {forecast.prompts} prompts, by the tokens that the journal tells"
+        if forecast.history.characters_per_token
         else f"Counted on {forecast.prompts} prompts and on answers as long as the examples', at "
         f"{CHARACTERS_PER_TOKEN:g} characters a token; models that think first write more"
     )

@@ -1,0 +1,256 @@
+import re
+from random import Random
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer, closed_url
+from toolbank.bank import Tool, write_tools
+from toolbank.files import read_json, write_text
+from toolbank.plan import describe_plan
+from toolbank.recipe import dump_recipe, load_recipe
+from toolbank.run import run_recipe
+
+RECIPE = """\
+name: mine
+sources:
+  - {type: python, package: json}
+  - {type: python, package: statistics}
+generate:
+  engine: openai
+  base_url: URL
+  model: some-model
+  queries: 20
+  offered: 6
+  max_tools: 3
+retrievers:
+  - type: bm25
+"""
+
+
+WORDS = [
+    "apple",
+    "boat",
+    "clock",
+    "dance",
+    "eagle",
+    "forest",
+    "garden",
+    "horse",
+    "island",
+    "jungle",
+    "kettle",
+    "lemon",
+]
+
+
+def good(call):
+    drawn = " ".join(Random(call.number).choices(WORDS, k=12))
+    text = f"What is the best way to sort the {drawn} that I have at home?"
+    if call.asks_polish:
+        return Answer.json({"already_good": False, "reason": "", "query": text})
+    return Answer.json(
+        {"tools": call.offered[:2], "explanation": "One by one.", "draft": text}
+    )
+
+
+@pytest.fixture
+def server():
+    with ChatServer(good) as server:
+        yield server
+
+
+@pytest.fixture
+def recipe(tmp_path, server):
+    path = tmp_path / "mine.yaml"
+    path.write_text(RECIPE.replace("URL", server.url))
+    return lambda *settings: load_recipe(str(path), settings)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "run"
+
+
+def plan(recipe, out):
+    """The plan with its line breaks taken out."""
+    return " ".join(describe_plan(recipe, out).split())
+
+
+def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
+    told = plan(recipe(), out)
+    assert "20 queries over" in told
+    assert "40 if every attempt is accepted, 80 if only every second one is" in told
+    assert "unknown: set generate.price" in told
+    assert "64 calls at once (auto may find more or fewer) of 5 s each (assumed" in told
+    assert not server.calls
+    assert not out.exists()
+
+
+def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
+    run_recipe(recipe(), out, until="generate")
+    made = len(server.calls)
+    told = plan(recipe("generate.queries=50"), out)
+    assert f"holds {made} replies already" in told
+    assert (
+        "60: 30 writes and 30 polishes, if 100 % of the attempts are accepted" in told
+    )
+    # The server says that every prompt has 7 tokens and every answer 3.
+    assert "a write about 7 in and 3 out; a polish about 7 in and 3 out" in told
+    assert "by the tokens that the journal tells" in told
+    assert "assumed until there are replies" not in told
+    run_recipe(recipe("generate.queries=50"), out, until="generate")
+    assert len(server.calls) == made + 60
+
+
+def test_replies_to_other_prompts_are_planned_anew(recipe, out):
+    run_recipe(recipe(), out, until="generate")
+    told = plan(recipe("seed=1"), out)
+    assert "replies already" not in told
+    assert "40: 20 writes and 20 polishes" in told
+
+
+def test_replies_of_a_run_that_ended_early_tell_how_many_are_accepted(
+    recipe, server, out
+):
+    def declines(call):
+        if call.asks_polish or call.number % 2:
+            return good(call)
+        return Answer.json({"declined": True, "reason": "no"})
+
+    server.script = declines
+    run_recipe(recipe("generate.concurrency=1"), out, until="generate")
+    (out / "bank" / "bank.json").unlink()
+    told = plan(recipe(), out)
+    assert re.search(r"if \d\d % of the attempts are accepted", told)
+
+
+def test_money_is_told_by_the_price_that_the_user_gives(recipe, out, tmp_path):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("some-model: {input: 1000, output: 0.075}\n")
+    told = plan(recipe("generate.price={input: 1000, output: 0.075}"), out)
+    assert re.search(
+        r"cost about \$\d+ to \$\d+, at \$1,000.00 a million tokens in and \$0.075 out",
+        told,
+    )
+    assert told == plan(recipe(f"generate.price={prices}"), out)
+    prices.write_text("other: {input: 1000, output: 1000}\n")
+    told = plan(recipe(f"generate.price={prices}"), out)
+    assert "unknown: prices.yaml has no price of some-model" in told
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["generate.concurrency=1"], "200 s to 400 s|3.3 min to 6.7 min"),
+        (["generate.rpm=2"], "20 min to 40 min, since rpm is 2"),
+        (["generate.tpm=1000"], "since tpm is 1,000"),
+        (["generate.budget={calls: 39}"], "39 calls: too small: .* 9[78] % of the"),
+        (["generate.budget={calls: 60}"], "60 calls: may end the run early"),
+        (["generate.budget={calls: 80}"], "80 calls: enough"),
+        (["generate.budget={minutes: 60}"], "60 minutes: enough"),
+        (
+            ["generate.budget={dollars: 1}", "generate.price={input: 1, output: 1}"],
+            "1 dollars: enough",
+        ),
+    ],
+)
+def test_time_and_budgets_follow_what_is_set(recipe, out, settings, told):
+    assert re.search(told, plan(recipe(*settings), out))
+
+
+def test_what_was_spent_counts_against_a_budget(recipe, out):
+    run_recipe(recipe(), out, until="generate")
+    told = plan(recipe("generate.queries=30", "generate.budget={calls: 50}"), out)
+    assert "50 calls, 40 of it spent: too small: ends the run after 50 %" in told
+
+
+@pytest.mark.parametrize(
+    ("engine", "told"),
+    [
+        ("rules", "by rules. No model is called."),
+        ("batch", "1 a round, of at most 50,000 requests each, in"),
+        ("vllm", "that of your GPU"),
+    ],
+)
+def test_every_engine_is_planned_in_its_own_way(recipe, out, engine, told):
+    assert told in plan(recipe(f"generate.engine={engine}"), out)
+
+
+def test_a_judge_that_is_a_model_is_planned_too(recipe, out):
+    told = plan(
+        recipe("judge.engine=openai", "judge.model=other", "judge.pairs=10"), out
+    )
+    assert "Judge: 10 pairs, by other at https://api.openai.com/v1" in told
+    assert "at most 60: each pair by 3 criteria, in both orders" in told
+    assert "unknown: set judge.price" in told
+
+
+def test_a_site_that_was_read_is_not_read_again(out):
+    settings = [
+        "generate.engine=openai",
+        "generate.model=m",
+        "sources=[{type: sphinx, base_url: 'URL'}]".replace("URL", closed_url()),
+    ]
+    recipe = load_recipe("quickstart", settings)
+    tools = [
+        Tool(name=f"shop.tool{n}", kind="function", summary="Does it.")
+        for n in range(12)
+    ]
+    write_tools(out / "bank" / "tools.parquet", tools)
+    write_text(out / "recipe.yaml", dump_recipe(recipe.recipe))
+    assert "over 12 tools" in plan(recipe, out)
+
+
+def test_a_changed_price_changes_the_accounts_and_asks_for_nothing(
+    recipe, server, out, tmp_path
+):
+    run_recipe(recipe(), out, until="retrievers")
+    bank = out / "bank" / "bank.json"
+    first = read_json(bank)["calls"]
+    assert first["write"]["replies"] == first["polish"]["replies"] == 20
+    assert first["write"]["prompt_tokens"] == 7 * 20
+    assert first["write"]["dollars"] is None
+    assert set(first["write"]["latency_s"]) == {"p50", "p90", "p99", "max"}
+    made = len(server.calls)
+
+    priced = recipe("generate.price={input: 1000, output: 1000}")
+    result = run_recipe(priced, out, until="retrievers")
+    assert result.did == ()
+    assert read_json(bank)["calls"]["write"]["dollars"] == pytest.approx(0.2)
+    assert run_recipe(priced, out, until="retrievers").did == ()
+
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("some-model: {input: 2000, output: 2000}\n")
+    filed = recipe(f"generate.price={prices}")
+    assert run_recipe(filed, out, until="retrievers").did == ()
+    assert read_json(bank)["calls"]["write"]["dollars"] == pytest.approx(0.4)
+    assert len(server.calls) == made
+
+
+def test_the_judges_calls_have_accounts_of_their_own(recipe, server, out):
+    def script(call):
+        if "<request-a>" in call.prompt:
+            return Answer.json({"reason": "so", "winner": "A"})
+        return good(call)
+
+    server.script = script
+    judged = recipe(
+        "judge.engine=openai",
+        f"judge.base_url={server.url}",
+        "judge.model=other",
+        "judge.pairs=2",
+        "judge.price={input: 1000, output: 1000}",
+    )
+    run_recipe(judged, out, until="judge")
+    (judge,) = read_json(out / "judge.json")["calls"].items()
+    assert judge[0] == "judge"
+    assert judge[1]["replies"] == 12
+    assert judge[1]["dollars"] == pytest.approx(0.12)
+    assert "judge" not in read_json(out / "bank" / "bank.json")["calls"]
+    more = recipe(
+        "judge.engine=openai",
+        f"judge.base_url={server.url}",
+        "judge.model=other",
+        "judge.pairs=3",
+    )
+    assert "holds 12 replies already" in plan(more, out)
