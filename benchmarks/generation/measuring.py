@@ -25,14 +25,16 @@ _WINDOW = struct.pack("HHHH", 40, 120, 0, 0)
 class Measured:
     """One run. Times in seconds; CPU is user and system time of the command and its children.
 
-    The `loop` figures leave out what comes before the first request (interpreter, imports,
-    reading): `loop_s` ends with the last answer, `loop_cpu_s` with the command.
+    `wall_s` and `cpu_s` are the whole command's. Before its first request lie `start_s` of that
+    (interpreter, imports, reading), and `calling_s` between that and the last answer. `loop_cpu_s` is
+    all but the CPU before the first request (known to a tenth of a second).
     """
 
     calls: int
     ideal_s: float
     wall_s: float
-    loop_s: float
+    start_s: float
+    calling_s: float
     cpu_s: float
     loop_cpu_s: float
     server_cpu_s: float
@@ -47,9 +49,9 @@ class Measured:
         return self.ideal_s / self.wall_s
 
     @property
-    def loop_share(self) -> float:
+    def calling_share(self) -> float:
         """Of the ideal, from the first request to the last answer."""
-        return self.ideal_s / self.loop_s
+        return self.ideal_s / self.calling_s
 
     @property
     def cpu_ms(self) -> float:
@@ -113,7 +115,9 @@ def measure(
         calls=stats["calls"],
         ideal_s=stats["latency_s"] / in_flight,
         wall_s=wall,
-        loop_s=stats["span_s"],
+        # Both processes read the same clock.
+        start_s=stats["first_s"] - started,
+        calling_s=stats["span_s"],
         cpu_s=cpu,
         loop_cpu_s=cpu - before_loop,
         server_cpu_s=_cpu(served.pid) - server_before,

@@ -11,7 +11,8 @@ else its prompt) names, or a polished request, in JSON. Its words vary, so that 
 
 GET /stats tells, since the last POST /reset: `calls`, `latency_s` (the sum of the latencies drawn; divided by
 the calls in flight, the least time that the calls can take), `lag_s` (the sum of how much later the answers
-were sent, the server's own fault), `most_in_flight`, `span_s` (from the first request to the last answer).
+were sent, the server's own fault), `most_in_flight`, `span_s` (from the first request to the last answer), `first_s`
+(the first request by the monotonic clock).
 
 One process, one thread, no library.
 """
@@ -24,7 +25,7 @@ import random
 import re
 import signal
 import zlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from time import perf_counter
 
 _BACKLOG = 4096
@@ -97,7 +98,7 @@ class Stats:
     in_flight: int = 0
     most_in_flight: int = 0
     span_s: float = 0.0
-    first: float = field(default=0.0, repr=False)
+    first_s: float = 0.0
 
 
 class Endpoint:
@@ -117,7 +118,7 @@ class Endpoint:
         """Count a request and draw its latency."""
         stats = self.stats
         if not stats.calls:
-            stats.first = perf_counter()
+            stats.first_s = perf_counter()
         stats.calls += 1
         stats.in_flight += 1
         stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
@@ -133,7 +134,7 @@ class Endpoint:
         now = perf_counter()
         stats.in_flight -= 1
         stats.lag_s += max(0.0, now - due)
-        stats.span_s = now - stats.first
+        stats.span_s = now - stats.first_s
 
 
 class Connection(asyncio.Protocol):
