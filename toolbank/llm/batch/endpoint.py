@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The reason of a failure: the endpoint knows no such file, batch or path.
 NOT_FOUND = "not-found"
 
-_MARK = "toolbank_sha256"
+_MARK = "toolbank_mark"
 _PAGE = 100
 _CHUNK = 2**16
 # What an endpoint says that has no such list.
@@ -66,15 +66,14 @@ class BatchEndpoint:
                     return file.id
         return ""
 
-    async def find_batch(self, sha256: str, file_id: str, since: float) -> str:
-        """The id of the newest batch of a request file that has not failed, or ""."""
+    async def find_batch(self, mark: str, since: float) -> str:
+        """The id of the newest batch with this mark that has not failed, or ""."""
         async with self._told(absent_ok=True):
             async for batch in self._connect().batches.list(limit=_PAGE):
                 if batch.created_at < since:
                     break
-                marked = (batch.metadata or {}).get(_MARK) == sha256
-                is_of_it = marked or batch.input_file_id == file_id
-                if is_of_it and batch.status != "failed":
+                has_mark = (batch.metadata or {}).get(_MARK) == mark
+                if has_mark and batch.status != "failed":
                     return batch.id
         return ""
 
@@ -88,15 +87,15 @@ class BatchEndpoint:
                 file = await client.files.create(file=(name, content), purpose="batch")
         return file.id
 
-    async def create(self, file_id: str, sha256: str, name: str) -> str:
-        """Make a batch of an uploaded file, and give its id."""
+    async def create(self, file_id: str, mark: str, name: str) -> str:
+        """Make a marked batch of an uploaded file, and give its id."""
         client = self._connect().with_options(max_retries=0)
         async with self._told():
             batch = await client.batches.create(
                 input_file_id=file_id,
                 endpoint="/v1/chat/completions",
                 completion_window="24h",
-                metadata={_MARK: sha256, "toolbank_file": name},
+                metadata={_MARK: mark, "toolbank_file": name},
             )
         return batch.id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sys
 import time
 from collections import Counter
@@ -105,14 +106,15 @@ class HostedBatches:
         sha256 = sha256_file(path)
         entry = self._submissions.get(name)
         if entry is None or entry.sha256 != sha256:
-            entry = Submission(sha256=sha256)
+            entry = Submission(sha256=sha256, mark=secrets.token_hex(8))
+            self._submissions.note(name, entry)
         if entry.batch:
             return
         since = path.stat().st_mtime - _CLOCKS_S
-        uploaded_as = f"{sha256[:16]}-{name}"
-        batch = await self._endpoint.find_batch(sha256, entry.file, since)
+        batch = await self._endpoint.find_batch(entry.mark, since)
         if not batch:
             if not entry.file:
+                uploaded_as = f"{entry.mark}-{name}"
                 file = await self._endpoint.find_file(uploaded_as, since)
                 file = file or await self._endpoint.upload(path, uploaded_as)
                 entry = entry.model_copy(update={"file": file})
@@ -123,7 +125,7 @@ class HostedBatches:
 
     async def _create(self, name: str, entry: Submission) -> str:
         try:
-            return await self._endpoint.create(entry.file, entry.sha256, name)
+            return await self._endpoint.create(entry.file, entry.mark, name)
         except EngineError as error:
             if not error.retryable:
                 # The file may be gone there; the next run looks for it, or uploads it again.

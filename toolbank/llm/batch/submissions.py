@@ -11,11 +11,15 @@ from toolbank.files import write_json
 
 
 class Submission(BaseModel):
-    """A request file at the endpoint: the uploaded file, its batch, and how that ended."""
+    """A request file at the endpoint: the uploaded file, its batch, and how that ended.
+
+    `mark` is on both, so that they are found again.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     sha256: str
+    mark: str
     file: str = ""
     batch: str = ""
     status: str = ""
@@ -68,6 +72,6 @@ class Submissions:
             ) from error
         except ValidationError as error:
             raise InputError(
-                f"{self.path}: not as it was written here. Mend it, or delete it: batches that "
-                "run already are then looked for at the endpoint."
+                f"{self.path}: not as it was written here. Mend it; without it, what was "
+                "submitted and not fetched would be submitted once more."
             ) from error

@@ -1,0 +1,352 @@
+"""The batch engine with a hosted Batch API: a real local server of files and batches."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.batch_server import BatchServer
+from tests.chat_server import Answer, closed_url
+from tests.llm.batch_rounds import command, jsonl, request
+from toolbank.errors import InputError
+from toolbank.llm.batch import hosted
+from toolbank.llm.batch.engine import BatchEngine
+from toolbank.llm.chat import EngineError
+
+KEY = "sk-test-77aa"
+FIRST = "round-001-write-001.jsonl"
+SECOND = "round-002-write-001.jsonl"
+FOUR = [request(number) for number in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(hosted, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(hosted, "_LONGEST_WAIT", 0.05)
+
+
+def said(call):
+    return Answer.text(call.prompt)
+
+
+TEXTS = {number: f"Request {number} of é€𝄞." for number in range(4)}
+
+
+def submit(folder, server, requests=FOUR, options=None, **settings):
+    settings = {"base_url": server.url, "max_outage": 0, **settings}
+    return command(
+        folder, requests, options={"submit": True, **(options or {})}, **settings
+    )
+
+
+def fails(folder, server, **settings):
+    with pytest.raises(EngineError) as caught:
+        submit(folder, server, **settings)
+    assert KEY not in str(caught.value)
+    return caught.value
+
+
+def test_files_are_uploaded_polled_and_fetched_in_one_command(tmp_path):
+    with BatchServer(
+        said, on_create=lambda batch: setattr(batch, "polls", 4)
+    ) as server:
+        told = submit(tmp_path, server, options={"max_requests": 3})
+    assert told.texts == TEXTS
+    assert told.message == ""
+    assert len(server.uploads) == len(server.batches) == 2
+    assert jsonl(tmp_path) == [
+        "round-001-write-001.jsonl",
+        "round-001-write-001.output.jsonl",
+        "round-001-write-002.jsonl",
+        "round-001-write-002.output.jsonl",
+    ]
+    assert server.keys == {f"Bearer {KEY}"}
+    assert KEY not in "".join(path.read_text() for path in tmp_path.iterdir())
+
+
+def test_a_later_command_asks_the_endpoint_for_nothing(tmp_path):
+    with BatchServer(said) as server:
+        submit(tmp_path, server)
+        before = len(server.requests)
+        assert submit(tmp_path, server).texts == TEXTS
+    assert len(server.requests) == before
+
+
+def test_a_batch_says_in_its_metadata_of_which_file_it_is(tmp_path):
+    with BatchServer(said) as server:
+        submit(tmp_path, server)
+    (batch,) = server.batches.values()
+    assert batch.metadata["toolbank_file"] == FIRST
+    assert server.uploads == [f"{batch.metadata['toolbank_mark']}-{FIRST}"]
+
+
+def test_requests_with_errors_or_without_reply_go_into_the_next_round(tmp_path, capsys):
+    seen = []
+
+    def script(call):
+        first_time = call.prompt not in seen
+        seen.append(call.prompt)
+        if first_time and "Request 1" in call.prompt:
+            return Answer.error(500)
+        if first_time and "Request 2" in call.prompt:
+            return None
+        return said(call)
+
+    with BatchServer(script) as server:
+        assert submit(tmp_path, server).texts == TEXTS
+    assert len(server.batches) == 2
+    assert "batch-expired 1, http-500 1" in capsys.readouterr().err
+    assert len((tmp_path / SECOND).read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("end", ["expired", "cancelled"])
+def test_what_a_batch_did_before_it_ended_early_is_kept(tmp_path, capsys, end):
+    def script(call):
+        return said(call) if len(server.batches) > 1 or call.number < 2 else None
+
+    def on_create(batch):
+        batch.end = end if batch.id == "batch_0" else "completed"
+
+    with BatchServer(script, on_create=on_create) as server:
+        assert submit(tmp_path, server).texts == TEXTS
+    assert f"batch_0 is {end}" in capsys.readouterr().err
+    assert len((tmp_path / SECOND).read_text().splitlines()) == 2
+
+
+def test_a_batch_that_was_cancelled_with_nothing_done_is_asked_again(tmp_path):
+    def on_create(batch):
+        batch.end = "cancelled" if batch.id == "batch_0" else "completed"
+
+    def script(call):
+        return said(call) if len(server.batches) > 1 else None
+
+    with BatchServer(script, on_create=on_create) as server:
+        server._keep_lines = lambda lines, keep=server._keep_lines: (
+            keep(lines) if len(server.batches) > 1 else None
+        )
+        assert submit(tmp_path, server).texts == TEXTS
+    assert len(server.batches) == 2
+
+
+def test_a_failed_batch_is_told_with_its_reason_and_submitted_by_the_next_run(tmp_path):
+    def fail(batch):
+        batch.end = "failed"
+        batch.errors = [
+            {"code": "model_not_found", "message": "no such model", "line": 1}
+        ]
+
+    with BatchServer(said, on_create=fail) as server:
+        error = fails(tmp_path, server)
+        assert error.fatal
+        assert "batch_0 failed (line 1: no such model)" in str(error)
+        assert str(tmp_path / FIRST) in str(error)
+        server.on_create = lambda batch: None
+        assert submit(tmp_path, server).texts == TEXTS
+    assert len(server.uploads) == 1
+    assert len(server.batches) == 2
+
+
+def queue_for(count):
+    """An account whose queue takes so many batches at once."""
+
+    def on_create(batch):
+        open_ones = [
+            other
+            for other in server_of[0].batches.values()
+            if other.status in ("validating", "in_progress")
+        ]
+        if len(open_ones) > count:
+            batch.end = "failed"
+            batch.errors = [{"code": "token_limit_exceeded", "message": "full"}]
+
+    server_of = []
+    return on_create, server_of
+
+
+def test_files_that_the_queue_has_no_room_for_are_held_until_it_has(tmp_path):
+    on_create, server_of = queue_for(1)
+    with BatchServer(said, on_create=on_create) as server:
+        server_of.append(server)
+        assert submit(tmp_path, server, options={"max_requests": 1}).texts == TEXTS
+    assert len(server.uploads) == 4
+
+
+def test_a_file_that_the_queue_never_has_room_for_ends_the_run(tmp_path):
+    on_create, server_of = queue_for(0)
+    with BatchServer(said, on_create=on_create) as server:
+        server_of.append(server)
+        error = fails(tmp_path, server)
+    assert "max_requests" in str(error)
+    assert error.fatal
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(401, "refused-key"), (404, "not-found")]
+)
+def test_an_endpoint_that_refuses_is_told_of_at_once(tmp_path, status, reason):
+    with BatchServer(said, before=lambda *_: status) as server:
+        error = fails(tmp_path, server)
+    assert (error.reason, error.fatal) == (reason, True)
+    assert server.url in str(error)
+
+
+def test_an_endpoint_without_lists_still_serves(tmp_path):
+    def no_lists(number, method, path):
+        is_list = method == "GET" and path.partition("?")[0].endswith(
+            ("/files", "/batches")
+        )
+        return 404 if is_list else None
+
+    with BatchServer(said, before=no_lists) as server:
+        assert submit(tmp_path, server).texts == TEXTS
+
+
+def test_an_endpoint_that_is_down_for_a_while_is_waited_for(tmp_path, capsys):
+    # The SDK tries what only asks three times.
+    down = range(1, 8)
+
+    def fault(number, method, path):
+        return 503 if number in down else None
+
+    with BatchServer(said, before=fault) as server:
+        assert submit(tmp_path, server, max_outage=60).texts == TEXTS
+    assert "HTTP 503" in capsys.readouterr().err
+
+
+def test_nobody_listening_ends_the_run_with_the_address(tmp_path):
+    with pytest.raises(EngineError, match="can't connect"):
+        command(
+            tmp_path,
+            FOUR,
+            options={"submit": True},
+            base_url=closed_url(),
+            max_outage=0,
+        )
+
+
+def test_a_batch_that_the_endpoint_has_lost_is_told_with_what_to_do(tmp_path):
+    with BatchServer(
+        said, on_create=lambda batch: setattr(batch, "polls", 99)
+    ) as server:
+        server.before = lambda number, method, path: (
+            401 if "/batches/" in path else None
+        )
+        fails(tmp_path, server)
+        server.before = lambda *_: None
+        server.batches.clear()
+        error = fails(tmp_path, server)
+    assert "batch_0 of" in str(error)
+    assert "submitted.json" in str(error)
+
+
+def test_a_public_endpoint_needs_a_key_before_anything_is_done(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        submit(tmp_path, None or _Public())
+    assert not jsonl(tmp_path)
+
+
+class _Public:
+    url = "https://api.openai.com/v1"
+
+
+def test_files_that_were_submitted_are_named_so_to_who_goes_on_by_hand(tmp_path):
+    with BatchServer(said) as server:
+        server.before = lambda number, method, path: (
+            401 if "/batches/" in path else None
+        )
+        fails(tmp_path, server)
+        message = command(tmp_path, FOUR, base_url=server.url).message
+    assert f"{FIRST}  submitted as batch_0" in message
+
+
+@pytest.mark.parametrize("happens", ["before", "after"])
+def test_a_connection_that_breaks_at_any_step_makes_nothing_twice(tmp_path, happens):
+    """The next command goes on; what the endpoint did unheard is found there."""
+    for number in range(12):
+        folder = tmp_path / str(number)
+
+        def fault(n, method, path, number=number):
+            return "reset" if n in (number, number + 1, number + 2) else None
+
+        with BatchServer(said, **{happens: fault}) as server:
+            for _ in range(4):
+                try:
+                    told = submit(folder, server, options={"max_requests": 2})
+                except EngineError as error:
+                    assert error.retryable
+                else:
+                    break
+            assert told.texts == TEXTS
+            assert len(server.uploads) == len(server.batches) == 2, number
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from toolbank.llm.batch import hosted
+from tests.llm.batch_rounds import command, request
+hosted._FIRST_WAIT = 0.01
+command(
+    Path(sys.argv[1]), [request(n) for n in range(4)], base_url=sys.argv[2],
+    options={"submit": True, "max_requests": 2},
+)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("happens", ["before", "after"])
+def test_a_kill_at_any_step_makes_nothing_twice(tmp_path, happens):
+    """kill -9 as the endpoint gets a request, and as it has carried it out."""
+    steps = 0
+    while True:
+        folder = tmp_path / str(steps)
+        process: list[subprocess.Popen] = []
+
+        def kill(number, method, path, process=process, steps=steps):
+            if number == steps and process:
+                os.kill(process[0].pid, signal.SIGKILL)
+                process[0].wait()
+                return "reset"
+            return None
+
+        with BatchServer(said, **{happens: kill}) as server:
+            arguments = [sys.executable, "-c", SCRIPT, str(folder), server.url]
+            process.append(subprocess.Popen(arguments, stderr=subprocess.DEVNULL))
+            code = process[0].wait(timeout=60)
+            process.clear()
+            told = submit(folder, server, options={"max_requests": 2})
+            assert told.texts == TEXTS
+            assert len(server.uploads) == len(server.batches) == 2, steps
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        steps += 1
+    assert steps >= 10
+
+
+def test_what_was_noted_of_a_file_that_was_written_anew_does_not_count(tmp_path):
+    with BatchServer(said) as server:
+        submit(tmp_path, server)
+        for path in tmp_path.iterdir():
+            if path.name != "submitted.json":
+                path.unlink()
+        noted = json.loads((tmp_path / "submitted.json").read_text())
+        assert noted[FIRST]["status"] == "completed"
+        other = [request(number) for number in range(4, 6)]
+        assert set(submit(tmp_path, server, requests=other).texts) == {4, 5}
+
+
+def test_the_engine_makes_no_client_before_there_is_something_to_submit(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from tests.llm.batch_rounds import config\n"
+        "from toolbank.llm.batch.engine import BatchEngine\n"
+        f"BatchEngine(config(base_url='http://127.0.0.1:1/v1', options={{'submit': True}}), "
+        f"Path({str(tmp_path)!r}))\nassert 'openai' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    assert BatchEngine is not None
