@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,15 +85,17 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout as error:
-            holder = owner.read_text().strip() if owner.is_file() else "another"
+            holder = owner.read_text().strip() if owner.is_file() else "another process"
             raise ToolbankError(
-                f"{self.path}: in use by process {holder}. Wait for it to end, or use "
-                "another --out folder."
+                f"{self.path}: in use by {holder}. Wait for it to end, or use another --out "
+                "folder. However it ends, it lets go of this one."
             ) from error
         except OSError as error:
             raise ToolbankError(unwritable(self.path, error)) from error
         try:
-            write_text(owner, f"{os.getpid()}\n")
+            since = time.strftime("%Y-%m-%d %H:%M:%S %z")
+            host = platform.node() or "this machine"
+            write_text(owner, f"process {os.getpid()} on {host} since {since}\n")
             yield
         finally:
             lock.release()

@@ -14,7 +14,7 @@ from toolbank.errors import InputError, ToolbankError
 from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
-from toolbank.stages import STAGES, Stage, make_stages
+from toolbank.stages import STAGES, Outcome, Stage, make_stages
 from toolbank.terminal import printable
 
 # The stages that must be done before one can be started with; others may be missing.
@@ -30,11 +30,15 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class RunResult:
-    """The folder of a run, which stages were run this time, and which are still to do."""
+    """The folder of a run, which stages were run this time, and which are still to do.
+
+    `waiting` is not empty where a stage waits for something outside: what the user has to do.
+    """
 
     folder: RunFolder
     did: tuple[str, ...]
     todo: tuple[str, ...]
+    waiting: str = ""
 
 
 def run_recipe(
@@ -45,6 +49,8 @@ def run_recipe(
     until: str | None = None,
 ) -> RunResult:
     """Run the stages that are not done yet, `start` in any case, up to `until`.
+
+    A stage that waits for something outside ends the run, with nothing amiss.
 
     Raises:
         InputError: the recipe asks for something that can't be, or what `start` needs is not
@@ -71,6 +77,7 @@ def run_recipe(
     if start:
         _require(_NEEDS[start], stages, folder)
     did = []
+    waiting = ""
     with folder.locked():
         write_text(folder.recipe, _resolved(recipe, folder))
         for note in _notes(recipe):
@@ -79,15 +86,18 @@ def run_recipe(
             _refresh(stage, folder)
             if stage.kind in chosen:
                 try:
-                    ran = _run_stage(stage, folder, anew=stage.kind == start)
+                    outcome = _run_stage(stage, folder, anew=stage.kind == start)
                 except KeyboardInterrupt as error:
                     raise ToolbankError(
                         f"stopped in stage {stage.name}. What was done is kept in {out}; "
                         "the same command goes on from there."
                     ) from error
-                if ran:
+                if outcome is not None:
                     did.append(stage.name)
-    return RunResult(folder, tuple(did), tuple(_todo(stages, folder)))
+                    waiting = outcome.waiting
+            if waiting:
+                break
+    return RunResult(folder, tuple(did), tuple(_todo(stages, folder)), waiting)
 
 
 def describe_result(result: RunResult) -> str:
@@ -100,6 +110,8 @@ def describe_result(result: RunResult) -> str:
         lines += [format_table(read_json(folder.metrics)), ""]
         notes = format_notes(read_json(folder.labels))
         lines += [notes, ""] if notes else []
+    if result.waiting:
+        lines += [result.waiting, ""]
     if not result.did:
         lines.append("Everything was done already; nothing was run.")
     for path, told in (
@@ -160,20 +172,22 @@ def _refresh(stage: Stage, folder: RunFolder) -> None:
         folder.restamp(stage.name, changed)
 
 
-def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> bool:
+def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> Outcome | None:
+    """What a stage left, or None where it was done already."""
     key = stage_key(stage.name, stage.depends())
     if not anew and folder.is_done(stage.name, key):
         _say(f"{stage.name:<24} done already")
-        return False
+        return None
     for name in folder.changed_files(stage.name, key):
         _say(f"{folder.path / name}: not as it was written; it is made again")
     begun = time.monotonic()
     outcome = stage.work()
-    folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
+    if not outcome.waiting:
+        folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
     _say(f"{stage.name:<24} {outcome.message} ({time.monotonic() - begun:.1f} s)")
     for problem in outcome.problems:
         _say(f"{'':<24} {problem}")
-    return True
+    return outcome
 
 
 def _resolved(recipe: RecipeFile, folder: RunFolder) -> str:

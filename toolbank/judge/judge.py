@@ -10,15 +10,17 @@ from tqdm import tqdm
 
 from toolbank import aio
 from toolbank.bank import Bank
-from toolbank.errors import ToolbankError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.journal import Journal
 from toolbank.judge import heuristic
 from toolbank.judge.config import Criterion, JudgeConfig
 from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
-from toolbank.llm.chat import EngineError
+from toolbank.llm.chat import EngineError, RoundEngine
+from toolbank.llm.control.stop import Stopped
 from toolbank.llm.templates import PromptTemplate
+from toolbank.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.llm.ask import Asker
@@ -83,6 +85,40 @@ async def _judge(
     }
 
 
+async def _ask_model(
+    pairs: Sequence[Pair], config: JudgeConfig, seed: int, journal: Journal
+) -> tuple[str, list[list[Judgement]], int]:
+    """The model's name, its judgements of each pair, and how many calls gave none."""
+    from toolbank.llm import create_engine
+    from toolbank.llm.ask import Asker
+    from toolbank.llm.control.interrupt import interruptible
+
+    engine = create_engine(config, tools=(), seed=seed, folder=journal.path.parent)
+    rows: list[list[Judgement]] = []
+    try:
+        if isinstance(engine, RoundEngine):
+            raise InputError(
+                f"judge.engine: {engine.name} answers in rounds, and a judge needs each reply at "
+                "once. Choose openai, vllm or rules."
+            )
+        asker = Asker(engine, journal, config)
+        model = _ModelAsker(asker)
+        with interruptible(asker):
+            rows = await _judge_pairs(pairs, config, model.ask)
+    finally:
+        await engine.close()
+    if asker.stop.cause == "interrupt":
+        raise ToolbankError(
+            "stopped in judge. Every verdict that came is kept; the same command goes on from "
+            "there."
+        )
+    if asker.stop.error is not None:
+        raise asker.stop.error
+    if asker.stop:
+        tell(f"the judge stopped early: {asker.stop.message}.")
+    return engine.model, rows, model.calls_failed
+
+
 async def _judge_pairs(
     pairs: Sequence[Pair], config: JudgeConfig, ask: _Ask
 ) -> list[list[Judgement]]:
@@ -98,13 +134,20 @@ async def _judge_pairs(
                     rows[number].append(judgement)
                 bar.update()
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(config.most_in_flight, len(pairs))):
-                    group.create_task(work())
-        except* ToolbankError as errors:
-            raise errors.exceptions[0] from None
+        workers = min(config.most_in_flight, len(pairs))
+        await _all_of([asyncio.create_task(work()) for _ in range(workers)])
     return rows
+
+
+async def _all_of(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Return when all have ended; an exception is raised when they all have."""
+    try:
+        await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        for task in tasks:
+            task.cancel()
+    for task in tasks:
+        task.result()
 
 
 async def _judge_pair(
@@ -141,7 +184,7 @@ async def _ask_heuristic(
 
 
 class _ModelAsker:
-    """Asks a model through the journal and counts the calls that failed."""
+    """Asks a model through the journal and counts the calls that failed or were not made."""
 
     def __init__(self, asker: Asker) -> None:
         self.calls_failed = 0
@@ -157,10 +200,14 @@ class _ModelAsker:
         try:
             reply = (await self._asker.ask(request)).reply
         except EngineError as error:
-            if error.fatal:
-                raise
             self.calls_failed += 1
             return None, error.reason
+        except Stopped:
+            self.calls_failed += 1
+            return None, self._asker.stop.cause or ""
+        except ToolbankError as error:
+            self._asker.stop.fail(error)
+            raise
         if reply.finish != "stop":
             return None, reply.finish
         winner = read_winner(reply.text)
