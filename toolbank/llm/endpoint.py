@@ -60,6 +60,7 @@ class Endpoint:
         self._key = key
         self._most_in_flight = most_in_flight
         self._client: DefaultAioHttpClient | None = None
+        self._address: Any = None
 
     async def post(self, body: bytes) -> Answer:
         """Send a JSON body and read the answer, whatever its status; the caller bounds the time.
@@ -69,9 +70,11 @@ class Endpoint:
         """
         if self._client is None:
             self._client = self._connect()
+            # Parsed once: that takes as long as all else that is done for a URL.
+            self._address = self._client.build_request("POST", "chat/completions").url
         try:
             async with self._client.stream(
-                "POST", "chat/completions", content=body
+                "POST", self._address, content=body
             ) as response:
                 return await self._read(response)
         except EngineError:
@@ -89,23 +92,26 @@ class Endpoint:
             self._client = None
 
     async def _read(self, response: Any) -> Answer:
-        packed = response.headers.get("content-encoding", "")
+        status = response.status_code
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in response.headers.raw
+        }
+        packed = headers.get("content-encoding", "")
         if not _ENCODINGS.issuperset(
             name.strip().lower() for name in packed.split(",")
         ):
             raise unknown_encoding(self._url, packed)
         most = MAX_REPLY_BYTES
-        if response.status_code != 200 or _announced(response) > most:
+        if status != 200 or _announced(headers) > most:
             most = _MAX_EXCERPT_BYTES
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
             if len(body) > most:
                 del body[_MAX_EXCERPT_BYTES:]
-                return Answer(
-                    response.status_code, response.headers, bytes(body), whole=False
-                )
-        return Answer(response.status_code, response.headers, bytes(body))
+                return Answer(status, headers, bytes(body), whole=False)
+        return Answer(status, headers, bytes(body))
 
     def _connect(self) -> DefaultAioHttpClient:
         import openai
@@ -132,7 +138,7 @@ class Endpoint:
         )
 
 
-def _announced(response: Any) -> int:
+def _announced(headers: Mapping[str, str]) -> int:
     """Bytes of the body as the server says; 0 where it doesn't."""
-    length = response.headers.get("content-length", "")
+    length = headers.get("content-length", "")
     return int(length) if length.isdecimal() and len(length) < 20 else 0
