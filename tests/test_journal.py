@@ -1,14 +1,20 @@
 import asyncio
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import asdict, replace
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolbank.errors import ToolbankError
 from toolbank.journal import Failure, Journal, StageUsage
+from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.writer import Writer
 from toolbank.llm.chat import ChatReply, ChatRequest, Message, PolishTask
 
@@ -194,3 +200,211 @@ def test_a_full_disk_is_told_as_such(tmp_path, monkeypatch):
         pytest.raises(ToolbankError, match="no room left on the disk"),
     ):
         asyncio.run(journal.put("k", "me", request(0), big))
+
+
+LAYOUT_1 = """
+CREATE TABLE replies (
+    key TEXT PRIMARY KEY, attempt INTEGER NOT NULL, stage TEXT NOT NULL,
+    identity TEXT NOT NULL, messages TEXT NOT NULL, reply TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE failures (
+    key TEXT NOT NULL, attempt INTEGER NOT NULL, stage TEXT NOT NULL,
+    reason TEXT NOT NULL, message TEXT NOT NULL
+);
+PRAGMA journal_mode = WAL;
+"""
+
+
+def write_layout_1(path, replies, *, layout=1):
+    connection = sqlite3.connect(path)
+    connection.executescript(LAYOUT_1)
+    for number in range(replies):
+        messages = [{"role": "user", "content": f"prompt {number} \u20ac " * 20}]
+        reply = {"text": f"reply {number}", "model": "m", "prompt_tokens": number}
+        if number % 2:
+            reply |= {"completion_tokens": 2, "finish": "cut-off"}
+        connection.execute(
+            "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                f"key {number}",
+                number,
+                ("write", "polish")[number % 2],
+                ("me", "you")[number % 3 > 0],
+                json.dumps(messages),
+                json.dumps(reply),
+            ),
+        )
+    connection.executemany(
+        "INSERT INTO failures VALUES (?, ?, 'write', 'http-500', 'it broke')",
+        [("key 0", 0), ("none", 9)],
+    )
+    connection.execute(f"PRAGMA user_version = {layout}")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+def test_a_journal_of_layout_1_is_taken_over(tmp_path, layout):
+    path = tmp_path / "journal.sqlite"
+    write_layout_1(path, 30, layout=layout)
+    for _ in range(2):
+        with Journal(path) as journal:
+            assert len(journal) == 30
+            assert journal.get("key 4") == ChatReply("reply 4", "m", 4, 0, "stop")
+            assert journal.get("key 5") == ChatReply("reply 5", "m", 5, 2, "cut-off")
+            entries = list(journal.entries())
+            failures = list(journal.failures())
+    assert [entry.attempt for entry in entries] == list(range(30))
+    assert [entry.identity for entry in entries[:4]] == ["me", "you", "you", "me"]
+    assert entries[7].messages[0]["content"] == "prompt 7 \u20ac " * 20
+    assert failures == [
+        Failure("key 0", 0, "write", "http-500", "it broke", True, "me"),
+        Failure("none", 9, "write", "http-500", "it broke", True, ""),
+    ]
+
+
+def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    write_layout_1(path, 300)
+    script = f"""
+import os, sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from toolbank.journal import Journal, layout
+
+compress, calls = layout.compress, []
+
+def die_midway(*arguments):
+    calls.append(0)
+    if len(calls) == 200:
+        os.kill(os.getpid(), 9)
+    return compress(*arguments)
+
+layout.compress = die_midway
+with Journal(Path({str(path)!r})):
+    pass
+"""
+    killed = subprocess.run([sys.executable, "-c", script], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (300,)
+    with Journal(path) as journal:
+        assert len(journal) == 300
+
+
+def test_a_row_of_layout_1_that_can_not_be_read_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    write_layout_1(path, 3)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE replies SET reply = '{}' WHERE attempt = 2")
+    with pytest.raises(ToolbankError, match="damaged"), Journal(path):
+        pass
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (3,)
+
+
+def test_the_accounts_are_those_of_the_replies(tmp_path):
+    made = [
+        ("write", "me", ChatReply("r", "m", 10 + i, 2, latency=i / 100))
+        for i in range(201)
+    ]
+    made += [("polish", "me", ChatReply("r", "m", 5, 1)) for _ in range(3)]
+    made += [("write", "you", ChatReply("r", "m", 7, 1, latency=0.5))]
+
+    async def put(journal):
+        for number, (stage, identity, reply) in enumerate(made):
+            asked = replace(request(number), stage=stage)
+            await journal.put(str(number), identity, asked, reply)
+        await journal.put_failure(
+            Failure("k", 1, "polish", "timeout", "late", final=False, identity="me")
+        )
+
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        asyncio.run(put(journal))
+        usage = journal.usage()
+    # Of 200 measured latencies 0.01 to 2.00, the nearest rank of p is the p-th hundredth.
+    assert usage == (
+        StageUsage(
+            "write",
+            "me",
+            201,
+            sum(range(10, 211)),
+            402,
+            {},
+            {"p50": 1.0, "p90": 1.8, "p99": 1.98, "max": 2.0},
+        ),
+        StageUsage(
+            "write",
+            "you",
+            1,
+            7,
+            1,
+            {},
+            dict.fromkeys(("p50", "p90", "p99", "max"), 0.5),
+        ),
+        StageUsage("polish", "me", 3, 15, 3, {"timeout": 1}, {}),
+    )
+
+
+def test_the_exchanges_of_one_attempt_can_be_had_alone(tmp_path):
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        put_all(journal, [request(i % 3) for i in range(9)])
+        assert [entry.key for entry in journal.entries(attempt=1)] == ["1", "4", "7"]
+        assert list(journal.entries(attempt=3)) == []
+
+
+messages = st.lists(
+    st.builds(
+        Message,
+        st.sampled_from(["system", "user", "assistant"]),
+        st.text(st.characters(exclude_categories=["Cs"])),
+    )
+)
+
+
+@given(messages, st.none() | messages)
+def test_prompts_come_back_as_they_were(some, others):
+    dictionary = None if others is None else encode(others)
+    packed = compress(encode(some), dictionary)
+    assert decode(decompress(packed, dictionary)) == [asdict(one) for one in some]
+
+
+def test_a_prompt_takes_less_room_beside_one_like_it(tmp_path):
+    random = Random(0)
+    words = [f"{random.random():.6f}" for _ in range(1000)]
+    asked = [
+        replace(request(i), messages=(Message("user", " ".join([*words, str(i)])),))
+        for i in range(5)
+    ]
+
+    async def put_one_by_one(journal):
+        for number, one in enumerate(asked):
+            await journal.put(str(number), "me", one, ChatReply("r", "m"))
+
+    path = tmp_path / "journal.sqlite"
+    with Journal(path) as journal:
+        asyncio.run(put_one_by_one(journal))
+        assert [e.messages[0]["content"] for e in journal.entries()] == [
+            one.messages[0].content for one in asked
+        ]
+    with sqlite3.connect(path) as connection:
+        sizes = connection.execute("SELECT length(messages) FROM replies").fetchall()
+    assert max(sizes) < (100,)
+
+
+def test_an_interrupted_wait_does_not_lose_the_reply(tmp_path):
+    async def cancel_at_once(journal):
+        put = asyncio.create_task(
+            journal.put("k", "me", request(0), ChatReply("r", "m"))
+        )
+        await asyncio.sleep(0)
+        put.cancel()
+        await asyncio.wait([put])
+
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        put_all(journal, [request(1)])
+        asyncio.run(cancel_at_once(journal))
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        assert journal.get("k") == ChatReply("r", "m")

@@ -26,7 +26,7 @@ from toolbank.journal.layout import (
     UnknownLayoutError,
     prepare,
 )
-from toolbank.journal.prompts import compress, encode, unpack
+from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.records import Entry, Failure, StageUsage
 from toolbank.journal.usage import read_usage
 from toolbank.journal.writer import Row, Writer
@@ -145,11 +145,12 @@ class Journal:
             ToolbankError: the file is damaged.
         """
         rows = self._read_anew(
-            "SELECT key, attempt, stage, identities.identity, dictionary, messages, "
-            "text, model, prompt_tokens, completion_tokens, finish, latency "
-            "FROM replies JOIN identities ON identities.id = replies.identity",
+            "SELECT key, attempt, replies.stage, identities.identity, content, messages, "
+            "text, model, prompt_tokens, completion_tokens, finish, latency FROM replies "
+            "JOIN identities ON identities.id = replies.identity "
+            "LEFT JOIN dictionaries ON dictionaries.id = dictionary",
             attempt,
-            "attempt, stage DESC, key",
+            "attempt, replies.stage DESC, key",
         )
         for key, number, stage, identity, dictionary, packed, *reply in rows:
             messages = self._unpack(packed, dictionary)
@@ -227,11 +228,10 @@ class Journal:
             await self._writer.write((IDENTITIES, (identity,)), row)
             self._identities.add(identity)
 
-    def _unpack(self, packed: bytes, dictionary: int | None) -> list[dict[str, str]]:
-        contents = dict(self._dictionaries.values())
+    def _unpack(self, packed: bytes, dictionary: bytes | None) -> list[dict[str, str]]:
         try:
-            return unpack(packed, None if dictionary is None else contents[dictionary])
-        except (ValueError, LookupError) as error:
+            return decode(decompress(packed, dictionary))
+        except ValueError as error:
             raise trouble.damaged(self.path, error) from error
 
     def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
@@ -262,6 +262,8 @@ class Journal:
             check_same_thread=False,
             isolation_level=None,
         )
+        # Two or three replies a page; a page of the usual 4 kB would be half empty.
+        connection.execute("PRAGMA page_size = 8192")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         return connection

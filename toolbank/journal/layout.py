@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from toolbank.journal.prompts import compress
+from toolbank.journal.prompts import compress, encode
+from toolbank.llm.chat import Message
 
 LAYOUT = 2
 
@@ -148,7 +149,10 @@ def _old_replies(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]]
     )
     told = tqdm(rows, "journal", total, unit="reply", disable=None, leave=False)
     for key, attempt, stage, identity, messages, reply in told:
-        content = messages.encode()
+        content = encode(
+            Message(message["role"], message["content"])
+            for message in json.loads(messages)
+        )
         if stage not in dictionaries:
             dictionaries[stage] = (zlib.crc32(content), content)
             connection.execute(

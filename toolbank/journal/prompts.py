@@ -4,47 +4,55 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from toolbank.llm.chat import Message
 
-# Level 3 with a dictionary takes half the bytes of level 9 without, in a fifth of the time.
-_LEVEL = 3
-
-
-def pack(messages: Iterable[Message], dictionary: bytes | None) -> bytes:
-    """Messages as compressed JSON; `dictionary` is an earlier prompt that they resemble."""
-    return compress(encode(messages), dictionary)
+# With a dictionary this takes half the bytes of the best level without, in a quarter of the time.
+_LEVEL = 2
 
 
 def encode(messages: Iterable[Message]) -> bytes:
-    """Messages as JSON, not compressed: what later prompts can use as their dictionary."""
-    rows = [{"role": message.role, "content": message.content} for message in messages]
-    return json.dumps(rows, ensure_ascii=False).encode()
+    """Messages as bytes: a line of JSON with roles and lengths, then the contents as they are."""
+    rows = [(message.role, message.content) for message in messages]
+    head = json.dumps([[role, len(content)] for role, content in rows])
+    return "".join([head, "\n", *(content for _, content in rows)]).encode()
+
+
+def decode(encoded: bytes) -> list[dict[str, str]]:
+    """The messages, each with `role` and `content`.
+
+    Raises:
+        ValueError: not made by `encode`.
+    """
+    head, _, contents = encoded.decode().partition("\n")
+    messages, start = [], 0
+    for role, length in json.loads(head):
+        content = contents[start : start + length]
+        messages.append({"role": role, "content": content})
+        start += length
+    if start != len(contents):
+        raise ValueError("the prompt is not whole")
+    return messages
 
 
 def compress(content: bytes, dictionary: bytes | None) -> bytes:
-    """Compress with zlib, where given against a preset dictionary."""
+    """Compress with zlib, where given against a preset dictionary that is like the content."""
     if dictionary is None:
         return zlib.compress(content, _LEVEL)
     packer = zlib.compressobj(_LEVEL, zdict=dictionary)
     return packer.compress(content) + packer.flush()
 
 
-def unpack(packed: bytes, dictionary: bytes | None) -> list[dict[str, str]]:
-    """The messages, each with `role` and `content`.
+def decompress(packed: bytes, dictionary: bytes | None) -> bytes:
+    """What `compress` was given.
 
     Raises:
-        ValueError: not made by `pack` with this dictionary.
+        ValueError: not made by `compress` with this dictionary.
     """
     try:
         if dictionary is None:
-            content = zlib.decompress(packed)
-        else:
-            content = zlib.decompressobj(zdict=dictionary).decompress(packed)
+            return zlib.decompress(packed)
+        return zlib.decompressobj(zdict=dictionary).decompress(packed)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    rows = json.loads(content)
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise ValueError("a prompt that is no list of messages")
-    return rows
