@@ -175,7 +175,7 @@ class Asker:
         if not error.retryable:
             self._note_life()
         elif not self._outage.is_down:
-            self.limit.refuse(self.gate.in_flight)
+            self.limit.fail(error.reason, self.gate.in_flight)
             if self._outage.fail(self.limit.now, now):
                 tell(
                     f"the endpoint is down, it seems, at {strftime('%H:%M:%S')}: {error} All "

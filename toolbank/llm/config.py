@@ -10,7 +10,7 @@ from toolbank.config import Config
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 
-_MOST_AUTO = 1024
+MOST_AUTO = 1024
 
 # How a call is made, retried, bounded and paid; none of it shapes what comes back.
 TRANSPORT = frozenset(
@@ -104,7 +104,7 @@ class EngineConfig(Config):
     @property
     def most_in_flight(self) -> int:
         """The most calls that may ever be in flight."""
-        return _MOST_AUTO if self.concurrency == "auto" else self.concurrency
+        return MOST_AUTO if self.concurrency == "auto" else self.concurrency
 
     @field_validator("api_key_env", mode="before")
     @classmethod
