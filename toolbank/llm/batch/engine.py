@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-from tqdm import tqdm
 
 from toolbank.errors import InputError
 from toolbank.llm.batch.hosted import HostedBatches
@@ -19,7 +16,7 @@ from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
 from toolbank.llm.batch.submissions import Submissions
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, NotYet
 from toolbank.llm.completion import check_parameters, make_body, make_identity
-from toolbank.terminal import printable
+from toolbank.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -155,7 +152,7 @@ class BatchEngine:
         )
 
     def _say(self, text: str) -> None:
-        tqdm.write(printable(f"{self._folder}: {text}"), file=sys.stderr)
+        tell(f"{self._folder}: {text}")
 
 
 def _describe_again(reasons: Counter[str]) -> str:

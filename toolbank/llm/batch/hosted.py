@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -17,7 +16,7 @@ from toolbank.files import sha256_file
 from toolbank.llm.batch.endpoint import NOT_FOUND, BatchEndpoint
 from toolbank.llm.batch.submissions import Submission, Submissions
 from toolbank.llm.chat import EngineError
-from toolbank.terminal import printable
+from toolbank.terminal import tell
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -214,7 +213,7 @@ class HostedBatches:
         )
 
     def _say(self, text: str) -> None:
-        tqdm.write(printable(f"{self._folder}: {text}"), file=sys.stderr)
+        tell(f"{self._folder}: {text}")
 
 
 def _show(bar: tqdm[Any], batches: Mapping[str, Batch]) -> None:

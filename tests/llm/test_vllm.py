@@ -1,0 +1,488 @@
+import ast
+import asyncio
+import inspect
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from toolbank.errors import InputError
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm import create_engine, vllm_thread
+from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
+
+STAND_IN = Path(__file__).parent / "vllm_stand_in"
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+
+@pytest.fixture
+def llms(monkeypatch):
+    """The stand-in in place of vLLM; gives the models that were loaded."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(STAND_IN)
+    import vllm
+
+    vllm.LLM.made.clear()
+    yield vllm.LLM.made
+    for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
+        del sys.modules[name]
+
+
+def request(attempt=0, **prompt):
+    message = Message("user", json.dumps(prompt))
+    return ChatRequest(attempt, "write", (message,), SCHEMA, WriteTask((), 2))
+
+
+def make(seed=0, **settings):
+    settings = {"engine": "vllm", "model": "small", **settings}
+    return create_engine(GenerateConfig(**settings), tools=(), seed=seed)
+
+
+def answers(*requests, **settings):
+    """Replies or errors of requests that are all asked at once."""
+
+    async def ask():
+        engine = make(**settings)
+        try:
+            async with asyncio.timeout(30):
+                return await asyncio.gather(
+                    *(engine.answer(item) for item in requests), return_exceptions=True
+                )
+        finally:
+            await engine.close()
+
+    return asyncio.run(ask())
+
+
+def test_a_reply_has_text_tokens_finish_and_the_models_name(llms):
+    (reply,) = answers(request(text="two words"))
+    assert (reply.text, reply.model, reply.finish) == ("two words", "small", "stop")
+    assert (reply.prompt_tokens, reply.completion_tokens) == (7, 2)
+    assert reply.latency > 0
+
+
+def test_the_answer_is_bound_to_the_schema_and_settings_are_passed_on(llms):
+    answers(
+        request(text="x"),
+        temperature=0.4,
+        max_tokens=77,
+        parameters={"top_p": 0.8, "chat_template_kwargs": {"enable_thinking": False}},
+        options={"tensor_parallel_size": 2},
+    )
+    (llm,) = llms
+    assert llm.arguments == {"model": "small", "tensor_parallel_size": 2}
+    ((messages, sampling, template),) = llm.asked
+    assert messages == [{"role": "user", "content": '{"text": "x"}'}]
+    assert sampling.structured_outputs.json == SCHEMA
+    assert (sampling.temperature, sampling.max_tokens) == (0.4, 77)
+    assert sampling.top_p == 0.8
+    assert template == {"enable_thinking": False}
+
+
+def test_a_temperature_that_is_not_set_is_left_to_vllm(llms):
+    answers(request(text="x"), temperature=None)
+    assert llms[0].asked[0][1].temperature == 1.0
+
+
+def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
+    async def talk():
+        engine = make()
+        first = asyncio.ensure_future(engine.answer(request(0, text="a", after="b")))
+        while not llms[0].llm_engine.batches:
+            await asyncio.sleep(0.001)
+        second = await engine.answer(request(1, text="b"))
+        await engine.close()
+        return second.text, (await first).text
+
+    assert asyncio.run(asyncio.wait_for(talk(), 30)) == ("b", "a")
+    assert {"a", "b"} in llms[0].llm_engine.batches
+
+
+def test_the_batch_is_full_at_every_step_while_there_is_work(llms):
+    """A worker asks for its next as soon as it has its reply; no other one waits for that."""
+
+    async def work(engine, worker):
+        for n in range(20):
+            await engine.answer(request(n, text=f"{worker} {n}", steps=1 + worker))
+
+    async def talk():
+        engine = make()
+        slow = asyncio.ensure_future(engine.answer(request(text="z", steps=200)))
+        await asyncio.gather(*(work(engine, worker) for worker in range(3)))
+        assert not slow.done()
+        await slow
+        await engine.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
+
+
+def test_replies_arrive_in_any_order(llms):
+    steps = {"a": 9, "b": 1, "c": 5}
+    order = []
+
+    async def ask(engine, text):
+        await engine.answer(request(text=text, steps=steps[text]))
+        order.append(text)
+
+    async def talk():
+        engine = make()
+        await asyncio.gather(*(ask(engine, text) for text in steps))
+        await engine.close()
+
+    asyncio.run(talk())
+    assert order == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "finish"),
+    [
+        ("x", "stop", "stop"),
+        ("x", "length", "cut-off"),
+        ("x", "repetition", "cut-off"),
+        (" ", "stop", "empty"),
+    ],
+)
+def test_how_an_answer_ended_is_said(llms, text, reason, finish):
+    (reply,) = answers(request(text=text, finish=reason))
+    assert reply.finish == finish
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+def test_an_answer_that_was_broken_off_is_a_failure_that_may_pass(llms, reason):
+    (error,) = answers(request(text="x", finish=reason))
+    assert (error.reason, error.retryable, error.fatal) == ("broken-off", True, False)
+
+
+def test_a_request_that_is_refused_fails_alone(llms):
+    error, reply = answers(
+        request(refuse="the prompt is longer than the model's 4096 tokens"),
+        request(text="fine"),
+    )
+    assert (error.reason, error.retryable, error.fatal) == ("bad-request", False, False)
+    assert "longer than the model's 4096 tokens" in str(error)
+    assert reply.text == "fine"
+
+
+def test_an_engine_that_ends_fails_what_ran_and_what_comes_later(llms):
+    async def talk():
+        engine = make()
+        got = await asyncio.gather(
+            engine.answer(request(text="long", steps=9999)),
+            engine.answer(request(die=True)),
+            return_exceptions=True,
+        )
+        got += await asyncio.gather(
+            engine.answer(request(text="late")), return_exceptions=True
+        )
+        await engine.close()
+        return got
+
+    for error in asyncio.run(asyncio.wait_for(talk(), 30)):
+        assert isinstance(error, EngineError)
+        assert (error.fatal, error.reason) == (True, "engine-ended")
+        assert "EngineCore encountered an issue" in str(error)
+
+
+def test_a_call_that_is_given_up_is_aborted_there(llms):
+    async def talk():
+        engine = make()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await engine.answer(request(text="endless", steps=10**9))
+        reply = await engine.answer(request(text="next"))
+        await engine.close()
+        return reply.text
+
+    assert asyncio.run(asyncio.wait_for(talk(), 30)) == "next"
+    assert llms[0].llm_engine.aborted == ["endless"]
+
+
+def test_closing_ends_the_thread(llms):
+    answers(request(text="x"))
+    assert "vllm" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_seed_is_the_requests_own_and_the_same_in_every_run(llms):
+    first, again, other = (
+        answers(request(0, text="x"), request(1, text="x"), seed=seed)
+        and [asked[1].seed for asked in llms[-1].asked]
+        for seed in (0, 0, 5)
+    )
+    assert sorted(first) == sorted(again)
+    assert len({*first, *other}) == 4
+
+
+def test_identity_names_what_shapes_a_reply_and_not_how_the_model_is_laid_out(llms):
+    def identity(**settings):
+        engine = make(**settings)
+        asyncio.run(engine.close())
+        return engine.identity
+
+    plain = identity()
+    assert plain == identity(
+        options={"tensor_parallel_size": 4}, concurrency=3, timeout=9
+    )
+    others = [
+        identity(options={"max_model_len": 9}),
+        identity(parameters={"top_p": 0.5}),
+        identity(temperature=0.1),
+        identity(seed=1),
+    ]
+    assert len({plain, *others}) == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": ""}, r"generate\.model: not set"),
+        ({"model": "missing"}, r"generate\.model: vLLM can't load 'missing'.*OSError"),
+        ({"options": {"speed": 2}}, r"generate\.model: .*'speed'"),
+        ({"options": {"hf_token": "x"}}, r"generate\.options\.hf_token: .*HF_TOKEN"),
+        ({"parameters": {"top_p": 7}}, r"generate\.parameters: .*top_p must be"),
+        ({"parameters": {"tap_p": 1}}, r"generate\.parameters: .*tap_p"),
+        ({"parameters": {"n": 2}}, r"generate\.parameters\.n: can't be set"),
+    ],
+)
+def test_what_vllm_can_not_take_is_bad_input(llms, settings, said):
+    with pytest.raises(InputError, match=said):
+        make(**settings)
+
+
+def test_a_missing_package_is_told_with_the_command_that_installs_it():
+    with pytest.raises(InputError, match=r"pip install 'toolbank\[vllm\]'"):
+        make()
+
+
+def test_a_package_that_can_not_be_imported_is_bad_input(tmp_path, monkeypatch):
+    (tmp_path / "vllm.py").write_text("import libcuda_missing")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "vllm", raising=False)
+    with pytest.raises(InputError, match=r"can't be imported .*libcuda_missing"):
+        make()
+
+
+INTERRUPTED = """
+    import multiprocessing, os, signal, sys, time
+    from concurrent.futures import Future
+    from pathlib import Path
+
+
+    def child(path, ready):
+        # As vLLM's own processes do.
+        signal.signal(signal.SIGINT, lambda *_: path.write_text("interrupted"))
+        ready.set()
+        time.sleep(1)
+
+
+    class LLM:
+        def __init__(self, model):
+            spawn = multiprocessing.get_context("spawn")
+            ready = spawn.Event()
+            self.process = spawn.Process(target=child, args=(Path(model), ready))
+            self.process.start()
+            ready.wait()
+            os.kill(self.process.pid, signal.SIGINT)
+            self.process.join()
+
+
+    class SamplingParams:
+        def __init__(self, **settings):
+            pass
+"""
+
+
+def test_an_interrupt_of_the_terminal_does_not_reach_the_processes_of_vllm(tmp_path):
+    package = tmp_path / "vllm"
+    package.mkdir()
+    (package / "__init__.py").write_text(textwrap.dedent(INTERRUPTED))
+    (package / "sampling_params.py").write_text(
+        "class StructuredOutputsParams:\n    def __init__(self, json):\n        pass\n"
+    )
+    script = (
+        "import sys, asyncio; from toolbank.llm import create_engine\n"
+        "from toolbank.generate.config import GenerateConfig\n"
+        "if __name__ == '__main__':\n"
+        "    config = GenerateConfig(engine='vllm', model=sys.argv[1])\n"
+        "    asyncio.run(create_engine(config, tools=(), seed=0).close())\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    marker = tmp_path / "marker"
+    subprocess.run(
+        [sys.executable, str(tmp_path / "script.py"), str(marker)],
+        check=True,
+        timeout=60,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())]),
+        },
+    )
+    assert not marker.exists()
+
+
+# What follows holds the calls against the real wheel, which is read and not imported.
+
+
+@pytest.fixture(scope="module")
+def wheel(pytestconfig):
+    """The wheel that toolbank[vllm] was written for, kept in pytest's cache."""
+    folder = pytestconfig.cache.mkdir("vllm")
+    if not list(folder.glob("vllm-0.33.*.whl")):
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
+        done = subprocess.run(
+            [*command, "--only-binary=:all:", "-d", str(folder), "vllm==0.33.*"],
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        if done.returncode:
+            pytest.skip(f"the wheel of vLLM can't be had here: {done.stderr[-300:]}")
+    with zipfile.ZipFile(next(folder.glob("vllm-0.33.*.whl"))) as file:
+        yield lambda path: file.read(f"vllm/{path}").decode()
+
+
+def find(source, *names):
+    """The definition of a class, or of a method of one."""
+    node = ast.parse(source)
+    for name in names:
+        node = next(
+            child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.ClassDef | ast.FunctionDef)
+            and child.name == name
+            and not any("overload" in ast.unparse(d) for d in child.decorator_list)
+        )
+    return node
+
+
+def fields(node):
+    return {
+        item.target.id: item.value is not None
+        for item in node.body
+        if isinstance(item, ast.AnnAssign)
+    }
+
+
+def signature(node):
+    """What may be passed, as `inspect` has it, of a function or of a class with fields."""
+    kinds = inspect.Parameter
+    if isinstance(node, ast.ClassDef):
+        return inspect.Signature(
+            [
+                kinds(name, kinds.KEYWORD_ONLY, default=None if has else kinds.empty)
+                for name, has in fields(node).items()
+            ]
+        )
+    args = node.args
+    spare = [kinds.empty] * (len(args.args) - len(args.defaults))
+    found = [
+        kinds(arg.arg, kinds.POSITIONAL_OR_KEYWORD, default=default)
+        for arg, default in zip(
+            args.args, spare + [None] * len(args.defaults), strict=True
+        )
+    ]
+    found += [
+        kinds(arg.arg, kinds.KEYWORD_ONLY, default=kinds.empty if value is None else 0)
+        for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    ]
+    if args.kwarg:
+        found.append(kinds(args.kwarg.arg, kinds.VAR_KEYWORD))
+    return inspect.Signature(found[1:])
+
+
+def calls(name):
+    """The calls of a name that the adapter makes: how many positional, and which keywords."""
+    tree = ast.parse(inspect.getsource(vllm_thread))
+    found = [
+        (len(node.args), [word.arg for word in node.keywords if word.arg])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == name
+    ]
+    assert found, name
+    return found
+
+
+REAL = {
+    "LLM": ("entrypoints/llm.py", "LLM", "__init__"),
+    "llm.enqueue_chat": ("entrypoints/llm.py", "LLM", "enqueue_chat"),
+    "llm.llm_engine.step": ("v1/engine/llm_engine.py", "LLMEngine", "step"),
+    "llm.llm_engine.abort_request": (
+        "v1/engine/llm_engine.py",
+        "LLMEngine",
+        "abort_request",
+    ),
+    "SamplingParams": ("sampling_params.py", "SamplingParams"),
+    "StructuredOutputsParams": ("sampling_params.py", "StructuredOutputsParams"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_every_call_of_the_adapter_fits_the_real_signature(wheel, name):
+    path, *names = REAL[name]
+    real = signature(find(wheel(path), *names))
+    for positional, keywords in calls(name):
+        real.bind(*[None] * positional, **dict.fromkeys(keywords))
+
+
+@pytest.mark.slow
+def test_what_is_passed_by_name_exists_in_the_wheel(wheel):
+    sampling = fields(find(wheel("sampling_params.py"), "SamplingParams"))
+    assert {"seed", "temperature", "max_tokens", "structured_outputs"} <= set(sampling)
+    assert {"n", "output_kind", "top_p"} <= set(sampling)
+    arguments = signature(find(wheel("entrypoints/llm.py"), "LLM", "__init__"))
+    assert {"model", "tensor_parallel_size", "hf_token"} <= set(arguments.parameters)
+
+
+@pytest.mark.slow
+def test_what_is_read_of_a_reply_exists_in_the_wheel(wheel):
+    outputs = wheel("outputs.py")
+    answer = fields(find(outputs, "CompletionOutput"))
+    assert {"text", "token_ids", "finish_reason"} <= set(answer)
+    reply = signature(find(outputs, "RequestOutput", "__init__")).parameters
+    assert {"request_id", "prompt_token_ids", "outputs", "finished"} <= set(reply)
+    reasons = wheel("v1/engine/__init__.py")
+    assert (
+        'FINISH_REASON_STRINGS = ("stop", "length", "abort", "error", "repetition")'
+        in (reasons)
+    )
+
+
+@pytest.mark.slow
+def test_requests_are_numbered_as_the_adapter_expects(wheel):
+    offline = wheel("entrypoints/common/offline.py")
+    assert "request_id = str(next(self.request_counter))" in offline
+    assert 'f"{request.external_req_id}-{random_uuid()' in wheel(
+        "v1/engine/input_processor.py"
+    )
+    assert "request_id=external_req_id" in wheel("v1/engine/output_processor.py")
+    assert "RequestOutputKind.FINAL_ONLY" in offline
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_the_stand_in_takes_nothing_that_the_wheel_does_not(wheel, name):
+    path, *names = REAL[name]
+    real = signature(find(wheel(path), *names)).parameters
+    own = {
+        "v1/engine/llm_engine.py": ("__init__.py", "_Engine"),
+        "entrypoints/llm.py": ("__init__.py", "LLM"),
+        "sampling_params.py": ("sampling_params.py", names[0]),
+    }[path]
+    source = (STAND_IN / "vllm" / own[0]).read_text()
+    ours = signature(find(source, own[1], *names[1:])).parameters
+    takes_more = any(p.kind is p.VAR_KEYWORD for p in real.values())
+    for name_, parameter in ours.items():
+        assert name_ in real or takes_more, name_
+        if name_ in real:
+            assert parameter.kind is real[name_].kind or (
+                parameter.kind is parameter.KEYWORD_ONLY
+            )
+    shared = [name_ for name_ in ours if name_ in real]
+    assert shared == [name_ for name_ in real if name_ in shared]

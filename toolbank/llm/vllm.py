@@ -1,0 +1,119 @@
+"""vLLM in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from toolbank.errors import InputError
+from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.llm.vllm_thread import Call, ModelThread
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+
+# Set elsewhere, or not to be set.
+_TAKEN_PARAMETERS = {
+    "temperature": "it is a setting of its own",
+    "max_tokens": "it is a setting of its own",
+    "n": "one answer is read of each reply",
+    "structured_outputs": "it is made from the schema of the answer",
+    "output_kind": "replies are read whole",
+}
+_TAKEN_OPTIONS = {
+    "model": "it is a setting of its own",
+    "hf_token": "a key stands in no recipe; set the environment variable HF_TOKEN",
+}
+# How the model is laid out on the machine; none of it shapes what is written.
+_LAYOUT = frozenset(
+    {
+        "cpu_offload_gb",
+        "data_parallel_size",
+        "disable_custom_all_reduce",
+        "disable_log_stats",
+        "distributed_executor_backend",
+        "download_dir",
+        "enable_prefix_caching",
+        "enforce_eager",
+        "gpu_memory_utilization",
+        "kv_cache_memory_bytes",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "pipeline_parallel_size",
+        "tensor_parallel_size",
+    }
+)
+
+
+class VLLMEngine:
+    """Loads a model when it is made, and writes with it.
+
+    `options` are arguments of `vllm.LLM`, `parameters` those of `vllm.SamplingParams` (and
+    `chat_template_kwargs` of `LLM.chat`). Each request has a seed of its own, a
+    hash of the request and the run's seed: what is written does not hang on what else is in the batch, as far as the
+    model's arithmetic doesn't (VLLM_BATCH_INVARIANT=1 makes that so, and slower).
+
+    Raises:
+        InputError: vLLM is not installed, there is no such setting, or the model can't be loaded.
+    """
+
+    name = "vllm"
+    offers = None
+
+    def __init__(self, config: EngineConfig, seed: int) -> None:
+        if not config.model:
+            raise InputError(
+                f"{config.section}.model: not set. Name a model of the Hugging Face hub, or its "
+                "folder."
+            )
+        _refuse(f"{config.section}.parameters", config.parameters, _TAKEN_PARAMETERS)
+        _refuse(f"{config.section}.options", config.options, _TAKEN_OPTIONS)
+        if find_spec("vllm") is None:
+            raise InputError(
+                f"{config.section}.engine: vllm is not installed. Install it: "
+                "pip install 'toolbank[vllm]'"
+            )
+        self.model = config.model
+        shaping = {k: v for k, v in config.options.items() if k not in _LAYOUT}
+        settings = {
+            "engine": self.name,
+            "model": config.model,
+            "temperature": config.temperature,
+            "max_tokens": config.max_tokens,
+            "parameters": config.parameters,
+            "options": shaping,
+            "seed": seed,
+        }
+        self.identity = json.dumps(settings, sort_keys=True)
+        self._model = ModelThread(config)
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Write the answer.
+
+        Raises:
+            EngineError: the request can't be put to the model, or vLLM broke off; `fatal` where
+                it has ended.
+        """
+        # A hash of the request, of which this takes as many bits as any generator knows.
+        seed = int(request.key(self.identity)[:15], 16)
+        call = Call(request, seed)
+        self._model.put(call)
+        try:
+            return await call.reply
+        except asyncio.CancelledError:
+            call.is_cancelled = True
+            self._model.put(call)
+            raise
+
+    async def close(self) -> None:
+        """Let go of the model and its memory."""
+        await asyncio.to_thread(self._model.close)
+
+
+def _refuse(key: str, given: Mapping[str, Any], taken: Mapping[str, str]) -> None:
+    for name in given:
+        if name in taken:
+            raise InputError(f"{key}.{name}: can't be set here; {taken[name]}.")
