@@ -1,0 +1,195 @@
+"""Ctrl-C in a real terminal: what the user sees, and that nothing paid for is lost."""
+
+import os
+import pty
+import random
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer
+from toolbank.journal import Journal
+
+TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
+PATIENCE_S = 60
+
+RECIPE = """\
+name: mine
+sources:
+  - {{type: python, package: json}}
+  - {{type: python, package: statistics}}
+generate:
+  base_url: {url}
+  model: m
+  concurrency: 4
+  queries: 30
+  offered: 6
+  max_tools: 3
+retrievers:
+  - type: bm25
+"""
+WORDS = (
+    "apple bread cloud dream earth flame grass house ivory juice knife lemon metal night "
+    "ocean paper queen river stone table uncle voice water youth zebra"
+).split()
+
+
+class Held:
+    """Answers the first calls, and the others once it is let go."""
+
+    def __init__(self, first):
+        self.first = first
+        self.in_flight = threading.Semaphore(0)
+        self.let_go = threading.Event()
+
+    def __call__(self, call):
+        if call.number >= self.first and not self.let_go.is_set():
+            self.in_flight.release()
+            self.let_go.wait(PATIENCE_S)
+        return answer(call)
+
+
+def answer(call):
+    words = " ".join(random.Random(call.prompt).sample(WORDS, 9))
+    text = f"Please tell what comes of this: {words}."
+    if call.asks_polish:
+        return Answer.json({"already_good": False, "reason": "", "query": text})
+    return Answer.json(
+        {
+            "declined": False,
+            "reason": "",
+            "tools": call.offered[:2],
+            "explanation": "One feeds the other.",
+            "draft": text,
+        }
+    )
+
+
+class Terminal:
+    """A command in a terminal of its own; `shown` is all that it has printed."""
+
+    def __init__(self, arguments, folder):
+        self.shown = ""
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execv(arguments[0], arguments)
+
+    def press_ctrl_c(self):
+        os.write(self._file, b"\x03")
+
+    def wait_for(self, text):
+        while text not in self.shown:
+            assert self._read(), self.shown
+
+    def wait_for_end(self):
+        """The exit code."""
+        while self._read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self):
+        ready, _, _ = select.select([self._file], [], [], PATIENCE_S)
+        assert ready, f"nothing more came: {self.shown}"
+        try:
+            data = os.read(self._file, 65536)
+        except OSError:
+            return False
+        self.shown += data.decode("utf-8", "replace")
+        return bool(data)
+
+
+@contextmanager
+def interrupted_run(folder):
+    """A run whose first ten calls are answered and whose next four are in flight."""
+    held = Held(first=10)
+    with ChatServer(held) as server:
+        (folder / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        terminal = Terminal([TOOLBANK, "run", "mine.yaml"], folder)
+        for _ in range(4):
+            assert held.in_flight.acquire(timeout=PATIENCE_S)
+        try:
+            yield terminal, held, server
+        finally:
+            held.let_go.set()
+
+
+def journaled(folder):
+    with Journal(folder / "runs/mine/journal.sqlite") as journal:
+        return len(journal)
+
+
+def run_again(folder, *arguments):
+    done = subprocess.run(
+        [TOOLBANK, "generate", "mine.yaml", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("by_key", [True, False], ids=["ctrl-c", "sigterm"])
+def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, by_key):
+    with interrupted_run(tmp_path) as (terminal, held, server):
+        if by_key:
+            terminal.press_ctrl_c()
+        else:
+            os.kill(terminal.pid, signal.SIGTERM)
+        terminal.wait_for("finishing 4 calls in flight; Ctrl-C again stops now.")
+        held.let_go.set()
+        assert terminal.wait_for_end() == 1
+        assert len(server.calls) == journaled(tmp_path) == 14
+        assert "the same command goes on from there" in terminal.shown
+        assert "Traceback" not in terminal.shown
+        there = int(re.search(r"generate\.queries=(\d+)", terminal.shown)[1])
+        told = run_again(tmp_path, "--set", f"generate.queries={there}")
+        assert f"{there} queries of {there} attempts" in told
+        assert len(server.calls) == 14
+        run_again(tmp_path)
+        assert len(server.calls) == 60
+
+
+def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
+    with interrupted_run(tmp_path) as (terminal, held, server):
+        terminal.press_ctrl_c()
+        terminal.wait_for("Ctrl-C again stops now.")
+        terminal.press_ctrl_c()
+        assert terminal.wait_for_end() == 1
+        assert "Traceback" not in terminal.shown
+        assert "the same command goes on from there" in terminal.shown
+        assert journaled(tmp_path) == 10
+        held.let_go.set()
+        run_again(tmp_path)
+        assert len(server.calls) == 64
+
+
+def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
+    given = threading.Semaphore(0)
+
+    def script(call):
+        given.release()
+        return answer(call)
+
+    with ChatServer(script) as server:
+        (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        for _ in range(3):
+            terminal = Terminal([TOOLBANK, "generate", "mine.yaml"], tmp_path)
+            for _ in range(7):
+                assert given.acquire(timeout=PATIENCE_S)
+            terminal.press_ctrl_c()
+            assert terminal.wait_for_end() == 1
+            assert journaled(tmp_path) == len(server.calls)
+        run_again(tmp_path)
+        assert len(server.calls) == 60
