@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank import Bank
 from toolbank.errors import InputError
-from toolbank.report.records import read_judged, read_labels, read_metrics
+from toolbank.report.records import check_calls, read_judged, read_labels, read_metrics
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Content:
     name: str
     bank: Bank
     recipe: Mapping[str, Any]
+    calls: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     metrics: list[dict[str, Any]]
     labels: list[dict[str, Any]]
@@ -49,10 +50,12 @@ def read_content(run: Path) -> Content:
     Raises:
         InputError: there is no bank, or a file that is there is damaged.
     """
+    bank = Bank.load(run / "bank")
     return Content(
         name=run.resolve().name,
-        bank=Bank.load(run / "bank"),
+        bank=bank,
         recipe=_read_recipe(run / "recipe.yaml"),
+        calls=check_calls(bank.info.get("calls", {}), run / "bank" / "bank.json"),
         judge=read_judged(run / "judge.json"),
         metrics=read_metrics(run / "metrics.json"),
         labels=read_labels(run / "labels.json"),

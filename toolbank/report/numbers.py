@@ -89,6 +89,18 @@ def follow_attempts(info: Mapping[str, Any]) -> list[Bar]:
     ]
 
 
+def count_endings(info: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Attempts that came to nothing, by how they ended: declined, rejected or failed."""
+    counts = info.get("counts") or {}
+    return [
+        ("declined", counts.get("declined", 0)),
+        *(
+            (kind, sum((counts.get(kind) or {}).values()))
+            for kind in ("rejected", "failed")
+        ),
+    ]
+
+
 def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
     """Up to n queries at random by the seed, in the bank's order."""
     chosen = Random(f"{seed}:report").sample(range(len(queries)), min(n, len(queries)))

@@ -13,10 +13,12 @@ from typing import Any
 
 from toolbank.bank import Bank, Query, Tool
 from toolbank.errors import InputError
+from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
 from toolbank.report.curves import overlay
 from toolbank.report.numbers import (
+    count_endings,
     count_tools,
     count_words,
     cover,
@@ -66,13 +68,14 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     recall = tabulate(content.metrics, ["recall"])
     drafts = [query.draft for query in bank.queries if query.draft]
     polished = [query.query for query in bank.queries]
+    counts = {"attempts": 0, "accepted": 0, "leak_word": 0}
+    counts |= bank.info.get("counts") or {}
     return {
         "title": config.title or str(content.recipe.get("name") or content.name),
         "run_name": content.name,
         "domain": bank.info.get("domain", ""),
         "engine": _describe_engine(content),
-        "counts": {"attempts": 0, "accepted": 0, "leak_word": 0}
-        | (bank.info.get("counts") or {}),
+        "counts": counts,
         "missing_tools": made.get("missing_tools") or {},
         "prompt_hash": str(made.get("prompt_hash") or ""),
         "n_tools": len(bank.tools),
@@ -99,6 +102,10 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "median_draft": median_words(drafts),
         "median_polished": median_words(polished),
         "attempts": follow_attempts(bank.info),
+        "endings": count_endings(bank.info),
+        "calls": add_up_calls(
+            content.calls, (content.judge or {}).get("calls") or {}, counts["accepted"]
+        ),
         **_describe_vectors(content),
         "files": [row for row in _FILES if _is_there(content, row[0])],
         "retrievers": [path.name for path in content.model_folders()],

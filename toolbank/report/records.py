@@ -72,6 +72,19 @@ class _ReadByEye(_Part):
     disagree: dict[str, _Count]
 
 
+_Tokens = Annotated[int, Field(ge=0, lt=2**63)]
+_Amount = Annotated[float, Field(ge=0)]
+
+
+class _Calls(_Part):
+    replies: _Tokens
+    prompt_tokens: _Tokens
+    completion_tokens: _Tokens
+    dollars: _Amount | None
+    failed_tries: dict[str, _Tokens]
+    latency_s: dict[str, _Amount]
+
+
 class _Judged(_Part):
     judge: str
     heuristic: bool
@@ -80,6 +93,7 @@ class _Judged(_Part):
     method: str
     criteria: dict[str, _Criterion | _NothingJudged]
     read_by_eye: _ReadByEye | None = None
+    calls: dict[str, _Calls] | None = None
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -109,10 +123,20 @@ def read_judged(path: Path) -> dict[str, Any] | None:
     return _read(path, TypeAdapter(_Judged), None)
 
 
+def check_calls(calls: T, path: Path) -> T:
+    """The `calls` of the bank.json at `path`, as they are.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return _check(path, TypeAdapter(dict[str, _Calls]), calls)
+
+
 def _read(path: Path, kind: TypeAdapter[Any], missing: T) -> T:
-    if not path.is_file():
-        return missing
-    content = read_json(path)
+    return _check(path, kind, read_json(path)) if path.is_file() else missing
+
+
+def _check(path: Path, kind: TypeAdapter[Any], content: T) -> T:
     try:
         kind.validate_python(content)
     except ValidationError as error:
@@ -122,5 +146,4 @@ def _read(path: Path, kind: TypeAdapter[Any], missing: T) -> T:
             f"{path}: not the file that a run leaves ({where + ': ' if where else ''}"
             f"{problem['msg']}). Delete it and run again."
         ) from error
-    read: T = content
-    return read
+    return content

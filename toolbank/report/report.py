@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        clip=clip, percent=percent, count=count, web_address=web_address
+        clip=clip,
+        percent=percent,
+        count=count,
+        money=money,
+        seconds=seconds,
+        web_address=web_address,
     )
     return environment
 
@@ -76,11 +82,26 @@ def percent(share: float | None, digits: int = 0) -> str:
     return f"{shown} %"
 
 
-def count(number: int, noun: str = "") -> str:
+def count(number: int, noun: str = "", plural: str = "") -> str:
     """A number with separators, and a noun in its plural where it takes one."""
     if not noun:
         return f"{number:,}"
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def money(dollars: float | None) -> str:
+    """Dollars with cents, or with two digits where they are less; a dash where unknown."""
+    if dollars is None:
+        return "\u2013"
+    digits = 2 - math.ceil(math.log10(dollars)) if 0 < dollars < 0.0995 else 2
+    return f"${dollars:,.{digits}f}"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds; a dash where they were not measured."""
+    if value is None:
+        return "\u2013"
+    return f"{value:.0f} s" if value >= 100 else f"{value:.2g} s"
 
 
 def web_address(url: str) -> str:

@@ -1,0 +1,134 @@
+import json
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.report.conftest import make_bank
+from toolbank.errors import InputError
+from toolbank.report.config import ReportConfig
+from toolbank.report.report import money, seconds, write_report
+
+LATENCY = {"p50": 1.25, "p90": 3.0, "p99": 9.0, "max": 130.0}
+
+
+def calls(replies, tokens=(0, 0), dollars=None, failed=None, latency=None):
+    return {
+        "replies": replies,
+        "prompt_tokens": tokens[0],
+        "completion_tokens": tokens[1],
+        "dollars": dollars,
+        "failed_tries": failed or {},
+        "latency_s": latency or {},
+    }
+
+
+def section(run, engine="openai", **stages):
+    bank = make_bank()
+    bank.info["calls"] = stages
+    bank.info["generate"]["engine"] = engine
+    bank.save(run / "bank")
+    html = write_report(run, ReportConfig()).read_text(encoding="utf-8")
+    return LexborHTMLParser(html).css_first("#made")
+
+
+def told(node):
+    return " ".join(node.text().split())
+
+
+def rows(table):
+    return [
+        [cell.text(strip=True) for cell in row.css("th, td")]
+        for row in table.css("tbody tr")
+    ]
+
+
+def test_attempts_add_up_before_the_readers_eyes(run):
+    text = told(section(run))
+    assert "12 attempts = 6 accepted + 1 declined + 3 rejected + 2 failed." in text
+    assert "What the calls took" not in text
+
+
+def test_tokens_cost_and_times_are_told_by_stage(run):
+    node = section(
+        run,
+        write=calls(12, (24_000, 1_200), 0.6, {"http-429": 3}, LATENCY),
+        polish=calls(8, (6_000, 600), 0.12, {"http-429": 1, "timeout": 1}),
+    )
+    assert rows(node.css_first(".calls")) == [
+        [
+            *("write", "12", "24,000", "1,200", "$0.60"),
+            *("1.2 s", "3 s", "9 s", "130 s"),
+        ],
+        ["polish", "8", "6,000", "600", "$0.12", *"\u2013" * 4],
+        ["together", "20", "30,000", "1,800", "$0.72", "", "", "", ""],
+    ]
+    text = told(node)
+    assert (
+        "took 3.3 calls and 5,300 tokens, or $0.12; a thousand of them $120.00" in text
+    )
+    assert rows(node.css("table.funnel")[-1]) == [
+        ["http-429", "4", "", "16.0 %"],
+        ["timeout", "1", "", "4.0 %"],
+    ]
+
+
+def test_a_cost_that_is_not_known_is_a_dash_and_says_what_to_do(run):
+    text = told(section(run, write=calls(2, (10, 10)), polish=calls(1, (5, 5), 0.1)))
+    assert "\u2013" in text
+    assert "no price of the model is known" in text
+    assert "generate.price" in text
+    assert "a thousand of them" not in text
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [("rules", "no model was called"), ("openai", "no tokens were told")],
+)
+def test_replies_without_tokens_have_no_table(run, engine, said):
+    node = section(run, engine, write=calls(12), polish=calls(8))
+    assert not node.css(".calls")
+    assert f"20 replies of the engine {engine}; {said}." in told(node)
+
+
+def test_the_judges_calls_stand_beside_and_are_not_those_of_a_request(run):
+    judged = {
+        "judge": "j",
+        "heuristic": False,
+        "against": "draft",
+        "n": 0,
+        "method": "",
+        "criteria": {},
+        "calls": {"judge": calls(600, (6_000, 60), 1.0)},
+    }
+    (run / "judge.json").write_text(json.dumps(judged))
+    node = section(run, write=calls(12, (600, 0), 0.6))
+    assert rows(node.css_first(".calls"))[1][:5] == [
+        *("judge", "600", "6,000", "60", "$1.00")
+    ]
+    assert "took 2.0 calls and 100 tokens, or $0.10;" in told(node)
+
+
+def test_reasons_of_an_endpoint_come_out_as_text(run):
+    hostile = "<script>alert(1)</script>"
+    node = section(run, write=calls(1, (1, 1), 1.0, {hostile: 1}))
+    assert not node.css("script")
+    assert hostile in told(node)
+
+
+@pytest.mark.parametrize("wrong", [None, "x", -1, 10**400, float("nan"), [], {"a": {}}])
+@pytest.mark.parametrize("key", [*calls(0), ""])
+def test_damaged_calls_are_named_with_their_file(run, key, wrong):
+    damaged = {**calls(1), key: wrong} if key else wrong
+    if key == "dollars" and wrong is None:
+        return
+    with pytest.raises(InputError, match=r"bank\.json: not the file that a run leaves"):
+        section(run, write=damaged)
+
+
+def test_small_sums_keep_two_digits_and_times_fit_a_column():
+    assert [money(x) for x in (None, 0.0, 0.00123, 0.05, 4.0, 1234.5)] == [
+        *("\u2013", "$0.00", "$0.0012", "$0.050", "$4.00", "$1,234.50")
+    ]
+    assert [seconds(x) for x in (None, 0.036, 2.44, 130.2)] == [
+        *("\u2013", "0.036 s", "2.4 s", "130 s")
+    ]
