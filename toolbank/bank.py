@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -244,6 +244,16 @@ def read_queries(path: Path) -> tuple[Query, ...]:
     return tuple(_read_records(path, Query))
 
 
+def read_query(path: Path, name: str) -> Query | None:
+    """The query of this id in a queries.parquet, if it is there.
+
+    Raises:
+        InputError: as of `read_queries`.
+    """
+    found = _read_records(path, Query, lambda row: bool(row["id"] == name))
+    return next(found, None)
+
+
 def read_attempts(path: Path) -> Iterator[AttemptRow]:
     """Read an attempts.parquet, as its rows are asked for.
 
@@ -335,8 +345,12 @@ def _write_rows(path: Path, rows: Iterable[dict[str, Any]], schema: pa.Schema) -
             file.write_table(pa.Table.from_pylist(group, schema))
 
 
-def _read_records(path: Path, kind: type[_R]) -> Iterator[_R]:
-    for row in _read_rows(path):
+def _read_records(
+    path: Path,
+    kind: type[_R],
+    is_wanted: Callable[[dict[str, Any]], bool] = lambda _: True,
+) -> Iterator[_R]:
+    for row in filter(is_wanted, _read_rows(path)):
         try:
             yield kind.model_validate(row)
         except ValidationError as error:

@@ -258,6 +258,22 @@ def preview(
         _echo(shown)
 
 
+@app.command(epilog="Example: toolbank show runs/quickstart numpy-000012")
+def show(
+    run: RunArgument,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID", help="The id of a query, or the number of an attempt."
+        ),
+    ] = None,
+) -> None:
+    """Show how the attempts of a run ended, or all prompts and replies of one."""
+    from toolbank.show import show_attempt, show_outcomes
+
+    _echo(show_outcomes(run) if name is None else show_attempt(run, name))
+
+
 @app.command(epilog="Example: toolbank judge runs/quickstart --set judge.pairs=300")
 def judge(
     recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None

@@ -11,9 +11,10 @@ from toolbank import aio
 from toolbank.folder import RunFolder
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
-from toolbank.journal import Entry, Journal
+from toolbank.journal import Journal
 from toolbank.recipe import Recipe
 from toolbank.stages import current_tools
+from toolbank.transcript import tell_attempt, tell_ending
 
 
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
@@ -31,9 +32,14 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
             tools, recipe.generate, recipe.domain_name, recipe.seed, journal
         )
         attempts = aio.run(_attempt(writer, count))
-        entries = list(journal.entries())
+        entries, failures = list(journal.entries()), list(journal.failures())
     return [
-        "\n".join(_tell(attempt, [e for e in entries if e.attempt == attempt.number]))
+        tell_attempt(
+            attempt.number,
+            [entry for entry in entries if entry.attempt == attempt.number],
+            [failure for failure in failures if failure.attempt == attempt.number],
+            _end(attempt),
+        )
         for attempt in attempts
     ]
 
@@ -46,14 +52,8 @@ async def _attempt(writer: Writer, count: int) -> list[Attempt]:
         await writer.engine.close()
 
 
-def _tell(attempt: Attempt, entries: list[Entry]) -> Iterator[str]:
-    yield f"{'=' * 30} attempt {attempt.number} {'=' * 30}"
-    for entry in entries:
-        for message in entry.messages:
-            yield f"--- {entry.stage}: {message['role']}\n{message['content'].strip()}\n"
-        yield f"--- {entry.stage}: reply of {entry.reply.model}\n{entry.reply.text.strip()}\n"
+def _end(attempt: Attempt) -> Iterator[str]:
     if attempt.query is not None:
-        yield f">>> accepted: {attempt.query.query}"
+        yield f"accepted: {attempt.query.query}"
     else:
-        detail = f" ({attempt.detail})" if attempt.detail else ""
-        yield f">>> {attempt.outcome}: {attempt.reason or 'nothing belongs together'}{detail}"
+        yield tell_ending(attempt.outcome, attempt.reason, attempt.detail)

@@ -156,6 +156,20 @@ class Journal:
             messages = self._unpack(packed, dictionary)
             yield Entry(key, number, stage, identity, messages, ChatReply(*reply))
 
+    def attempts(self) -> Iterator[int]:
+        """The numbers of the attempts at a query that have a reply, in their order.
+
+        Raises:
+            ToolbankError: the file is damaged.
+        """
+        rows = self._read_anew(
+            "SELECT DISTINCT attempt FROM replies WHERE stage <> 'judge'",
+            None,
+            "attempt",
+        )
+        for (number,) in rows:
+            yield number
+
     def failures(self, attempt: int | None = None) -> Iterator[Failure]:
         """All failed tries, or those of one attempt, by attempt and in their order.
 

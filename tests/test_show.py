@@ -1,0 +1,197 @@
+"""What a user finds out about each attempt of a run, finished or not."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer
+from toolbank.errors import InputError, ToolbankError
+from toolbank.recipe import load_recipe
+from toolbank.run import run_recipe
+from toolbank.show import show_attempt, show_outcomes
+
+RECIPE = """\
+name: mine
+domain: maths
+sources:
+  - {{type: python, package: statistics}}
+generate:
+  base_url: {url}
+  model: m
+  queries: 2
+  offered: 4
+  max_tools: 3
+  concurrency: 1
+  retries: 1
+judge: {{pairs: 1}}
+retrievers:
+  - type: bm25
+"""
+
+SALES = "How much do our monthly sales vary around the typical month of the last year?"
+LETTERS = "Which word length turns up most often in the letters my grandmother wrote?"
+
+
+def draft(call, text):
+    return Answer.json(
+        {
+            "declined": False,
+            "reason": "",
+            "tools": call.offered[:2],
+            "explanation": "why",
+            "draft": text,
+        }
+    )
+
+
+def polished(text):
+    return Answer.json({"already_good": False, "reason": "fluent", "query": text})
+
+
+DECLINED = Answer.json({"declined": True, "reason": "nothing in common"})
+TOO_FEW = Answer.json(
+    {"declined": False, "reason": "", "tools": [], "explanation": "", "draft": SALES}
+)
+FIRST = "draft of the sales, which is long enough to be one"
+AGAIN = "the same sales again, in a draft of other words"
+LAST = "draft of the letters, which is long enough to be one"
+# What each attempt's writer is answered, try by try.
+WRITTEN = [
+    [lambda call: draft(call, FIRST)],
+    [lambda _: DECLINED],
+    [
+        lambda _: Answer.error(503, "the first try broke"),
+        lambda _: Answer.error(500, "the second try broke"),
+    ],
+    [lambda call: draft(call, AGAIN)],
+    [lambda _: TOO_FEW],
+    [
+        lambda _: Answer.error(503, "overloaded for a moment"),
+        lambda call: draft(call, LAST),
+    ],
+]
+POLISHED = {FIRST: SALES, AGAIN: SALES.lower(), LAST: LETTERS}
+
+
+def play():
+    """A script for a server; attempts are known by the order in which they first ask."""
+    tries = {}
+
+    def answer(call):
+        if call.asks_polish:
+            return polished(next(t for d, t in POLISHED.items() if d in call.prompt))
+        left = tries.setdefault(call.prompt, list(WRITTEN[len(tries) % len(WRITTEN)]))
+        return left.pop(0)(call)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("show")
+    with ChatServer(play()) as server:
+        (folder / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        recipe = load_recipe(str(folder / "mine.yaml"))
+        run_recipe(recipe, folder / "run", until="generate")
+    return folder / "run"
+
+
+@pytest.fixture
+def unfinished(run, tmp_path):
+    """What a kill before the end would have left: the recipe and the journal."""
+    for name in ("recipe.yaml", "journal.sqlite"):
+        shutil.copy(run / name, tmp_path)
+    return tmp_path
+
+
+def test_outcomes_are_listed_with_reasons_and_ids(run):
+    lines = [line.split() for line in show_outcomes(run).splitlines()]
+    assert lines[1:6] == [
+        ["accepted", "2", "maths-000000,", "maths-000005"],
+        ["declined", "1", "1"],
+        ["failed", "http-500", "1", "2"],
+        ["rejected", "near-duplicate", "1", "3"],
+        ["rejected", "too-few-tools", "1", "4"],
+    ]
+
+
+def test_an_accepted_query_is_traced_to_its_prompts_and_replies(run):
+    told = show_attempt(run, "maths-000000")
+    assert told.index("write: user") < told.index("write: reply of served-model")
+    assert told.index("write: reply") < told.index("polish: user")
+    assert told.index("polish: user") < told.index("polish: reply of served-model")
+    assert f">>> accepted as maths-000000: {SALES}" in told
+    offered = json.loads(told.split("write: reply of served-model\n")[1].split("\n")[0])
+    assert len(offered["tools"]) == 2
+    assert "\n>>> tools: statistics." in told
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        ("1", "declined: nothing belongs together (nothing in common)"),
+        ("2", "failed: http-500 ("),
+        ("3", "rejected: near-duplicate (like maths-000000)"),
+        ("4", "rejected: too-few-tools ("),
+        ("maths-000004", "rejected: too-few-tools ("),
+    ],
+)
+def test_an_attempt_that_gave_no_query_is_traced_too(run, name, ending):
+    told = show_attempt(run, name)
+    assert f">>> {ending}" in told
+    assert f" attempt {int(name[-1])} " in told
+
+
+def test_failed_tries_are_told_with_their_reasons(run):
+    told = show_attempt(run, "2")
+    assert "write: a try failed, http-503\n" in told
+    assert "the first try broke" in told
+    assert "write: a try failed, http-500; the call was given up\n" in told
+    told = show_attempt(run, "maths-000005")
+    assert "write: a try failed, http-503\n" in told
+    assert "overloaded for a moment" in told
+    assert told.index("a try failed") < told.index("write: reply of")
+
+
+def test_an_unfinished_run_is_told_from_its_journal(unfinished):
+    table = show_outcomes(unfinished)
+    assert ["undecided", "5", "0,", "1,", "3,", "4"] in map(
+        str.split, table.split("\n")
+    )
+    assert "http-503" in table
+    told = show_attempt(unfinished, "maths-000003")
+    assert SALES.lower() in told
+    assert ">>> undecided" in told
+    assert "a try failed, http-500" in show_attempt(unfinished, "2")
+
+
+def test_what_another_model_answered_in_the_same_folder_is_left_out(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "run")
+    with ChatServer(play()) as server:
+        (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        settings = ["generate.model=other"]
+        recipe = load_recipe(str(tmp_path / "mine.yaml"), settings)
+        run_recipe(recipe, folder, until="generate")
+    assert show_attempt(folder, "0").count("--- write: reply of") == 1
+
+
+@pytest.mark.parametrize("name", ["99", "maths-000099", "what", "-", "9" * 30])
+def test_an_id_that_is_not_there_is_refused_with_some_that_are(run, name):
+    with pytest.raises(InputError, match=r"Here they look like maths-000000") as told:
+        show_attempt(run, name)
+    assert "toolbank show" in str(told.value)
+
+
+def test_a_folder_without_a_run_or_without_calls_is_named(run, tmp_path):
+    with pytest.raises(InputError, match="not the folder of a run"):
+        show_outcomes(tmp_path)
+    shutil.copy(run / "recipe.yaml", tmp_path)
+    with pytest.raises(InputError, match="nothing was asked"):
+        show_outcomes(tmp_path)
+    with pytest.raises(InputError, match="no such attempt"):
+        show_attempt(tmp_path, "0")
+    assert not (tmp_path / "journal.sqlite").exists()
+    (tmp_path / "journal.sqlite").write_bytes(b"rubbish" * 1000)
+    with pytest.raises(ToolbankError, match="damaged"):
+        show_outcomes(tmp_path)
