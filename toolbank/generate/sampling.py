@@ -1,11 +1,14 @@
 """Which tools an attempt is offered."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from random import Random
 
 from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import Offer, Offers
+
+_DECKS_AT_HAND = 4
 
 
 def make_offers(tools: Sequence[str], config: GenerateConfig, seed: int) -> Offers:
@@ -27,39 +30,44 @@ class DealtOffers:
     """Tools dealt like cards: each is offered equally often, none twice in one attempt.
 
     Attempt i holds the i-th T cards of endless shuffled decks; it depends on the seed and i only.
+    Kept of each deck is what was left of the one before it, fewer than T tools.
     """
 
     def __init__(self, tools: Sequence[str], config: GenerateConfig, seed: int) -> None:
         self._tools = tools
         self._config = config
         self._seed = seed
-        self._dealing = self._deal()
-        self._dealt: list[tuple[str, ...]] = []
+        self._left: list[tuple[str, ...]] = [()]
+        self._hands = lru_cache(_DECKS_AT_HAND)(self._deal)
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of attempt `attempt`."""
-        while len(self._dealt) <= attempt:
-            self._dealt.append(next(self._dealing))
-        return Offer(
-            self._dealt[attempt], draw_at_most(self._config, self._seed, attempt)
-        )
+        size, count = self._config.offered, len(self._tools)
+        # The deck that holds the last card of the hand completes it.
+        deck = ((attempt + 1) * size - 1) // count
+        while len(self._left) <= deck:
+            self._hands(len(self._left) - 1)
+        hand = self._hands(deck)[attempt - deck * count // size]
+        return Offer(hand, draw_at_most(self._config, self._seed, attempt))
 
-    def _deal(self) -> Iterator[tuple[str, ...]]:
+    def _deal(self, deck: int) -> list[tuple[str, ...]]:
+        """The hands that a deck completes."""
         size = self._config.offered
-        left: list[str] = []
-        deck = 0
-        while True:
-            fresh = list(self._tools)
-            Random(f"{self._seed}:deck:{deck}").shuffle(fresh)
-            deck += 1
-            # A hand that ends one deck and begins the next must not hold a tool twice.
-            held = set(left)
-            fits = [tool for tool in fresh if tool not in held][: size - len(left)]
-            hand, left = set(fits), left + fits
-            left += [tool for tool in fresh if tool not in hand]
-            while len(left) >= size:
-                yield tuple(left[:size])
-                left = left[size:]
+        left = list(self._left[deck])
+        fresh = list(self._tools)
+        Random(f"{self._seed}:deck:{deck}").shuffle(fresh)
+        # A hand that ends one deck and begins the next must not hold a tool twice.
+        held = set(left)
+        fits = [tool for tool in fresh if tool not in held][: size - len(left)]
+        first = set(fits)
+        cards = left + fits + [tool for tool in fresh if tool not in first]
+        hands = [
+            tuple(cards[start : start + size])
+            for start in range(0, len(cards) - size + 1, size)
+        ]
+        if len(self._left) == deck + 1:
+            self._left.append(tuple(cards[len(hands) * size :]))
+        return hands
 
 
 class UniformOffers:
