@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,10 +36,33 @@ generate:
 retrievers:
   - type: bm25
 """
-WORDS = (
-    "apple bread cloud dream earth flame grass house ivory juice knife lemon metal night "
-    "ocean paper queen river stone table uncle voice water youth zebra"
-).split()
+WORDS = [
+    "apple",
+    "bread",
+    "cloud",
+    "dream",
+    "earth",
+    "flame",
+    "grass",
+    "house",
+    "ivory",
+    "juice",
+    "knife",
+    "lemon",
+    "metal",
+    "night",
+    "ocean",
+    "paper",
+    "queen",
+    "river",
+    "stone",
+    "table",
+    "uncle",
+    "voice",
+    "water",
+    "youth",
+    "zebra",
+]
 
 
 class Held:
@@ -79,6 +103,7 @@ class Terminal:
         self.shown = ""
         self.pid, self._file = pty.fork()
         if self.pid == 0:
+            termios.tcsetwinsize(0, (40, 160))
             os.chdir(folder)
             os.execv(arguments[0], arguments)
 
@@ -143,6 +168,7 @@ def run_again(folder, *arguments):
 @pytest.mark.parametrize("by_key", [True, False], ids=["ctrl-c", "sigterm"])
 def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, by_key):
     with interrupted_run(tmp_path) as (terminal, held, server):
+        terminal.wait_for("4/4 in flight")
         if by_key:
             terminal.press_ctrl_c()
         else:
