@@ -41,7 +41,7 @@ class Asker:
     be in flight, and `gate` knows how many are.
 
     Raises:
-        InputError: a budget of dollars has no price, or the file of prices can't be read.
+        InputError: the file of prices can't be read, or lacks a model whose dollars are to be counted.
     """
 
     def __init__(self, engine: Engine, journal: Journal, config: EngineConfig) -> None:

@@ -19,7 +19,7 @@ class Budget:
     """Calls, tokens and dollars over the run's folder, and minutes of this command.
 
     Raises:
-        InputError: a budget of dollars has no price to count by.
+        InputError: dollars are to be counted, and the file of prices lacks the model.
     """
 
     def __init__(
@@ -39,9 +39,8 @@ class Budget:
         self._dollars: float = sum(stage["dollars"] or 0 for stage in stages)
         if self._config.dollars is not None and self._price is None:
             raise InputError(
-                f"{self._section}.budget.dollars: there is no price of {config.model!r} to count "
-                f"by. Set {self._section}.price, such as {{input: 0.15, output: 0.6}}: dollars "
-                "a million tokens."
+                f"{config.price}: no price of {config.model!r}, and {self._section}.budget.dollars "
+                "needs it to count by."
             )
 
     @property

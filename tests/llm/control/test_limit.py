@@ -1,0 +1,112 @@
+"""How many calls are in flight, against endpoints whose behaviour is known."""
+
+import heapq
+from random import Random
+
+from toolbank.llm.control.limit import CallLimit
+
+
+def serve(limit, endpoint, calls, seed=0):
+    """Keep as many calls in flight as the limit says; gives the limit after each that ended.
+
+    `endpoint(in_flight, random)` gives the seconds until a reply, or those until a failure and
+    its reason.
+    """
+    random = Random(seed)
+    now, sent, in_flight, seen = 0.0, 0, [], []
+    for _ in range(calls):
+        while len(in_flight) < limit.now:
+            sent += 1
+            seconds, reason = endpoint(len(in_flight) + 1, random)
+            heapq.heappush(in_flight, (now + seconds, sent, seconds, reason))
+        now, _, seconds, reason = in_flight[0]
+        if reason:
+            limit.fail(reason, len(in_flight))
+        else:
+            limit.answer(seconds, len(in_flight))
+        heapq.heappop(in_flight)
+        seen.append(limit.now)
+    return seen
+
+
+def latency(random):
+    return random.lognormvariate(-0.9, 0.4)
+
+
+def fast(_, random):
+    return latency(random), ""
+
+
+def takes_64(in_flight, random):
+    return (latency(random), "") if in_flight <= 64 else (0.2, "http-429")
+
+
+def queues_past_64(in_flight, random):
+    return latency(random) * max(1, in_flight / 64), ""
+
+
+def faulty(in_flight, random):
+    return (latency(random), "http-500" if random.random() < 0.3 else "")
+
+
+def test_a_number_is_where_it_begins_and_never_exceeded():
+    seen = serve(CallLimit(100), fast, 5000)
+    assert set(seen) == {100}
+
+
+def test_auto_begins_with_eight_and_doubles_up_to_what_is_ever_used():
+    limit = CallLimit("auto")
+    assert limit.now == 8
+    seen = serve(limit, fast, 20_000)
+    assert {8, 16, 32, 64, 128, 256, 512, 1024} == set(seen)
+
+
+def test_it_does_not_grow_while_fewer_calls_are_made_than_may_be():
+    limit = CallLimit("auto")
+    for _ in range(1000):
+        limit.answer(0.4, in_flight=5)
+    assert limit.now == 8
+
+
+def test_one_round_trip_of_refusals_decreases_it_once():
+    limit = CallLimit(100)
+    seen = []
+    for _ in range(100):
+        limit.fail("http-429", in_flight=100)
+        seen.append(limit.now)
+    assert set(seen[:99]) == {100}
+    assert limit.now == 51
+
+
+def test_it_settles_around_what_the_endpoint_takes():
+    for start in ("auto", 1000):
+        settled = serve(CallLimit(start), takes_64, 20_000)[10_000:]
+        assert min(settled) > 32
+        assert max(settled) < 72
+
+
+def test_auto_stays_where_more_calls_would_only_queue():
+    for seed in range(5):
+        seen = serve(CallLimit("auto"), queues_past_64, 50_000, seed)
+        assert 48 <= seen[-1] <= 256
+
+
+def test_faults_that_have_nothing_to_do_with_the_load_are_got_used_to():
+    seen = serve(CallLimit(256), faulty, 50_000)
+    assert min(seen) > 64
+    assert seen[-1] > 200
+
+
+def test_after_an_outage_it_comes_back_soon_to_as_many_as_there_were():
+    limit = CallLimit(256)
+    serve(limit, fast, 1000)
+    limit.restart()
+    assert limit.now == 8
+    assert serve(limit, fast, 2000)[-1] == 256
+
+
+def test_it_is_never_less_than_one():
+    limit = CallLimit(4)
+    for _ in range(5000):
+        limit.fail("timeout", in_flight=1)
+    assert limit.now >= 1
