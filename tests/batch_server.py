@@ -43,14 +43,19 @@ def unanswered_line(key: str, code: str = "batch_expired") -> str:
 
 
 def answer_file(content: str, script: Callable[[Call], Answer | None]) -> str:
-    """The output to a request file, as a person would get it from a provider."""
-    lines = []
+    """The output to a request file, as a person would get it from a provider.
+
+    Where it would be empty, the file of errors in its place.
+    """
+    lines, unanswered = [], []
     for number, line in enumerate(content.splitlines()):
         row = json.loads(line)
         answer = script(Call(number, row["url"], {}, row["body"]))
-        if answer is not None:
+        if answer is None:
+            unanswered.append(unanswered_line(row["custom_id"]))
+        else:
             lines.append(reply_line(row["custom_id"], answer))
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines or unanswered)
 
 
 @dataclass

@@ -309,6 +309,15 @@ def test_a_line_that_is_cut_means_that_more_is_coming(tmp_path, capsys):
     assert set(command(tmp_path, THREE).replies) == {0, 1, 2}
 
 
+def test_an_empty_output_is_one_that_is_still_coming(tmp_path, capsys):
+    begin(tmp_path)
+    (tmp_path / f"{FIRST}.output.jsonl").touch()
+    assert FIRST in command(tmp_path, THREE).message
+    assert "output.jsonl: empty" in capsys.readouterr().err
+    (tmp_path / FIRST).unlink()
+    assert SECOND in command(tmp_path, THREE).message
+
+
 def test_a_whole_last_line_needs_no_line_end(tmp_path):
     lines = [reply_line(key, Answer.text("x")) for key in begin(tmp_path)]
     put(tmp_path, *lines, end="")

@@ -53,10 +53,22 @@ class Dispatcher:
                 return ""
             if self._stop and self._stop.cause != "budget":
                 return ""
-            if told := await engine.end_round():
+            if told := await self._end_round(engine):
                 return told
             self._again.extend(sorted(self._pending))
             self._pending.clear()
+
+    async def _end_round(self, engine: RoundEngine) -> str:
+        """What the user has to do; "" too where the run is stopped while replies are waited for."""
+        ending = asyncio.create_task(engine.end_round())
+        self._stop.listen(ending.cancel)
+        try:
+            return await ending
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._stop or (task is not None and task.cancelling()):
+                raise
+            return ""
 
     async def _carry(self) -> None:
         """Return when no attempt is open and none can be started."""

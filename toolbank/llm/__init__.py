@@ -101,7 +101,7 @@ def _writing(config: EngineConfig) -> GenerateConfig:
     if config.section != "generate":
         raise InputError(
             f"{config.section}.engine: {config.engine} only writes queries. "
-            "Choose openai, vllm or batch."
+            "Choose openai or vllm."
         )
     return cast("GenerateConfig", config)
 

@@ -94,7 +94,8 @@ class BatchEngine:
             EngineError: the endpoint refuses or is out of reach.
             ToolbankError: the folder can't be written to.
         """
-        write_seen(self._folder, self._number, self._record)
+        if self._taken:
+            write_seen(self._folder, self._number, self._record)
         written = self._writer.finish()
         if self._asked_again:
             self._say(_describe_again(self._asked_again))

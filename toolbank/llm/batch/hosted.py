@@ -64,6 +64,11 @@ class HostedBatches:
         try:
             with tqdm(desc="batches", unit="request", disable=None) as bar:
                 await self._exchange(sorted(names), bar)
+        except asyncio.CancelledError:
+            self._say(
+                "batches that were submitted go on; the next run fetches their replies"
+            )
+            raise
         finally:
             await self._endpoint.close()
 

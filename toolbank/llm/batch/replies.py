@@ -174,6 +174,7 @@ class _Reader:
     different: int = 0
     broken: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     misplaced: list[str] = field(default_factory=list)
 
     def read(self, path: Path) -> None:
@@ -186,6 +187,8 @@ class _Reader:
                 self._ask(path.name, written[1].decode())
             elif line.content.strip():
                 self._read_line(path, line, keys)
+        if path.stat().st_size == 0:
+            self.empty.append(path.name)
         if keys:
             self.keys[path.name] = keys
             self.record.reply_files[path.name] = path.stat().st_size
@@ -260,6 +263,11 @@ class _Reader:
             yield (
                 f"{name} ends in the middle of a line, and more of it is waited for: copy it "
                 "again, or delete that line if this is all there is"
+            )
+        if self.empty:
+            yield (
+                f"{_name(self.empty)}: empty, and its replies are waited for; where none came, "
+                "delete the request file, and its requests are asked again"
             )
         if self.misplaced:
             yield (
