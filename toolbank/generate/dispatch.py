@@ -61,7 +61,11 @@ class Dispatcher:
     async def _end_round(self, engine: RoundEngine) -> str:
         """What the user has to do; "" too where the run is stopped while replies are waited for."""
         ending = asyncio.create_task(engine.end_round())
-        self._stop.listen(ending.cancel)
+
+        def give_up() -> None:
+            ending.cancel()
+
+        self._stop.listen(give_up)
         try:
             return await ending
         except asyncio.CancelledError:
