@@ -87,5 +87,8 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _host(url: str) -> str:
-    """The host of a URL; the dot that may end a full name says nothing."""
-    return (urlsplit(url).hostname or "").removesuffix(".")
+    """The host of a URL, "" where it has none; the dot that may end a full name says nothing."""
+    try:
+        return (urlsplit(url).hostname or "").removesuffix(".")
+    except ValueError:
+        return ""

@@ -10,6 +10,7 @@ import pytest
 from tests.chat_server import Answer
 from tests.wire_server import Wire, WireServer
 from toolbank.bank import Tool
+from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.endpoint import MAX_REPLY_BYTES
@@ -251,6 +252,21 @@ def test_no_proxy_stands_before_this_machine(proxy, host):
         ask(server.url.replace("127.0.0.1", host))
         assert len(server.calls) == 1
     assert not proxy.calls
+
+
+@pytest.mark.parametrize("url", ["http://[bad/v1", "http://x/v1\n"])
+def test_a_url_that_is_none_is_bad_input(url, monkeypatch):
+    with pytest.raises(InputError, match="base_url"):
+        OpenAIEngine(config(url))
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(InputError):
+        OpenAIEngine(config(url))
+
+
+def test_a_proxy_that_is_none_is_bad_input(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
+    with pytest.raises(InputError, match="proxy"):
+        OpenAIEngine(config("http://llm.example.com/v1"))
 
 
 def test_any_number_of_calls_run_side_by_side_over_connections_that_are_kept():

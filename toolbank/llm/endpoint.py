@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import toolbank
 from toolbank.addresses import is_loopback
+from toolbank.errors import InputError
 from toolbank.llm.chat import EngineError
 from toolbank.llm.endpoint_errors import (
     connection_error,
@@ -53,14 +54,24 @@ class Endpoint:
     reads an error's body whatever its length, and sends what the environment says of another
     endpoint (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint
     but one on this machine.
+
+    Raises:
+        InputError: the URL, or a proxy or certificates of the environment, can't be used.
     """
 
     def __init__(self, base_url: str, key: str, most_in_flight: int) -> None:
         self._url = base_url
         self._key = key
-        self._most_in_flight = most_in_flight
-        self._client: DefaultAioHttpClient | None = None
-        self._address: Any = None
+        # Here and not with the first call: the import takes a second of that call's time.
+        try:
+            self._client = _connect(base_url, key, most_in_flight)
+            # Parsed once: that takes as long as all else that is done for a URL.
+            self._address = self._client.build_request("POST", "chat/completions").url
+        except Exception as error:
+            raise InputError(
+                f"base_url: {base_url} is no address that can be asked, or the proxy or the "
+                f"certificates that the environment names can't be used ({error})."
+            ) from error
 
     async def post(self, body: bytes) -> Answer:
         """Send a JSON body and read the answer, whatever its status; the caller bounds the time.
@@ -68,10 +79,6 @@ class Endpoint:
         Raises:
             EngineError: the connection failed, or the body can't be unpacked.
         """
-        if self._client is None:
-            self._client = self._connect()
-            # Parsed once: that takes as long as all else that is done for a URL.
-            self._address = self._client.build_request("POST", "chat/completions").url
         try:
             async with self._client.stream(
                 "POST", self._address, content=body
@@ -87,9 +94,7 @@ class Endpoint:
 
     async def close(self) -> None:
         """Let go of connections."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await self._client.aclose()
 
     async def _read(self, response: Any) -> Answer:
         status = response.status_code
@@ -113,29 +118,30 @@ class Endpoint:
                 return Answer(status, headers, bytes(body), whole=False)
         return Answer(status, headers, bytes(body))
 
-    def _connect(self) -> DefaultAioHttpClient:
-        import openai
 
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=self._most_in_flight,
-            max_keepalive_connections=self._most_in_flight,
-            keepalive_expiry=_LONGEST_IDLE_S,
-        )
-        direct = dict.fromkeys(("all://", "http://", "https://"))
-        return openai.DefaultAioHttpClient(
-            base_url=self._url,
-            headers={
-                "Authorization": f"Bearer {self._key}",
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                "Accept-Encoding": "gzip, deflate",
-                "User-Agent": f"toolbank/{toolbank.__version__}",
-            },
-            limits=limits,
-            timeout=None,
-            follow_redirects=False,
-            mounts=direct if is_loopback(self._url) else None,
-        )
+def _connect(url: str, key: str, most_in_flight: int) -> DefaultAioHttpClient:
+    import openai
+
+    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+        max_connections=most_in_flight,
+        max_keepalive_connections=most_in_flight,
+        keepalive_expiry=_LONGEST_IDLE_S,
+    )
+    direct = dict.fromkeys(("all://", "http://", "https://"))
+    return openai.DefaultAioHttpClient(
+        base_url=url,
+        headers={
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
+            "User-Agent": f"toolbank/{toolbank.__version__}",
+        },
+        limits=limits,
+        timeout=None,
+        follow_redirects=False,
+        mounts=direct if is_loopback(url) else None,
+    )
 
 
 def _announced(headers: Mapping[str, str]) -> int:

@@ -1,0 +1,137 @@
+"""Runs against an endpoint that fails in every way: they end, and nothing is lost or paid twice."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from tests.faults import FAULTS, FaultyScript, digest
+from tests.wire_server import WireServer
+from toolbank.bank import Tool
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.loop import generate
+from toolbank.journal import Journal
+
+TOOLS = [
+    Tool(
+        name=f"shop.{verb}_{noun}",
+        kind="function",
+        summary=f"{verb.title()} the {noun} of a customer.",
+        prompt_name=f"{verb}_customer_{noun}",
+    )
+    for verb in ("find", "total", "list", "merge")
+    for noun in ("orders", "letters", "returns", "prices")
+]
+WORDS = [
+    "apple",
+    "basket",
+    "candle",
+    "drawer",
+    "engine",
+    "feather",
+    "garden",
+    "hammer",
+    "island",
+]
+WORDS += [
+    "jacket",
+    "kettle",
+    "ladder",
+    "mirror",
+    "needle",
+    "orange",
+    "pocket",
+    "ribbon",
+    "saddle",
+]
+
+
+def write(call):
+    """A good answer; a function of the prompt alone."""
+    random = Random(digest(call))
+    if call.asks_polish:
+        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
+        query = f"Could you, today: {draft}"
+        return {"already_good": False, "reason": "", "query": query}
+    first, second = (name.replace("_", " ") for name in call.offered[:2])
+    words = random.sample(WORDS, 4)
+    draft = (
+        f"For the {words[0]} and the {words[1]} please {first}, "
+        f"and for the {words[2]} with a {words[3]} {second}."
+    )
+    return {
+        "declined": False,
+        "reason": "",
+        "tools": call.offered[:2],
+        "explanation": "One feeds the other.",
+        "draft": draft,
+    }
+
+
+def run(url, folder, **settings):
+    config = GenerateConfig(
+        engine="openai",
+        base_url=url,
+        model="m",
+        **{"queries": 10_000, "concurrency": 32, "timeout": 2, **settings},
+    )
+    with Journal(folder / "journal.sqlite") as journal:
+        return generate(TOOLS, config, domain="shop", seed=0, journal=journal)
+
+
+def count(folder):
+    """Replies and failed tries by reason, as the journal has them."""
+    replies, failed = 0, Counter()
+    with Journal(folder / "journal.sqlite") as journal:
+        for usage in journal.usage():
+            replies += usage.replies
+            failed.update(usage.failed_tries)
+    return replies, failed
+
+
+def check_counts(made, attempts):
+    outcomes = Counter(row.outcome for row in made.attempts)
+    assert [row.attempt for row in made.attempts] == list(range(attempts))
+    assert made.counts["attempts"] == attempts
+    assert made.counts["accepted"] == len(made.queries) == outcomes["accepted"]
+    assert made.counts["declined"] == outcomes["declined"]
+    assert sum(made.counts["rejected"].values()) == outcomes["rejected"]
+    assert sum(made.counts["failed"].values()) == outcomes["failed"]
+
+
+def survive(folder, attempts):
+    script = FaultyScript(write, seed=4)
+    with WireServer(script) as server:
+        made = run(server.url, folder, max_attempts=attempts, retries=1)
+        check_counts(made, attempts)
+        assert set(script.sent) == set(FAULTS)
+        assert made.counts["accepted"] > attempts / 2
+        assert {"too-large", "not-json", "content-filter"} <= set(
+            made.counts["rejected"]
+        )
+        while made.counts["failed"]:
+            failed = sum(made.counts["failed"].values())
+            assert count(folder) == (script.replied.total(), script.failed)
+            before = len(server.calls)
+            made = run(server.url, folder, max_attempts=attempts, retries=1)
+            check_counts(made, attempts)
+            again = {digest(call) for call in server.calls[before:]}
+            # Those that failed for good, and what comes after them.
+            assert len(again) <= 2 * failed
+        assert count(folder) == (script.replied.total(), script.failed)
+        # No reply that came was ever asked for again.
+        assert set(script.replied.values()) == {1}
+        before = len(server.calls)
+        replayed = run(server.url, folder, max_attempts=attempts, concurrency=1)
+        assert len(server.calls) == before
+    assert list(replayed.queries) == list(made.queries)
+    assert list(replayed.attempts) == list(made.attempts)
+
+
+def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path):
+    survive(tmp_path, 170)
+
+
+@pytest.mark.slow
+def test_faults_of_every_kind_lose_nothing_in_a_long_run(tmp_path):
+    survive(tmp_path, 1500)
