@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import toolbank
 from toolbank.addresses import is_loopback
@@ -122,6 +123,9 @@ class Endpoint:
 def _connect(url: str, key: str, most_in_flight: int) -> DefaultAioHttpClient:
     import openai
 
+    parts = urlsplit(url)
+    if not parts.hostname or parts.port == 0:
+        raise ValueError("it names no host or no port")
     limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
         max_connections=most_in_flight,
         max_keepalive_connections=most_in_flight,
