@@ -12,15 +12,16 @@ from toolbank.folder import RunFolder
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
 from toolbank.journal import Journal
+from toolbank.llm.chat import RoundEngine
 from toolbank.recipe import Recipe
 from toolbank.stages import current_tools
-from toolbank.transcript import tell_attempt, tell_ending
+from toolbank.transcript import tell_attempt, tell_ending, tell_prompt
 
 
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     """Make the first `count` attempts of a recipe and tell all of each.
 
-    Nothing is kept but the pages of a crawl, which are in the run folder's cache.
+    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing is kept but the pages of a crawl, which are in the run folder's cache.
 
     Raises:
         InputError: the recipe asks for what can't be.
@@ -31,6 +32,8 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
         writer = Writer(
             tools, recipe.generate, recipe.domain_name, recipe.seed, journal
         )
+        if isinstance(writer.engine, RoundEngine):
+            return list(_tell_prompts(writer, count))
         attempts = aio.run(_attempt(writer, count))
         entries, failures = list(journal.entries()), list(journal.failures())
     return [
@@ -42,6 +45,17 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
         )
         for attempt in attempts
     ]
+
+
+def _tell_prompts(writer: Writer, count: int) -> Iterator[str]:
+    for number in range(count):
+        request = writer.write_request(number)
+        if request is not None:
+            ending = (
+                f"{writer.engine.name} answers in rounds. To see replies, ask an endpoint: "
+                "--set generate.engine=openai --set generate.options={}"
+            )
+            yield tell_prompt(request, ending)
 
 
 async def _attempt(writer: Writer, count: int) -> list[Attempt]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from toolbank.journal import Entry, Failure
+from toolbank.llm.chat import ChatRequest
 
 
 def tell_attempt(
@@ -14,7 +15,7 @@ def tell_attempt(
     ending: Iterable[str],
 ) -> str:
     """All of an attempt: the exchanges with the tries that failed before each, and the ending."""
-    parts = [f"{'=' * 30} attempt {number} {'=' * 30}"]
+    parts = [_title(number)]
     tries = list(failures)
     for entry in entries:
         parts += _tell_exchange(entry, [one for one in tries if one.key == entry.key])
@@ -24,15 +25,32 @@ def tell_attempt(
     return "\n".join(parts)
 
 
+def tell_prompt(request: ChatRequest, ending: str) -> str:
+    """What is asked first in an attempt, where there is no reply to tell."""
+    messages = [
+        _tell_message(request.stage, message.role, message.content)
+        for message in request.messages
+    ]
+    return "\n".join([_title(request.attempt), *messages, f">>> {ending}"])
+
+
 def tell_ending(outcome: str, reason: str, detail: str) -> str:
     """Such as "rejected: too-long (212 words; at most 150)"."""
     particulars = f" ({detail})" if detail else ""
     return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
 
 
+def _title(number: int) -> str:
+    return f"{'=' * 30} attempt {number} {'=' * 30}"
+
+
+def _tell_message(stage: str, role: str, content: str) -> str:
+    return f"--- {stage}: {role}\n{content.strip()}\n"
+
+
 def _tell_exchange(entry: Entry, failures: Iterable[Failure]) -> Iterator[str]:
     for message in entry.messages:
-        yield f"--- {entry.stage}: {message['role']}\n{message['content'].strip()}\n"
+        yield _tell_message(entry.stage, message["role"], message["content"])
     yield from map(_tell_try, failures)
     reply = entry.reply
     finish = "" if reply.finish == "stop" else f" ({reply.finish})"

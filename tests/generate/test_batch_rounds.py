@@ -16,6 +16,8 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.batch import hosted
+from toolbank.preview import preview_attempts
+from toolbank.recipe import Recipe
 
 
 @pytest.fixture(autouse=True)
@@ -208,3 +210,18 @@ def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(
         assert queries(made) == queries(by_endpoint)
         first = [b for b in server.batches.values() if "001-write" in str(b.metadata)]
         assert len(first) == 1
+
+
+def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
+    recipe = Recipe.model_validate(
+        {
+            "name": "figures",
+            "sources": [{"type": "python", "package": "statistics"}],
+            "generate": {"engine": "batch", "model": "m"},
+        }
+    )
+    shown = preview_attempts(recipe, tmp_path, 2)
+    assert len(shown) == 2
+    assert "statistics" in shown[0]
+    assert "--set generate.engine=openai" in shown[1]
+    assert not (tmp_path / "batch").exists()

@@ -44,8 +44,7 @@ def _lines(
             "of prompts:"
         )
         for file in written:
-            size = file.size / 1e6
-            yield f"  {file.path}  {file.requests:,} requests, {size:,.1f} MB"
+            yield f"  {file.path}  {file.requests:,} requests, {_size(file.size)}"
     if waiting:
         yield "These were written before, and no reply to them lies there yet:"
         for name in sorted(waiting):
@@ -61,8 +60,7 @@ def _steps(
     base = config.base_url.rstrip("/")
     key = f'-H "Authorization: Bearer ${config.api_key_env}"'
     upload = written[0].path if written else folder / "FILE.jsonl"
-    where = "1. Make a batch of each file, in the provider's dashboard or so:"
-    yield where
+    yield "1. Make a batch of each file, in the provider's dashboard or so:"
     yield (
         f"     curl {base}/files {key} -F purpose=batch "
         f"-F file=@{shlex.quote(str(upload))}"
@@ -82,3 +80,7 @@ def _steps(
         "All three steps in one, where the endpoint has the Batch API: "
         f"toolbank run {run} --set {config.section}.options.submit=true"
     )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"
