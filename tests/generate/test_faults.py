@@ -1,11 +1,13 @@
 """Runs against an endpoint that fails in every way: they end, and nothing is lost or paid twice."""
 
+import time
 from collections import Counter
 from random import Random
 
 import pytest
 
-from tests.faults import FAULTS, FaultyScript, digest
+from tests.chat_server import Answer
+from tests.faults import FAULTS, FaultyScript, digest, send
 from tests.wire_server import WireServer
 from toolbank.bank import Tool
 from toolbank.generate.config import GenerateConfig
@@ -135,3 +137,48 @@ def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path):
 @pytest.mark.slow
 def test_faults_of_every_kind_lose_nothing_in_a_long_run(tmp_path):
     survive(tmp_path, 1500)
+
+
+def undisturbed(folder, queries):
+    with WireServer(lambda call: send(Answer.json(write(call)))) as server:
+        made = run(server.url, folder, queries=queries, concurrency=8)
+    return list(made.queries), list(made.attempts)
+
+
+def outlive(folder, queries, seconds, how, capsys):
+    """A run of which the endpoint is away for some seconds, after 40 calls."""
+    ends_at = []
+
+    def script(call):
+        if call.number == 40:
+            ends_at.append(time.monotonic() + seconds)
+            if how == "closed":
+                server.hang_up(seconds)
+        if ends_at and time.monotonic() < ends_at[0]:
+            return send(Answer.error(503))
+        answered.add(digest(call))
+        return send(Answer.json(write(call)))
+
+    answered = set()
+    with WireServer(script) as server:
+        made = run(server.url, folder / "away", queries=queries, concurrency=8)
+    told = capsys.readouterr().err
+    assert "is down" in told
+    assert "answers again" in told
+    assert not made.counts["failed"]
+    replies, _ = count(folder / "away")
+    assert replies == len(answered)
+    assert (list(made.queries), list(made.attempts)) == undisturbed(
+        folder / "there", queries
+    )
+
+
+@pytest.mark.parametrize("how", ["closed", "refusing"])
+def test_an_endpoint_that_comes_back_makes_the_same_bank(tmp_path, capsys, how):
+    outlive(tmp_path, 60, 1.5, how, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["closed", "refusing"])
+def test_an_endpoint_may_be_away_for_a_minute(tmp_path, capsys, how):
+    outlive(tmp_path, 300, 60, how, capsys)
