@@ -1,0 +1,201 @@
+"""What becomes of calls that fail: tries, pauses and outages."""
+
+import asyncio
+
+import pytest
+
+from tests.llm.control.virtual import Endpoint, ask_all, broken, good
+from toolbank.errors import ToolbankError
+from toolbank.llm.chat import ChatReply, EngineError, NotYet
+from toolbank.llm.control.stop import Stopped
+
+
+def kinds(got):
+    return [type(one) for one in got]
+
+
+def failing(*attempts, until=float("inf"), **changes):
+    """An endpoint that fails the calls of some attempts, or of all, up to a moment."""
+
+    def script(request, now):
+        fails = not attempts or request.attempt in attempts
+        return broken(**changes) if fails and now < until else good()
+
+    return script
+
+
+def test_a_call_is_tried_so_often_again_and_each_try_is_kept_with_its_reason():
+    engine = Endpoint(failing(3))
+    asker, journal, got = ask_all(engine, 8, retries=2)
+    assert kinds(got).count(EngineError) == 1
+    assert got[3].reason == "http-500"
+    assert [failure.final for failure in journal.failed] == [False, False, True]
+    assert {failure.attempt for failure in journal.failed} == {3}
+    assert asker.counts.retries == {"http-500": 2}
+    assert asker.counts.failures == {"http-500": 1}
+
+
+def test_waits_between_tries_grow_and_are_the_same_in_each_run():
+    def times():
+        engine = Endpoint(failing(0), seconds=0.0)
+        ask_all(engine, 1, retries=10)
+        return [time for time, _ in engine.calls]
+
+    first = times()
+    assert first == times()
+    waits = [b - a for a, b in zip(first, first[1:], strict=False)]
+    assert len(waits) == 10
+    assert all(0 <= wait <= min(30, 0.5 * 2**n) for n, wait in enumerate(waits))
+    assert max(waits) > 5
+
+
+def test_a_call_that_waits_for_its_next_try_holds_no_place():
+    engine = Endpoint(failing(0, until=5.0))
+    ask_all(engine, 5, concurrency=1, retries=9)
+    order = [attempt for _, attempt in engine.calls]
+    assert order[:3] != [0, 0, 0]
+    assert sorted(set(order)) == [0, 1, 2, 3, 4]
+
+
+def test_a_call_that_takes_too_long_is_ended_and_tried_again():
+    engine = Endpoint(good, seconds=60.0)
+    asker, _, got = ask_all(engine, 1, timeout=10, retries=2)
+    assert got[0].reason == "timeout"
+    assert "10 s (the setting `timeout`)" in str(got[0])
+    assert len(engine.calls) == 3
+    assert engine.in_flight == 0
+
+
+def test_all_tries_together_take_no_longer_than_a_call_may():
+    engine = Endpoint(good, seconds=60.0)
+    _, _, got = ask_all(engine, 1, timeout=40, total_timeout=100, retries=50)
+    assert got[0].reason == "timeout"
+    assert "`total_timeout`" in str(got[0])
+    assert len(engine.calls) == 3
+
+
+def test_what_the_endpoint_asks_one_to_wait_all_wait():
+    def script(request, now):
+        if request.attempt == 0 and now < 5:
+            return broken(reason="http-429", retry_after=20.0)
+        return good()
+
+    engine = Endpoint(script)
+    _, _, got = ask_all(engine, 12, concurrency=4)
+    assert kinds(got) == [ChatReply] * 12
+    times = [time for time, _ in engine.calls]
+    assert times[:4] == [0] * 4
+    assert min(times[4:]) >= 21
+
+
+def test_a_reply_can_ask_for_a_pause_too():
+    replies = iter([ChatReply("{}", "m", pause=7.0)])
+    engine = Endpoint(lambda *_: next(replies, good()))
+    ask_all(engine, 3, concurrency=1)
+    assert [time for time, _ in engine.calls] == [0, 8, 9]
+
+
+def test_a_pause_longer_than_an_outage_may_be_ends_the_run():
+    engine = Endpoint(failing(reason="http-429", retry_after=3600.0))
+    asker, _, got = ask_all(engine, 3, concurrency=1)
+    assert kinds(got) == [Stopped] * 3
+    with pytest.raises(ToolbankError, match="3600 s"):
+        raise asker.stop.error
+    assert len(engine.calls) == 1
+
+
+def dies_at(seconds, for_seconds):
+    def script(request, now):
+        if seconds <= now < seconds + for_seconds:
+            return broken(reason="connection")
+        return good()
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "calls"), [(1, 100), (8, 1000), (256, 5000), ("auto", 1000)]
+)
+def test_an_endpoint_that_dies_for_a_minute_fails_no_call(concurrency, calls, capsys):
+    engine = Endpoint(dies_at(2, for_seconds=60), seconds=0.2)
+    asker, journal, got = ask_all(engine, calls, concurrency=concurrency)
+    assert kinds(got) == [ChatReply] * calls
+    told = capsys.readouterr().err
+    assert told.count("the endpoint is down") == 1
+    assert "http://x: broken" in told
+    assert told.count("the endpoint answers again") == 1
+    probes = [time for time, _ in engine.calls if 30 < time < 62]
+    assert len(probes) <= 3
+
+
+def test_the_probes_of_an_outage_are_of_one_row_after_another():
+    engine = Endpoint(dies_at(0, for_seconds=25), seconds=0.1)
+    ask_all(engine, 100, concurrency=8)
+    probes = [attempt for time, attempt in engine.calls if 5 < time < 25]
+    assert len(probes) == len(set(probes)) >= 2
+
+
+def test_one_call_that_the_endpoint_can_not_take_is_no_outage(capsys):
+    engine = Endpoint(failing(0))
+    _, _, got = ask_all(engine, 40, concurrency=2)
+    assert kinds(got).count(EngineError) == 1
+    assert "down" not in capsys.readouterr().err
+
+
+def test_an_outage_that_lasts_too_long_ends_the_run():
+    engine = Endpoint(dies_at(10, for_seconds=1e9))
+    asker, journal, got = ask_all(engine, 500, concurrency=8, max_outage=100)
+    assert set(kinds(got)) == {ChatReply, Stopped}
+    assert len(journal.replies) == kinds(got).count(ChatReply)
+    assert "kept" in str(asker.stop.error)
+    assert "http://x: broken" in str(asker.stop.error)
+    assert 110 <= engine.calls[-1][0] < 115
+
+
+def test_an_endpoint_that_was_never_there_is_given_up_after_half_a_minute():
+    engine = Endpoint(failing(reason="connection"), seconds=0.01)
+    asker, _, got = ask_all(engine, 500)
+    assert kinds(got) == [Stopped] * 500
+    assert 29 < engine.calls[-1][0] < 32
+    assert asker.stop.error is not None
+
+
+def test_a_refused_key_ends_the_run_once_what_is_in_flight_has_finished():
+    def script(request, now):
+        if request.attempt == 0:
+            return broken(reason="refused-key", retryable=False, fatal=True)
+        return good()
+
+    engine = Endpoint(script)
+    asker, journal, got = ask_all(engine, 40, concurrency=5)
+    assert kinds(got) == [EngineError, *[ChatReply] * 4, *[Stopped] * 35]
+    assert len(journal.replies) == 4
+    assert asker.stop.error is got[0]
+
+
+def test_a_stop_gives_up_the_tries_that_wait():
+    engine = Endpoint(failing())
+
+    async def stop(asker):
+        await asyncio.sleep(1.001)
+        asker.stop.ask("interrupt", "enough")
+
+    _, journal, got = ask_all(engine, 4, after=stop, concurrency=4)
+    assert kinds(got) == [Stopped] * 4
+    assert len(engine.calls) < 8
+    assert not any(failure.final for failure in journal.failed)
+
+
+def test_what_an_engine_of_a_user_raises_is_a_failed_call():
+    engine = Endpoint(lambda *_: KeyError("choices"))
+    _, _, got = ask_all(engine, 1)
+    assert (got[0].reason, got[0].retryable) == ("engine-error", False)
+    assert "endpoint: KeyError: 'choices'" in str(got[0])
+
+
+def test_a_reply_of_a_later_round_is_neither_counted_nor_kept():
+    engine = Endpoint(lambda *_: NotYet())
+    asker, journal, got = ask_all(engine, 30, concurrency=4)
+    assert kinds(got) == [NotYet] * 30
+    assert not journal.failed
+    assert asker.counts.asked == asker.gate.in_flight == 0

@@ -1,0 +1,134 @@
+"""Calls in virtual time: a loop whose clock leaps to the next moment at which anything happens."""
+
+import asyncio
+import selectors
+from unittest import mock
+
+from toolbank.bank import Tool
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm.ask import Asker
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
+
+
+class _LeapingSelector(selectors.SelectSelector):
+    def __init__(self):
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout=None):
+        self.now += timeout or 0
+        return super().select(0)
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self):
+        self._clock = _LeapingSelector()
+        super().__init__(self._clock)
+
+    def time(self):
+        return self._clock.now
+
+
+def run(coroutine):
+    """Run a coroutine to its end in virtual time, which begins at 0."""
+    loop = _VirtualLoop()
+    with (
+        mock.patch("toolbank.llm.control.gate.monotonic", loop.time),
+        mock.patch("toolbank.llm.ask.monotonic", loop.time),
+    ):
+        try:
+            return loop.run_until_complete(asyncio.wait_for(coroutine, 100_000))
+        finally:
+            loop.close()
+
+
+class Endpoint:
+    """An engine whose `script(request, now)` gives a reply, or an error to raise, after 1 s.
+
+    `calls` holds the virtual time and attempt of each call.
+    """
+
+    name = "endpoint"
+    model = "m"
+    identity = "endpoint"
+    offers = None
+
+    def __init__(self, script, seconds=1.0):
+        self.script = script
+        self.seconds = seconds
+        self.calls = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+
+    async def answer(self, request):
+        loop = asyncio.get_running_loop()
+        self.calls.append((loop.time(), request.attempt))
+        outcome = self.script(request, loop.time())
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.in_flight -= 1
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    async def close(self):
+        pass
+
+
+class Memory:
+    """A journal that keeps nothing past the test."""
+
+    def __init__(self):
+        self.replies = {}
+        self.failed = []
+
+    def get(self, key):
+        return self.replies.get(key)
+
+    async def put(self, key, identity, request, reply):
+        self.replies[key] = reply
+
+    async def put_failure(self, failure):
+        self.failed.append(failure)
+
+    def usage(self):
+        return ()
+
+
+def good(request=None, now=None):
+    return ChatReply("{}", "m", 10, 5)
+
+
+def broken(**changes):
+    return EngineError(
+        "http://x: broken", **{"reason": "http-500", "retryable": True, **changes}
+    )
+
+
+def request(attempt):
+    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
+    messages = (Message("user", "x" * 400),)
+    return ChatRequest(attempt, "polish", messages, {"type": "object"}, task)
+
+
+def ask_all(engine, calls, after=None, **settings):
+    """Ask so many at once; gives the asker, its journal, and a reply or error for each.
+
+    `after(asker)` runs beside them.
+    """
+    journal = Memory()
+    config = GenerateConfig(model="m", **settings)
+
+    async def ask():
+        asker = Asker(engine, journal, config)
+        asked = [asyncio.create_task(asker.ask(request(n))) for n in range(calls)]
+        if after is not None:
+            await after(asker)
+        got = await asyncio.gather(*asked, return_exceptions=True)
+        return asker, [getattr(one, "reply", one) for one in got]
+
+    asker, got = run(ask())
+    return asker, journal, got
