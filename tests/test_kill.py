@@ -1,89 +1,209 @@
-"""kill -9 of whole runs: what was paid for stays, and the bank comes out the same."""
+"""kill -9 of whole runs, and full disks: what was paid for stays, and the bank comes out the same."""
 
-import os
-import random
-import re
-import signal
+import json
+import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from tests.kill_server import digest
 from toolbank.journal import Journal
 
+ROOT = Path(__file__).parents[1]
 TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]
-# Up to the bank and no further: so every kill falls where calls are made.
-RULES = [
-    *("--set", "generate.engine=rules", "--set", "generate.queries=3000"),
-    *("--until", "judge"),
-]
+RECIPE = """\
+name: mine
+sources:
+  - {type: python, package: json}
+  - {type: python, package: statistics}
+generate:
+  offered: 6
+  max_tools: 3
+  concurrency: 12
+judge: {pairs: 12}
+retrievers:
+  - type: bm25
+"""
+BANK = ("tools.parquet", "queries.parquet", "attempts.parquet")
 
 
-def run(out, *arguments, kill_after=None):
-    command = [*TOOLBANK, "run", "quickstart", "--out", str(out), *arguments]
-    begun = time.monotonic()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        try:
-            _, told = child.communicate(timeout=kill_after)
-        except subprocess.TimeoutExpired:
-            os.kill(child.pid, signal.SIGKILL)
-            child.communicate()
-            return None
-    assert child.returncode == 0, told
-    return told, time.monotonic() - begun
+@dataclass
+class Work:
+    """One kind of run: its recipe with changes, and what came out of it undisturbed."""
+
+    folder: Path
+    settings: list[str]
+    log: Path | None = None
+    expected: dict[str, object] = field(default_factory=dict)
+    seconds: float = 10
+
+    def run(self, out, kill_after=None):
+        """What it said on standard error, or None where it was killed."""
+        changes = [part for setting in self.settings for part in ("--set", setting)]
+        recipe = self.folder / "mine.yaml"
+        command = [*TOOLBANK, "run", recipe, "--out", out, *changes]
+        with subprocess.Popen(
+            [*map(str, command), "--until", "judge"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            try:
+                _, told = child.communicate(timeout=kill_after)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.communicate()
+                return None
+        assert "Traceback" not in told
+        return child.returncode, told
+
+    def asked(self):
+        """The digests of all requests that the endpoint got, in their order."""
+        return self.log.read_text().split() if self.log else []
+
+
+def result_of(out):
+    judged = json.loads((out / "judge.json").read_text())
+    judged.pop("calls", None)
+    return {name: (out / "bank" / name).read_bytes() for name in BANK} | {
+        "judge": judged
+    }
 
 
 def journaled(out):
-    path = out / "journal.sqlite"
-    if not path.exists():
-        return 0
-    with Journal(path) as journal:
-        return len(journal)
+    if not (out / "journal.sqlite").exists():
+        return set()
+    with Journal(out / "journal.sqlite") as journal:
+        return {digest(entry.messages) for entry in journal.entries()}
 
 
-def check_kills(tmp_path, arguments, kills):
-    _, seconds = run(tmp_path / "whole", *arguments)
-    expected = bank_of(tmp_path / "whole")
-    assert len(expected) == 2
-    total = journaled(tmp_path / "whole")
-    moments = random.Random(0)
-    killed = 0
-    for number in range(3 * kills):
-        out = tmp_path / f"killed-{number}"
-        moment = moments.uniform(0.3, 0.9 * seconds)
-        ended = run(out, *arguments, kill_after=moment)
-        killed += ended is None
-        before = journaled(out)
-        finished = (out / "bank" / "bank.json").exists()
-        told, again = run(out, *arguments)
-        # The machine may have become faster; then kill earlier.
-        seconds = min(seconds, ended[1] if ended else max(again, moment))
-        assert bank_of(out) == expected
-        assert journaled(out) == total
-        asked = re.search(r"([\d,]+) repl(?:y|ies) asked for", told)
-        if asked is not None:
-            assert int(asked[1].replace(",", "")) == total - before
-        else:
-            assert finished
-        if killed == kills:
-            return
-    pytest.fail(f"only {killed} runs could be killed before they ended")
+@contextmanager
+def endpoint(folder):
+    """The URL of an endpoint with faults, and the log of its requests."""
+    log = folder / "requests.log"
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.kill_server", str(log)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            yield server.stdout.readline().strip(), log
+        finally:
+            server.kill()
 
 
-def bank_of(out):
-    return {path.name: path.read_bytes() for path in (out / "bank").glob("*.parquet")}
+KINDS = {
+    "rules": ["engine=rules"],
+    "endpoint": ["engine=openai", "model=writer"],
+    "two-engines": ["engine=openai", "model=writer"],
+}
 
 
-def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(tmp_path):
-    few = ["--set", "generate.engine=rules", "--set", "generate.queries=150"]
-    check_kills(tmp_path, [*few, "--until", "judge"], kills=3)
+@pytest.fixture(scope="module")
+def works(tmp_path_factory):
+    """Makes a kind of work, and what it gives where nobody disturbs it."""
+    made = {}
+    folder = tmp_path_factory.mktemp("kill")
+    (folder / "mine.yaml").write_text(RECIPE)
+    with endpoint(folder) as (url, log):
+
+        def make(kind, queries):
+            if (kind, queries) in made:
+                return made[kind, queries]
+            settings = [f"generate.{one}" for one in KINDS[kind]]
+            settings += [f"generate.queries={queries}"]
+            settings += [f"{stage}.base_url={url}" for stage in ("generate", "judge")]
+            if kind == "two-engines":
+                settings += ["judge.engine=openai", "judge.model=judge"]
+            work = Work(folder, settings, None if kind == "rules" else log)
+            out = folder / f"whole-{kind}-{queries}"
+            begun = time.monotonic()
+            code, told = work.run(out)
+            work.seconds = time.monotonic() - begun
+            assert code == 0, told
+            work.expected = result_of(out)
+            made[kind, queries] = work
+            return work
+
+        yield make
+
+
+def kill_until(work, folder, kills, random):
+    """Kill runs at random moments, each again and again until it ends, so many times in all."""
+    number = killed = 0
+    while killed < kills:
+        out = folder / f"killed-{number}"
+        number += 1
+        ended = None
+        while ended is None:
+            before, known = len(work.asked()), journaled(out)
+            moment = random.uniform(0.5, work.seconds) if killed < kills else None
+            ended = work.run(out, kill_after=moment)
+            killed += ended is None
+            assert known <= journaled(out)
+            assert known.isdisjoint(work.asked()[before:])
+        assert ended[0] == 0, ended[1]
+        assert result_of(out) == work.expected
+        shutil.rmtree(out)
+
+
+@pytest.mark.parametrize("kind", ["rules", "two-engines"])
+def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
+    works, tmp_path, kind
+):
+    kill_until(works(kind, 40), tmp_path, kills=2, random=Random(0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [[], RULES], ids=["quickstart", "rules-3000"])
-def test_twenty_kills_at_random_moments_of_a_whole_run(tmp_path, arguments):
-    check_kills(tmp_path, arguments, kills=20)
+@pytest.mark.parametrize(
+    ("kind", "kills"), [("rules", 30), ("endpoint", 30), ("two-engines", 40)]
+)
+def test_a_hundred_kills_at_random_moments(works, tmp_path, kind, kills):
+    kill_until(works(kind, 150), tmp_path, kills, random=Random(1))
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A disk of so many kB, if one may be mounted here; gives what makes it large."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk is not permitted here")
+    try:
+        larger = ["mount", "-o", "remount,size=64m", folder]
+        yield lambda: subprocess.run(larger, check=True)
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill_up(work, folder, size):
+    """Run on a disk that gets full, which is then made larger."""
+    with small_disk(folder, size) as enlarge:
+        out = folder / "run"
+        code, told = work.run(out)
+        assert code == 1, told
+        assert "ake room" in told
+        assert "kept" in told
+        before, known = len(work.asked()), journaled(out)
+        enlarge()
+        code, told = work.run(out)
+        assert code == 0, told
+        assert known.isdisjoint(work.asked()[before:])
+        assert result_of(out) == work.expected
+
+
+def test_a_run_on_a_full_disk_goes_on_once_there_is_room(works, tmp_path):
+    fill_up(works("two-engines", 40), tmp_path / "disk", size=250)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [40, 60, 100, 130, 160, 200, 250, 300, 350, 400])
+def test_a_disk_of_any_size_may_get_full(works, tmp_path, size):
+    fill_up(works("two-engines", 150), tmp_path / "disk", size)

@@ -1,0 +1,111 @@
+"""An endpoint in a process of its own, which outlives the runs that are killed.
+
+    python -m tests.kill_server LOG
+
+It prints its URL, and writes the digest of each request into LOG before it answers. What it says
+in the end depends on the request alone, so that a run comes out the same however often it is
+killed: good answers, and a fifth that can't be used. Three tries in ten fail first, in every way
+but time-outs, never three in a row.
+"""
+
+import hashlib
+import json
+import sys
+import threading
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from tests.chat_server import Answer, Call
+from tests.faults import FAULTS, send
+from tests.wire_server import Wire, WireServer
+
+_UNUSABLE, _FAILED = 0.2, 0.3
+_LONGEST = 0.1
+_WORDS = [
+    "apple",
+    "basket",
+    "candle",
+    "drawer",
+    "engine",
+    "feather",
+    "garden",
+    "hammer",
+    "island",
+    "jacket",
+    "kettle",
+    "ladder",
+    "mirror",
+    "needle",
+    "orange",
+    "pocket",
+    "ribbon",
+    "saddle",
+]
+
+
+def digest(messages):
+    """The name of a request, by its messages as the body and the journal have them."""
+    pairs = [[message["role"], message["content"]] for message in messages]
+    return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
+
+def stage_of(call: Call) -> str:
+    if "<request-a>" in call.prompt:
+        return "judge"
+    return "polish" if call.asks_polish else "write"
+
+
+def good_answer(call: Call, random: Random) -> dict[str, object]:
+    stage = stage_of(call)
+    if stage == "judge":
+        return {"reason": "it reads well", "winner": random.choice(["A", "B", "tie"])}
+    one, two, three, four = random.sample(_WORDS, 4)
+    text = f"Weigh the {one} against the {two}, then sort each {three} by its {four}."
+    if stage == "polish":
+        return {"already_good": False, "reason": "", "query": text}
+    return {
+        "declined": False,
+        "reason": "",
+        "tools": call.offered[:2],
+        "explanation": "One feeds the other.",
+        "draft": text,
+    }
+
+
+class Script:
+    def __init__(self, log: Path) -> None:
+        self._log = log.open("a")
+        self._asked = Counter()
+        self._tries = Random(0)
+        self._failing = [fault for fault in FAULTS.values() if fault.reason]
+        self._failing = [fault for fault in self._failing if fault.reason != "timeout"]
+        self._unusable = [
+            fault
+            for name, fault in FAULTS.items()
+            if not fault.reason and "10 MB" not in name
+        ]
+
+    def __call__(self, call: Call) -> Wire:
+        name = digest(call.body["messages"])
+        self._log.write(f"{name}\n")
+        self._log.flush()
+        self._asked[name] += 1
+        random = Random(name)
+        good = good_answer(call, random)
+        if self._asked[name] % 3 and self._tries.random() < _FAILED:
+            wire = self._tries.choice(self._failing).make(call, good)
+        elif random.random() < _UNUSABLE:
+            stages = ("", stage_of(call))
+            fits = [fault for fault in self._unusable if fault.stage in stages]
+            wire = random.choice(fits).make(call, good)
+        else:
+            wire = send(Answer.json(good))
+        return replace(wire, pause=self._tries.random() * _LONGEST)
+
+
+if __name__ == "__main__":
+    with WireServer(Script(Path(sys.argv[1]))) as server:
+        print(server.url, flush=True)
+        threading.Event().wait()
