@@ -67,7 +67,7 @@ def test_every_command_shows_an_example(tmp_path):
         if line.startswith("  ") and not line.startswith("   ") and line.strip()
     ]
     names.remove("Example:")
-    assert len(names) == 13
+    assert len(names) == 14
     for name in names:
         assert (
             f"Example: toolbank {name}" in toolbank(name, "--help", cwd=tmp_path).stdout
@@ -186,7 +186,8 @@ def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
 
 def test_the_python_of_the_readme_runs_as_it_stands(finished):
     readme = Path(__file__).resolve().parents[1] / "README.md"
-    code = readme.read_text().partition("```python")[2].partition("```")[0]
+    section = readme.read_text().partition("## From Python")[2]
+    code = section.partition("```python")[2].partition("```")[0]
     code = code.replace("runs/quickstart", "runs/mine").replace(
         '"quickstart"', '"mine.yaml"'
     )
