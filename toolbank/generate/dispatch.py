@@ -16,7 +16,7 @@ from toolbank.llm.control.stop import Stopped
 # A model whose first replies are all unusable will hardly do better.
 _UNUSABLE_AT_FIRST = 50
 # Rows past the calls in flight, so that one waits for each place that a row gives back.
-_SPARE_ROWS = 16
+_SPARE_ROWS = 8
 _SPARE_SHARE = 0.25
 
 
@@ -124,6 +124,7 @@ class Dispatcher:
             self._start()
         except BaseException as error:
             # A callback's own exception would be lost in the event loop.
+            self._stop.ask("error", str(error))
             self._wake(error)
         if not self._open:
             self._wake()

@@ -1,6 +1,7 @@
 """Who calls next, and when."""
 
 import asyncio
+from itertools import pairwise
 
 from tests.llm.control.virtual import (
     Endpoint,
@@ -46,7 +47,7 @@ def test_calls_a_minute_are_spread_over_it():
     ask_all(engine, 30, concurrency=30, rpm=60)
     times = [time for time, _ in engine.calls]
     assert times[0] == 0
-    assert all(abs(b - a - 1) < 1e-6 for a, b in zip(times, times[1:], strict=False))
+    assert all(abs(b - a - 1) < 1e-6 for a, b in pairwise(times))
 
 
 def test_tokens_a_minute_bound_the_calls():

@@ -1,6 +1,7 @@
 """What becomes of calls that fail: tries, pauses and outages."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_waits_between_tries_grow_and_are_the_same_in_each_run():
 
     first = times()
     assert first == times()
-    waits = [b - a for a, b in zip(first, first[1:], strict=False)]
+    waits = [b - a for a, b in pairwise(first)]
     assert len(waits) == 10
     assert all(0 <= wait <= min(30, 0.5 * 2**n) for n, wait in enumerate(waits))
     assert max(waits) > 5
@@ -59,7 +60,7 @@ def test_a_call_that_waits_for_its_next_try_holds_no_place():
 
 def test_a_call_that_takes_too_long_is_ended_and_tried_again():
     engine = Endpoint(good, seconds=60.0)
-    asker, _, got = ask_all(engine, 1, timeout=10, retries=2)
+    _, _, got = ask_all(engine, 1, timeout=10, retries=2)
     assert got[0].reason == "timeout"
     assert "10 s (the setting `timeout`)" in str(got[0])
     assert len(engine.calls) == 3
@@ -118,7 +119,7 @@ def dies_at(seconds, for_seconds):
 )
 def test_an_endpoint_that_dies_for_a_minute_fails_no_call(concurrency, calls, capsys):
     engine = Endpoint(dies_at(2, for_seconds=60), seconds=0.2)
-    asker, journal, got = ask_all(engine, calls, concurrency=concurrency)
+    _, _, got = ask_all(engine, calls, concurrency=concurrency)
     assert kinds(got) == [ChatReply] * calls
     told = capsys.readouterr().err
     assert told.count("the endpoint is down") == 1

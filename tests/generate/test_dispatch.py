@@ -1,0 +1,210 @@
+"""Which attempts are started, stopped, left pending and folded, with engines made for it."""
+
+import asyncio
+import json
+import random
+
+import pytest
+
+from tests.generate.test_loop import TOOLS, adds_up
+from toolbank.errors import ToolbankError
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.loop import generate
+from toolbank.journal import Journal
+from toolbank.llm.chat import ChatReply, EngineError, NotYet
+
+WORDS = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "ne") for b in ("ra", "st", "to")]
+
+
+def answer(request):
+    """A reply that passes every check, a function of the attempt alone."""
+    chosen = random.Random(request.attempt).sample(WORDS, 9)
+    text = f"Please tell what comes of {' '.join(chosen)}."
+    if request.stage == "polish":
+        reply = {"already_good": False, "reason": "", "query": text}
+    else:
+        reply = {
+            "declined": False,
+            "reason": "",
+            "tools": [tool.prompt_name for tool in request.task.tools[:2]],
+            "explanation": "One feeds the other.",
+            "draft": text,
+        }
+    return ChatReply(json.dumps(reply), "m", 10, 5)
+
+
+class Swift:
+    """Answers at once."""
+
+    name = "swift"
+    model = "m"
+    identity = "swift"
+    offers = None
+
+    def __init__(self):
+        self.calls = []
+
+    async def answer(self, request):
+        self.calls.append((request.attempt, request.stage))
+        await asyncio.sleep(0)
+        return answer(request)
+
+    async def close(self):
+        pass
+
+
+class Rounds(Swift):
+    """Answers what was asked before the last round."""
+
+    name = "rounds"
+
+    def __init__(self, patience=0):
+        super().__init__()
+        self.taken, self.done = set(), set()
+        self.rounds = []
+        self.patience = patience
+
+    async def answer(self, request):
+        row = (request.attempt, request.stage)
+        if row in self.done:
+            return await super().answer(request)
+        self.taken.add(row)
+        raise NotYet
+
+    async def end_round(self):
+        self.rounds.append(sorted(self.taken))
+        if len(self.rounds) > self.patience:
+            return f"{len(self.taken)} requests wait"
+        self.done |= self.taken
+        self.taken.clear()
+        return ""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    def run_engine(engine, **settings):
+        monkeypatch.setattr(
+            "toolbank.generate.attempt.create_engine", lambda *_, **__: engine
+        )
+        config = GenerateConfig(model="m", **{"queries": 20, **settings})
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            made = generate(TOOLS, config, domain="shop", seed=0, journal=journal)
+            return made, len(journal)
+
+    return run_engine
+
+
+def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row(run):
+    engine = Swift()
+    made, kept = run(engine, queries=30, budget={"calls": 41}, concurrency=4)
+    assert len(engine.calls) == kept == 41
+    assert adds_up(made.counts)
+    assert made.counts["attempts"] == len(made.attempts)
+    assert 0 < len(made.queries) <= 20
+    assert not made.complete
+    assert any("budget of 41 calls" in problem for problem in made.problems)
+    again, _ = run(Swift(), queries=30, budget={"calls": 41}, concurrency=4)
+    assert list(again.queries) == list(made.queries)
+    whole, _ = run(engine, queries=30)
+    assert len(engine.calls) == 60
+    assert whole.complete
+    assert whole.queries[: len(made.queries)] == list(made.queries)
+
+
+def test_a_budget_that_is_spent_before_any_query_says_so(run):
+    with pytest.raises(ToolbankError, match="budget of 1 calls is spent"):
+        run(Swift(), budget={"calls": 1})
+
+
+def test_a_budget_that_is_just_enough_is_not_spent(run):
+    made, _ = run(Swift(), budget={"calls": 40})
+    assert made.complete
+    assert made.problems == ()
+
+
+def test_a_round_takes_all_that_is_missing_and_a_waiting_run_makes_no_bank(run):
+    engine = Rounds()
+    made, kept = run(engine)
+    assert engine.rounds == [[(n, "write") for n in range(20)]]
+    assert made.waiting == "20 requests wait"
+    assert not made.complete
+    assert kept == 0
+
+
+def test_rounds_that_are_answered_go_on_to_the_same_bank(run, tmp_path):
+    engine = Rounds(patience=2)
+    made, kept = run(engine)
+    assert [len(taken) for taken in engine.rounds] == [20, 20]
+    assert made.waiting == ""
+    assert (kept, made.counts["accepted"], made.counts["attempts"]) == (40, 20, 20)
+    (tmp_path / "journal.sqlite").unlink()
+    swift, _ = run(Swift())
+    assert [q.query for q in swift.queries] == [q.query for q in made.queries]
+
+
+def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
+    run(Rounds(patience=1))
+    engine = Rounds(patience=1)
+    made, _ = run(engine)
+    assert made.counts["accepted"] == 20
+    assert engine.rounds == [[(n, "polish") for n in range(20)]]
+
+
+def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
+    class Dull(Rounds):
+        async def answer(self, request):
+            reply = await super().answer(request)
+            is_dull = request.attempt % 4 == 0
+            return ChatReply("hm", "m") if is_dull else reply
+
+    engine = Dull(patience=9)
+    made, _ = run(engine)
+    assert made.counts["accepted"] == 20
+    assert adds_up(made.counts)
+    assert made.counts["rejected"] == {"not-json": made.counts["attempts"] - 20}
+    # The rows that are missing are written in the round that polishes the others.
+    assert {stage for _, stage in engine.rounds[1]} == {"write", "polish"}
+
+
+def test_a_round_that_can_not_be_sent_fails_the_run(run):
+    class Broken(Rounds):
+        async def end_round(self):
+            raise EngineError("no quota", reason="no-credit", fatal=True)
+
+    with pytest.raises(ToolbankError, match="no quota"):
+        run(Broken())
+
+
+def test_refusals_one_after_another_stop_the_run(run):
+    class Refusing(Swift):
+        async def answer(self, request):
+            self.calls.append(request.attempt)
+            raise EngineError("too long a prompt", reason="bad-request")
+
+    engine = Refusing()
+    with pytest.raises(ToolbankError, match="10 attempts failed one after another"):
+        run(engine, queries=1000, concurrency=2)
+    assert len(engine.calls) < 40
+
+
+def test_a_replay_holds_few_attempts_open(run):
+    run(Swift(), queries=300)
+    most = 0
+
+    class Counting(Swift):
+        async def answer(self, request):
+            nonlocal most
+            most = max(most, len(asyncio.all_tasks()))
+            return await super().answer(request)
+
+    made, _ = run(Counting(), queries=301)
+    assert made.counts["accepted"] == 301
+    assert most < 60
+
+
+def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):
+    monkeypatch.setattr(
+        "toolbank.generate.fold.Fold.add", lambda *_: (_ for _ in ()).throw(KeyError(7))
+    )
+    with pytest.raises(KeyError):
+        run(Swift())
