@@ -265,6 +265,19 @@ def test_init_writes_a_recipe_that_reads(tmp_path):
     assert "there already" in again.stderr
 
 
+def test_what_init_only_hints_at_may_be_switched_on(tmp_path):
+    toolbank("init", "mine", "--package", "json", "--model", "m", cwd=tmp_path)
+    path = tmp_path / "mine.yaml"
+    text = path.read_text()
+    for key in ("price", "budget", "concurrency"):
+        assert f"  # {key}: " in text
+        text = text.replace(f"  # {key}: ", f"  {key}: ")
+    path.write_text(text)
+    told = toolbank("plan", "mine.yaml", cwd=tmp_path).stdout
+    assert "budget   20 dollars: enough" in told
+    assert "32 calls at once" in told
+
+
 def bad(recipe, *arguments, code, told, **environment):
     done = toolbank(*arguments, cwd=recipe, **environment)
     assert done.returncode == code, (done.returncode, done.stderr)

@@ -321,7 +321,7 @@ def report(
 def plan(
     recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
 ) -> None:
-    """Say what a run would do, how many calls and tokens; call no model."""
+    """Say what a run would do, and what calls, tokens, money and time; call no model."""
     from toolbank.plan import describe_plan
     from toolbank.recipe import load_recipe
 

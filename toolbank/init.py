@@ -28,11 +28,20 @@ sources:
 generate:
 {generate}
   queries: 1000
-
+{hints}
 # Requests of your own users, labelled with the tools they need, are the best test there is.
 # A line each: {{"query": "...", "tools": ["name", ...]}}
 # evaluate:
 #   on: [requests.jsonl]
+"""
+
+_HINTS = """\
+  # Dollars a million tokens of your model, for `toolbank plan`, budgets and the report:
+  # price: {input: 0.15, output: 0.60}
+  # Where to end with what there is: calls, tokens, dollars, or minutes.
+  # budget: {dollars: 20}
+  # Calls in flight are as many as the endpoint takes (auto); a number is a bound.
+  # concurrency: 32
 """
 
 
@@ -79,6 +88,7 @@ def write_recipe(
         name=_scalar(name),
         source=_indented([source], 2),
         generate=_indented(generate, 2),
+        hints=_HINTS if base_url or model else "",
     )
     try:
         Recipe.model_validate(yaml.safe_load(text))
