@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from itertools import count
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.small_disk import small_disk
 from toolbank.errors import ToolbankError
 from toolbank.journal import Failure, Journal, StageUsage
 from toolbank.journal.prompts import compress, decode, decompress, encode
@@ -185,19 +187,46 @@ def test_a_journal_that_another_process_holds_is_not_called_damaged(
         assert put_all(journal, [request(0)]) == [None]
 
 
-def test_a_full_disk_is_told_as_such(tmp_path, monkeypatch):
-    connect = Journal._connect
+@pytest.mark.parametrize("size", [700, 3000])
+def test_replies_that_are_on_their_way_when_the_disk_gets_full_are_kept(tmp_path, size):
+    random = Random(0)
 
-    def connect_small(journal):
-        connection = connect(journal)
-        connection.execute("PRAGMA max_page_count = 24")
-        return connection
+    def reply():
+        return ChatReply(random.randbytes(300).hex(), "m")
 
-    monkeypatch.setattr(Journal, "_connect", connect_small)
-    big = ChatReply("r" * 200_000, "m")
+    async def put_until_full(journal):
+        for number in count(step=10):
+            puts = [
+                journal.put(str(n), "me", request(n), reply())
+                for n in range(number, number + 10)
+            ]
+            for error in await asyncio.gather(*puts, return_exceptions=True):
+                if error is not None:
+                    return number + 10, error
+        raise AssertionError
+
+    path = tmp_path / "disk" / "journal.sqlite"
+    with small_disk(path.parent, size) as enlarge:
+        with Journal(path) as journal:
+            came, error = asyncio.run(put_until_full(journal))
+            assert isinstance(error, ToolbankError)
+            assert "no room left on the disk" in str(error)
+            assert "Every reply that came is kept" in str(error)
+            assert all(journal.get(str(number)) for number in range(came))
+        enlarge()
+        with Journal(path) as journal:
+            assert len(journal) == came
+            assert put_all(journal, [request(came)]) == [None]
+        assert [file.name for file in path.parent.iterdir()] == ["journal.sqlite"]
+
+
+def test_what_finds_no_room_even_in_reserve_is_said_to_be_lost(tmp_path):
+    path = tmp_path / "disk" / "journal.sqlite"
+    big = ChatReply("r" * 2_000_000, "m")
     with (
-        Journal(tmp_path / "journal.sqlite") as journal,
-        pytest.raises(ToolbankError, match="no room left on the disk"),
+        small_disk(path.parent, 1000),
+        Journal(path) as journal,
+        pytest.raises(ToolbankError, match=r"no room left .* are asked for again"),
     ):
         asyncio.run(journal.put("k", "me", request(0), big))
 

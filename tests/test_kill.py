@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from tests.kill_server import digest
+from tests.small_disk import small_disk
 from toolbank.journal import Journal
 
 ROOT = Path(__file__).parents[1]
@@ -167,20 +168,6 @@ def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
 )
 def test_a_hundred_kills_at_random_moments(works, tmp_path, kind, kills):
     kill_until(works(kind, 150), tmp_path, kills, random=Random(1))
-
-
-@contextmanager
-def small_disk(folder, size):
-    """A disk of so many kB, if one may be mounted here; gives what makes it large."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", folder]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small disk is not permitted here")
-    try:
-        larger = ["mount", "-o", "remount,size=64m", folder]
-        yield lambda: subprocess.run(larger, check=True)
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def fill_up(work, folder, size):

@@ -10,7 +10,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -212,11 +211,7 @@ class Journal:
         except BaseException:
             connection.close()
             raise
-        self._writer = Writer(
-            connection,
-            partial(trouble.explain, self.path),
-            partial(trouble.closed, self.path),
-        )
+        self._writer = Writer(self.path, connection)
 
     async def _dictionary(
         self, stage: str, content: bytes

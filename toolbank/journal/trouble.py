@@ -24,18 +24,29 @@ def explain(path: Path, error: Exception) -> ToolbankError:
             f"{path}: another process uses the journal ({error}). Wait until it is done, or "
             f"end it, and run again. {_KEPT}"
         )
-    # Where not even the index of the write-ahead file fits, SQLite speaks of an I/O error.
-    if code == sqlite3.SQLITE_FULL or (
-        code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _NO_ROOM
-    ):
+    if is_full(path, error):
         return ToolbankError(
-            f"{path}: no room left on the disk ({error}). Make room and run again. {_KEPT} "
-            "Those that came since the disk was full are not, and are asked for again."
+            f"{_no_room(path, error)} The replies in the journal are kept; those that came since "
+            "the disk was full are not, and are asked for again."
         )
     return ToolbankError(
         f"{path}: the journal can't be written ({error}). Check that its folder can be "
         f"written to, and run again. {_KEPT}"
     )
+
+
+def is_full(path: Path, error: Exception) -> bool:
+    """Whether there is no room left on the disk."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    # Where not even the index of the write-ahead file fits, SQLite speaks of an I/O error.
+    return code == sqlite3.SQLITE_FULL or (
+        code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _NO_ROOM
+    )
+
+
+def full_but_kept(path: Path, error: Exception) -> ToolbankError:
+    """No room is left, but the last replies went into what was held in reserve."""
+    return ToolbankError(f"{_no_room(path, error)} Every reply that came is kept.")
 
 
 def damaged(path: Path, error: Exception) -> ToolbankError:
@@ -60,3 +71,7 @@ def closed(path: Path) -> ToolbankError:
         f"{path}: the journal is closed, so that nothing more can be kept in it. "
         "Run the same command again."
     )
+
+
+def _no_room(path: Path, error: Exception) -> str:
+    return f"{path}: no room left on the disk ({error}). Make room and run the same command again."

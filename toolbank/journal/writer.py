@@ -7,12 +7,15 @@ import queue
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from toolbank.errors import ToolbankError
+from toolbank.journal import trouble
 from toolbank.journal.layout import TABLES, Table
+from toolbank.journal.reserve import Reserve
 
 Row = tuple[Table, tuple[object, ...]]
 
@@ -31,18 +34,14 @@ class _Item:
 class Writer:
     """Commits all that waits at once, so that many calls share one fsync.
 
-    `explain` makes of what SQLite raised what a person is told; `closed` makes what they are
-    told who come after the end.
+    When the disk is full, the room in reserve is used up: what comes then is kept and raises
+    all the same, so that the run ends.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        explain: Callable[[Exception], ToolbankError],
-        closed: Callable[[], ToolbankError],
-    ) -> None:
-        self._explain = explain
-        self._closed = closed
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._reserve = Reserve(path)
+        self._full: Exception | None = None
         self._waiting: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         # Held where it is asked or changed whether the thread still takes what waits.
         self._lock = threading.Lock()
@@ -62,7 +61,7 @@ class Writer:
         item = _Item(rows, loop, loop.create_future())
         with self._lock:
             if not self._is_open:
-                raise self._closed()
+                raise trouble.closed(self._path)
             self._waiting.put(item)
         await item.done
 
@@ -82,8 +81,9 @@ class Writer:
             with self._lock:
                 self._is_open = False
             left = self._take_waiting()
-            _tell(left, [self._closed() for _ in left])
+            _tell(left, [trouble.closed(self._path) for _ in left])
             connection.close()
+            self._reserve.give_up()
 
     def _write_waiting(self, connection: sqlite3.Connection) -> bool:
         """Commit what waits, and say whether more may come."""
@@ -91,7 +91,7 @@ class Writer:
         while not self._waiting.empty():
             batch.append(self._waiting.get())
         items = [item for item in batch if item is not None]
-        errors: list[ToolbankError | None] = [self._closed() for _ in items]
+        errors: list[ToolbankError | None] = [trouble.closed(self._path) for _ in items]
         try:
             errors = self._write_batch(connection, items)
         finally:
@@ -111,16 +111,29 @@ class Writer:
     ) -> list[ToolbankError | None]:
         """What became of each item: None where it is on disk."""
         try:
-            _insert(connection, [row for item in items for row in item.rows])
-        except Exception as trouble:
+            self._insert(connection, [row for item in items for row in item.rows])
+        except Exception as error:
             # A full disk or a lock fails every item; else one of them may be at fault.
-            if len(items) == 1 or isinstance(trouble, sqlite3.OperationalError):
-                return [self._explain(trouble) for _ in items]
+            if len(items) == 1 or isinstance(error, sqlite3.OperationalError):
+                return [trouble.explain(self._path, error) for _ in items]
         else:
-            return [None for _ in items]
+            return [
+                trouble.full_but_kept(self._path, self._full) if self._full else None
+                for _ in items
+            ]
         return [
             error for item in items for error in self._write_batch(connection, [item])
         ]
+
+    def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        self._reserve.hold()
+        try:
+            _insert(connection, rows)
+        except sqlite3.OperationalError as error:
+            if not (trouble.is_full(self._path, error) and self._reserve.give_up()):
+                raise
+            self._full = error
+            _insert(connection, rows)
 
 
 def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
