@@ -3,7 +3,10 @@
 import asyncio
 import gzip
 import json
+import subprocess
+import sys
 import zlib
+from textwrap import dedent
 
 import pytest
 
@@ -282,4 +285,30 @@ def test_any_number_of_calls_run_side_by_side_over_connections_that_are_kept():
     with WireServer(lambda call: Wire.http(GOOD, pause=0.3)) as server:
         asyncio.run(asyncio.wait_for(talk(server.url), 30))
         assert len(server.calls) == 400
-        assert server.connections == 200
+        assert server.connections <= 200
+
+
+@pytest.mark.parametrize("hard", [90, 4000])
+def test_no_more_connections_are_opened_than_the_system_allows(hard):
+    """In a process of its own, whose limit of open files can be set."""
+    script = """
+        import asyncio, resource, sys
+        from tests.llm.test_endpoint import config, request
+        from toolbank.llm.openai import OpenAIEngine
+
+        async def talk(url):
+            engine = OpenAIEngine(config(url, concurrency=300))
+            await asyncio.gather(*(engine.answer(request()) for _ in range(300)))
+            await engine.close()
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (80, int(sys.argv[2])))
+        asyncio.run(talk(sys.argv[1]))
+    """
+    with WireServer(lambda call: Wire.http(GOOD, pause=0.2)) as server:
+        subprocess.run(
+            [sys.executable, "-c", dedent(script), server.url, str(hard)],
+            check=True,
+            timeout=60,
+        )
+        assert len(server.calls) == 300
+        assert server.connections <= 45 or hard == 4000

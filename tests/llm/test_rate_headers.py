@@ -81,6 +81,7 @@ def test_a_date_is_a_wait_from_now():
         ({"x-ratelimit-remaining-requests": "0"}, 0),
         ({"x-ratelimit-reset-requests": "4s"}, 0),
         ({"retry-after": "5"}, 0),
+        ({"x-ratelimit-remaining": "-1", "x-ratelimit-reset": "60"}, 0),
         (
             {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "4s"},
             0,

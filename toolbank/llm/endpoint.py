@@ -17,6 +17,7 @@ from toolbank.llm.endpoint_errors import (
     packing_error,
     unknown_encoding,
 )
+from toolbank.llm.open_files import allow_connections
 
 if TYPE_CHECKING:
     from openai import DefaultAioHttpClient
@@ -126,9 +127,10 @@ def _connect(url: str, key: str, most_in_flight: int) -> DefaultAioHttpClient:
     parts = urlsplit(url)
     if not parts.hostname or parts.port == 0:
         raise ValueError("it names no host or no port")
+    connections = allow_connections(most_in_flight)
     limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-        max_connections=most_in_flight,
-        max_keepalive_connections=most_in_flight,
+        max_connections=connections,
+        max_keepalive_connections=connections,
         keepalive_expiry=_LONGEST_IDLE_S,
     )
     direct = dict.fromkeys(("all://", "http://", "https://"))

@@ -30,11 +30,10 @@ _EPOCH_MS = 1e12
 def read_pause(headers: Mapping[str, str]) -> float:
     """Seconds until a limit that is used up is reset; 0 where none is.
 
+    A negative number is how some gateways say that there is no limit.
     `headers` finds names in lower case.
     """
-    resets = (
-        reset for left, reset in _limits(headers) if left is not None and left <= 0
-    )
+    resets = (reset for left, reset in _limits(headers) if left == 0)
     return max(resets, default=0.0)
 
 
