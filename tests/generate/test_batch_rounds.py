@@ -4,6 +4,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -17,7 +19,8 @@ from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.batch import hosted
 from toolbank.preview import preview_attempts
-from toolbank.recipe import Recipe
+from toolbank.recipe import Recipe, load_recipe
+from toolbank.run import run_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -225,3 +228,32 @@ def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
     assert "You know figures inside out" in shown[0]
     assert "--set generate.engine=openai" in shown[1]
     assert not (tmp_path / "batch").exists()
+
+
+def test_the_command_ends_well_with_what_to_do_and_goes_on_when_that_is_done(tmp_path):
+    recipe = tmp_path / "figures.yaml"
+    recipe.write_text(
+        "{name: figures, sources: [{type: python, package: statistics}], "
+        "generate: {engine: batch, model: m, queries: 3, max_attempts: 6}}"
+    )
+    out = tmp_path / "run"
+    script = "from toolbank.cli import main; main()"
+    first = subprocess.run(
+        [sys.executable, "-c", script, "generate", str(recipe), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert first.returncode == 0, first.stderr
+    assert str(out / "batch" / "round-001-write-001.jsonl") in first.stdout
+    assert f"toolbank run {out}" in first.stdout
+    queries = out / "bank" / "queries.parquet"
+    for _ in range(6):
+        assert not queries.exists()
+        for path in (out / "batch").glob("round-???-*-???.jsonl"):
+            output = path.with_suffix(".output.jsonl")
+            if not output.exists():
+                output.write_text(answer_file(path.read_text(), written))
+        if not run_recipe(load_recipe(str(out)), out, until="generate").waiting:
+            break
+    assert queries.is_file()

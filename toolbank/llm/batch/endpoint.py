@@ -32,8 +32,8 @@ _NO_LIST = frozenset({404, 405, 501})
 class BatchEndpoint:
     """Uploads files, makes batches of them, looks after them and fetches what comes back.
 
-    What makes something is called once, since a call that seems to have failed may have been
-    heard; what only asks is tried again by the SDK. Every method may raise EngineError.
+    Every call is made once: one that makes something may have been heard though it seems to have
+    failed, and trying again is the caller's. Every method may raise EngineError.
 
     Raises:
         InputError: there is no key.
@@ -79,9 +79,7 @@ class BatchEndpoint:
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a request file under a name, and give its id."""
-        client = self._connect().with_options(
-            max_retries=0, timeout=self._config.total_timeout
-        )
+        client = self._connect().with_options(timeout=self._config.total_timeout)
         async with self._told():
             with path.open("rb") as content:
                 file = await client.files.create(file=(name, content), purpose="batch")
@@ -89,9 +87,8 @@ class BatchEndpoint:
 
     async def create(self, file_id: str, mark: str, name: str) -> str:
         """Make a marked batch of an uploaded file, and give its id."""
-        client = self._connect().with_options(max_retries=0)
         async with self._told():
-            batch = await client.batches.create(
+            batch = await self._connect().batches.create(
                 input_file_id=file_id,
                 endpoint="/v1/chat/completions",
                 completion_window="24h",
@@ -129,6 +126,7 @@ class BatchEndpoint:
                 api_key=self._key,
                 base_url=self._config.base_url,
                 timeout=self._config.timeout,
+                max_retries=0,
                 http_client=openai.DefaultAioHttpClient(),
             )
         return self._client

@@ -62,7 +62,7 @@ class HostedBatches:
             ToolbankError: the folder can't be written to.
         """
         try:
-            with tqdm(desc="batches", unit="request", disable=None) as bar:
+            with tqdm(desc="batches", unit="request", leave=False, disable=None) as bar:
                 await self._exchange(sorted(names), bar)
         except asyncio.CancelledError:
             self._say(
