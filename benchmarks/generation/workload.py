@@ -37,6 +37,7 @@ def write_recipe(folder: Path) -> Path:
     subprocess.run(
         [*TOOLBANK, "run", str(recipe), "--until", "sources", "--out", folder / "sources"],
         check=True,
+        stdout=sys.stderr,
     )  # fmt: skip
     return recipe
 
