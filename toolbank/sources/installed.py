@@ -5,6 +5,8 @@ import importlib.util
 import site
 import sys
 import sysconfig
+from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -34,7 +36,7 @@ def package_version(package: str) -> str:
     """
     check_name(package)
     top = package.partition(".")[0]
-    names = metadata.packages_distributions().get(top) or [top]
+    names = _distributions(tuple(sys.path)).get(top) or [top]
     try:
         return f"{package}=={metadata.version(names[0])}"
     except metadata.PackageNotFoundError:
@@ -60,6 +62,12 @@ def source_hash(package: str) -> str:
             content.update(f"{name}\0{path.stat().st_size}\0".encode())
             content.update(path.read_bytes())
     return content.hexdigest()
+
+
+@cache
+def _distributions(_: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """What brings each package that is found on a path; slow to gather."""
+    return metadata.packages_distributions()
 
 
 def _places(top: str) -> list[Path]:
