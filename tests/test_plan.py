@@ -5,6 +5,7 @@ import pytest
 
 from tests.chat_server import Answer, ChatServer, closed_url
 from toolbank.bank import Tool, write_tools
+from toolbank.errors import InputError
 from toolbank.files import read_json, write_text
 from toolbank.plan import describe_plan
 from toolbank.recipe import dump_recipe, load_recipe
@@ -174,6 +175,32 @@ def test_what_was_spent_counts_against_a_budget(recipe, out):
 )
 def test_every_engine_is_planned_in_its_own_way(recipe, out, engine, told):
     assert told in plan(recipe(f"generate.engine={engine}"), out)
+
+
+@pytest.mark.parametrize("section", ["generate", "judge"])
+@pytest.mark.parametrize("work", [plan, run_recipe])
+def test_a_misspelt_engine_is_told_before_anything_is_read(recipe, out, section, work):
+    with pytest.raises(InputError) as caught:
+        work(recipe(f"{section}.engine=opneai"), out)
+    told = str(caught.value)
+    assert (
+        f"{section}.engine: there is no engine 'opneai'. Did you mean openai?" in told
+    )
+    assert not out.exists()
+
+
+def test_a_budget_of_dollars_needs_a_price_of_this_model(recipe, out, tmp_path):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("other: {input: 1, output: 1}\n")
+    settings = [f"generate.price={prices}", "generate.budget={dollars: 1}"]
+    assert "1 dollars: can't be kept" in plan(recipe(*settings), out)
+    with pytest.raises(InputError, match="no price of 'some-model'"):
+        run_recipe(recipe(*settings), out, until="generate")
+    prices.unlink()
+    with pytest.raises(InputError, match=r"names .*prices\.yaml, and there is no such"):
+        run_recipe(recipe(*settings), out, until="generate")
+    with pytest.raises(InputError, match=r"prices\.yaml: can't read these prices"):
+        plan(recipe(*settings), out)
 
 
 def test_a_judge_that_is_a_model_is_planned_too(recipe, out):

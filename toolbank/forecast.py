@@ -23,6 +23,7 @@ from toolbank.generate.prompts import (
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
 from toolbank.judge.model import TEMPLATE, make_request
+from toolbank.llm import vllm
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.completion import make_identity
 from toolbank.llm.templates import PromptTemplate
@@ -141,7 +142,9 @@ def forecast_generation(
     """
     config = recipe.generate
     rendered = _render(recipe, tools)
-    history = read_history(folder.journal, config, [write for write, _ in rendered])
+    history = read_history(
+        folder.journal, config, recipe.seed, [write for write, _ in rendered]
+    )
     accepted, polished = _shares(folder, config, history)
     wanted = wanted_queries(config) or 0
     stages = {"write": (1.0, _WORST), "polish": (1.0, _WORST)}
@@ -190,7 +193,7 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
         for number, query in enumerate(queries)
         for criterion in config.criteria
     ][:_PROMPTS]
-    history = read_history(folder.journal, config, ())
+    history = read_history(folder.journal, config, recipe.seed, ())
     history = replace(history, is_of_prompts=bank_stays)
     pairs = min(config.pairs, wanted_queries(recipe.generate) or config.pairs)
     calls = float(pairs * len(config.criteria) * _ORDERS)
@@ -200,7 +203,7 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
 
 
 def read_history(
-    path: Path, config: EngineConfig, requests: Sequence[ChatRequest]
+    path: Path, config: EngineConfig, seed: int, requests: Sequence[ChatRequest]
 ) -> History:
     """Read what the journal at `path` holds of this model's replies; nothing if there is none.
 
@@ -216,7 +219,7 @@ def read_history(
         return History()
     with Journal(path) as journal:
         rows = journal.usage()
-        identity = find_identity(config, rows)
+        identity = find_identity(config, seed, rows)
         keys = [request.key(identity) for request in requests]
         return History(
             usage={row.stage: row for row in rows if row.identity == identity},
@@ -226,13 +229,15 @@ def read_history(
         )
 
 
-def find_identity(config: EngineConfig, rows: Sequence[StageUsage]) -> str:
+def find_identity(config: EngineConfig, seed: int, rows: Sequence[StageUsage]) -> str:
     """The identity that an engine has in a journal, without making the engine.
 
     That of an engine which a package brings can't be known; the one of most replies is taken.
     """
     if config.engine in ("openai", "batch"):
         return make_identity(config)
+    if config.engine == "vllm":
+        return vllm.make_identity(config, seed)
     by_replies = sorted(rows, key=lambda row: row.replies)
     return by_replies[-1].identity if by_replies else ""
 

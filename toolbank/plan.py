@@ -17,6 +17,7 @@ from toolbank.forecast import (
     forecast_judge,
 )
 from toolbank.generate.loop import wanted_queries
+from toolbank.llm import check_engine
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
@@ -43,6 +44,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         InputError: the recipe asks for what can't be, such as more tools than there are.
         ToolbankError: the journal is damaged.
     """
+    for config in (recipe.recipe.generate, recipe.recipe.judge):
+        check_engine(config)
     todo = pending(recipe.recipe, out)
     folder = RunFolder(out)
     lines = [f"{recipe.recipe.name}, in {out}"]

@@ -13,6 +13,7 @@ from toolbank.assets import find_asset, has_asset
 from toolbank.errors import InputError, ToolbankError
 from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
+from toolbank.llm import check_engine
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stages import STAGES, Outcome, Stage, make_stages
 from toolbank.terminal import printable
@@ -73,6 +74,9 @@ def run_recipe(
             raise InputError(
                 f"{recipe.path}: it names {path}, and there is no such file."
             )
+    for config in (recipe.recipe.generate, recipe.recipe.judge):
+        if config.section in chosen:
+            check_engine(config)
     stages = make_stages(recipe.recipe, folder)
     if start:
         _require(_NEEDS[start], stages, folder)

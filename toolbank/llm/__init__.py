@@ -43,6 +43,16 @@ def create_engine(
     return _make_foreign(config, tools, seed)
 
 
+def check_engine(config: EngineConfig) -> None:
+    """Refuse an engine that doesn't exist, without making one.
+
+    Raises:
+        InputError: there is no such engine, or several packages bring it.
+    """
+    if config.engine not in _BUILT_IN:
+        _find_foreign(config)
+
+
 def _openai(config: EngineConfig, *_: Any) -> Engine:
     from toolbank.llm.openai import OpenAIEngine
 
@@ -122,7 +132,8 @@ def _suggest(name: str, known: Sequence[str]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
-def _make_foreign(config: EngineConfig, tools: Sequence[Tool], seed: int) -> Engine:
+def _find_foreign(config: EngineConfig) -> tuple[str, metadata.EntryPoint]:
+    """The package that brings the engine, and its entry point."""
     named = metadata.entry_points(group=GROUP)
     chosen = {_package(entry): entry for entry in named.select(name=config.engine)}
     key = f"{config.section}.engine"
@@ -137,7 +148,13 @@ def _make_foreign(config: EngineConfig, tools: Sequence[Tool], seed: int) -> Eng
             f"{key}: the packages {' and '.join(sorted(chosen))} both bring an engine "
             f"{config.engine!r}. Uninstall all but one."
         )
-    [(package, entry)] = chosen.items()
+    [found] = chosen.items()
+    return found
+
+
+def _make_foreign(config: EngineConfig, tools: Sequence[Tool], seed: int) -> Engine:
+    package, entry = _find_foreign(config)
+    key = f"{config.section}.engine"
     told = f"{key}: the engine {config.engine!r} of the package {package}"
     try:
         make = entry.load()

@@ -77,17 +77,7 @@ class VLLMEngine:
                 "pip install 'toolbank[vllm]'"
             )
         self.model = config.model
-        shaping = {k: v for k, v in config.options.items() if k not in _LAYOUT}
-        settings = {
-            "engine": self.name,
-            "model": config.model,
-            "temperature": config.temperature,
-            "max_tokens": config.max_tokens,
-            "parameters": config.parameters,
-            "options": shaping,
-            "seed": seed,
-        }
-        self.identity = json.dumps(settings, sort_keys=True)
+        self.identity = make_identity(config, seed)
         self._model = ModelThread(config)
 
     async def answer(self, request: ChatRequest) -> ChatReply:
@@ -111,6 +101,20 @@ class VLLMEngine:
     async def close(self) -> None:
         """Let go of the model and its memory."""
         await asyncio.to_thread(self._model.close)
+
+
+def make_identity(config: EngineConfig, seed: int) -> str:
+    """The name of a model and the settings that shape its replies, as `Engine.identity` has it."""
+    settings = {
+        "engine": VLLMEngine.name,
+        "model": config.model,
+        "temperature": config.temperature,
+        "max_tokens": config.max_tokens,
+        "parameters": config.parameters,
+        "options": {k: v for k, v in config.options.items() if k not in _LAYOUT},
+        "seed": seed,
+    }
+    return json.dumps(settings, sort_keys=True)
 
 
 def _refuse(key: str, given: Mapping[str, Any], taken: Mapping[str, str]) -> None:
