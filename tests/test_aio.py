@@ -62,3 +62,26 @@ def test_an_interrupt_in_a_notebook_lets_the_coroutine_clean_up():
 
     asyncio.run(cell())
     assert cleaned.is_set()
+
+
+def test_interrupts_can_be_handled_in_the_loop_and_are_as_before_after_it():
+    async def wait(number):
+        handled = asyncio.Event()
+        with aio.interrupts(handled.set):
+            os.kill(os.getpid(), number)
+            await handled.wait()
+        return True
+
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert aio.run(wait(signal.SIGTERM))
+    assert aio.run(wait(signal.SIGINT))
+    after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert after == before
+
+
+def test_where_a_loop_runs_already_interrupts_are_left_as_they_are():
+    async def look():
+        with aio.interrupts(lambda: None):
+            return signal.getsignal(signal.SIGTERM)
+
+    assert in_a_loop(lambda: aio.run(look())) == signal.getsignal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -442,5 +443,6 @@ def test_a_folder_that_another_process_holds(finished):
         text=True,
     ) as holder:
         assert holder.stdout.readline() == "held\n"
-        bad(finished, "run", "mine.yaml", code=1, told=["in use", str(holder.pid)])
+        told = ["in use", f"process {holder.pid} on {platform.node()} since 2"]
+        bad(finished, "run", "mine.yaml", code=1, told=told)
         holder.communicate("")

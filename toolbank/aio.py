@@ -6,7 +6,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ def run(coroutine: Coroutine[Any, Any, _T]) -> _T:
     except RuntimeError:
         return asyncio.run(coroutine)
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    result: Future[_T] = Future()
 
     async def carry() -> _T:
         task = asyncio.current_task()
@@ -30,16 +31,23 @@ def run(coroutine: Coroutine[Any, Any, _T]) -> _T:
             started.set_result((asyncio.get_running_loop(), task))
         return await coroutine
 
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        result = thread.submit(asyncio.run, carry())
+    def work() -> None:
         try:
-            return result.result()
-        except KeyboardInterrupt:
-            loop, task = started.result()
-            # The loop is closed where the coroutine ended meanwhile.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(task.cancel)
-            raise
+            result.set_result(asyncio.run(carry()))
+        except BaseException as error:
+            result.set_exception(error)
+
+    thread = threading.Thread(target=work)
+    try:
+        thread.start()
+        return result.result()
+    except KeyboardInterrupt:
+        loop, running = started.result()
+        # The loop is closed where the coroutine ended meanwhile.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(running.cancel)
+        wait([result])
+        raise
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def answer(request):
         reply = {
             "declined": False,
             "reason": "",
-            "tools": [tool.prompt_name for tool in request.task.tools[:2]],
+            "tools": [tool.prompt_name or tool.name for tool in request.task.tools[:2]],
             "explanation": "One feeds the other.",
             "draft": text,
         }

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from tests.chat_server import Answer, ChatServer
+from tests.generate.test_dispatch import Rounds
 from toolbank.bank import Bank, Query, Tool
-from toolbank.errors import InputError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
@@ -148,6 +149,41 @@ def test_verdicts_do_not_depend_on_concurrency(judge):
         settings = {"engine": "openai", "base_url": server.url, "model": "m"}
         one = judge(concurrency=1, **settings)
     assert judge(concurrency=8, **settings) == one
+
+
+def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_path):
+    def script(call):
+        return prefer("good")(call) if call.number < 9 else Answer.error(401)
+
+    with ChatServer(script) as server:
+        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
+        with pytest.raises(ToolbankError, match="401"):
+            judge(concurrency=4, **settings)
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            assert len(journal) == 9
+        asked = len(server.calls)
+        server.script = prefer("good")
+        assert counts(judge(**settings)) == (8, 0, 0)
+        assert len(server.calls) == asked + 48 - 9
+
+
+def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge, capsys):
+    with ChatServer(prefer("good")) as server:
+        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
+        judged = judge(concurrency=1, budget={"calls": 20}, **settings)
+        assert len(server.calls) == 20
+        unjudged = sum(
+            judged["criteria"][name]["failed"].get("budget", 0) for name in CRITERIA
+        )
+        assert unjudged == judged["calls_failed"] == 28
+        assert "judge.budget.calls=40" in capsys.readouterr().err
+        assert counts(judge(**settings)) == (8, 0, 0)
+
+
+def test_an_engine_that_answers_in_rounds_can_not_judge(judge, monkeypatch):
+    monkeypatch.setattr("toolbank.llm.create_engine", lambda *_, **__: Rounds())
+    with pytest.raises(InputError, match=r"judge\.engine: rounds answers in rounds"):
+        judge(engine="batch", model="m")
 
 
 def test_a_notebook_whose_loop_runs_can_judge(judge):

@@ -52,19 +52,10 @@ async def _judge(
 ) -> dict[str, Any]:
     calls_failed = 0
     if config.engine == "rules":
-        name, ask = heuristic.NAME, _ask_heuristic
-        rows = await _judge_pairs(pairs, config, ask)
+        name = heuristic.NAME
+        rows = await _judge_pairs(pairs, config, _ask_heuristic)
     else:
-        from toolbank.llm import create_engine
-        from toolbank.llm.ask import Asker
-
-        engine = create_engine(config, tools=(), seed=seed, folder=journal.path.parent)
-        try:
-            asker = _ModelAsker(Asker(engine, journal, config))
-            rows = await _judge_pairs(pairs, config, asker.ask)
-        finally:
-            await engine.close()
-        name, calls_failed = engine.model, asker.calls_failed
+        name, rows, calls_failed = await _ask_model(pairs, config, seed, journal)
     described: dict[str, Any] = {
         "judge": name,
         "heuristic": config.engine == "rules",

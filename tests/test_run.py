@@ -1,0 +1,50 @@
+"""Running a recipe whose engine answers in rounds."""
+
+import pytest
+
+from tests.generate.test_dispatch import Rounds
+from toolbank.recipe import load_recipe
+from toolbank.run import describe_result, run_recipe
+
+RECIPE = """\
+name: mine
+sources:
+  - {type: python, package: json}
+  - {type: python, package: statistics}
+generate:
+  model: m
+  queries: 12
+  offered: 6
+  max_tools: 3
+retrievers:
+  - type: bm25
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+
+    def run_with(engine):
+        monkeypatch.setattr(
+            "toolbank.generate.attempt.create_engine", lambda *_, **__: engine
+        )
+        recipe = load_recipe(str(tmp_path / "mine.yaml"))
+        return run_recipe(recipe, tmp_path / "out", until="judge")
+
+    return run_with
+
+
+def test_a_stage_that_waits_ends_the_run_and_the_next_run_goes_on_with_it(run):
+    result = run(Rounds())
+    assert result.waiting == "12 requests wait"
+    assert result.did == ("sources", "generate")
+    assert result.todo[:2] == ("generate", "judge")
+    told = describe_result(result)
+    assert told.startswith("12 requests wait\n")
+    assert f"toolbank run {result.folder.path}" in told
+    assert not (result.folder.bank / "queries.parquet").exists()
+    done = run(Rounds(patience=2))
+    assert done.waiting == ""
+    assert done.did == ("generate", "judge")
+    assert "generate" not in done.todo
