@@ -5,7 +5,6 @@ import os
 import pty
 import struct
 import subprocess
-import sys
 import termios
 import threading
 import time
@@ -19,6 +18,10 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _WINDOW = struct.pack("HHHH", 40, 120, 0, 0)
+
+
+class FailedError(Exception):
+    """The command failed; the message holds the end of what it said."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,11 @@ def measure(
     folder: Path,
     environment: Mapping[str, str] | None = None,
 ) -> Measured:
-    """Run a command that sends its calls to `served`; exits with its output where it fails."""
+    """Run a command that sends its calls to `served`.
+
+    Raises:
+        FailedError: it failed, or sent none.
+    """
     served.reset()
     server_before = _cpu(served.pid)
     ours, theirs = pty.openpty()
@@ -109,7 +116,9 @@ def measure(
     text = b"".join(said).decode(errors="replace")
     stats = served.stats()
     if process.returncode or not stats["calls"]:
-        sys.exit(f"{' '.join(command)}\nexit code {process.returncode}\n{text[-5000:]}")
+        raise FailedError(
+            f"{' '.join(command)}\nexit code {process.returncode}\n{text[-5000:]}"
+        )
     cpu = usage.ru_utime + usage.ru_stime
     return Measured(
         calls=stats["calls"],

@@ -21,7 +21,7 @@ virtual environment, with caches as they come and new each time. All run in a te
 - *peak*: resident memory, all processes of the command together, looked at ten times a second
 
 The virtual environments (2.4 GB) and all that is written lie under `--scratch`; what is installed there already is
-used. It takes 30 minutes. On few cores the endpoint and the client share them: keep the machine quiet, and see the
+used. It takes 30 minutes; Ctrl-C ends it with the tables of what there is. What fails is told and left out. On few cores the endpoint and the client share them: keep the machine quiet, and see the
 endpoint's CPU and lag in the second table's last columns. Linux only.
 """
 
@@ -36,13 +36,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from environments import REQUIREMENTS, make_environment
-from measuring import Measured, measure
+from measuring import FailedError, Measured, measure
 from serving import Served, served
 from workload import TOOLBANK, fresh_run, write_recipe, write_rows
 
@@ -84,32 +85,29 @@ def main() -> None:
     rows = {count: write_rows(folder, count) for _, count, _ in works if pythons}
     runs: dict[tuple[str, int, int], list[Measured]] = {work: [] for work in works}
     banks: dict[int, set[str]] = {}
-    with served() as endpoint:
+    with served() as endpoint, suppress(KeyboardInterrupt):
         for number in range(given.runs):
             for name, count, in_flight in runs:
                 load = os.getloadavg()[0]
-                if name == "toolbank":
-                    run = generate(recipe, count, in_flight, folder, endpoint)
-                    banks.setdefault(count, set()).add(bank_hash(folder / "run", count))
-                else:
-                    command = [
-                        str(pythons[name]),
-                        str(_DRIVERS / f"with_{name}.py"),
-                        endpoint.url,
-                        str(rows[count]),
-                        str(in_flight),
-                    ]
-                    run = measure(
-                        command,
-                        endpoint,
-                        in_flight=in_flight,
-                        folder=new_folder(folder / "peer"),
-                    )
+                told = (
+                    f"run {number + 1}, {name}, {count:,} rows, {in_flight:,} in flight"
+                )
+                try:
+                    if name == "toolbank":
+                        run = generate(recipe, count, in_flight, folder, endpoint)
+                        made = bank_hash(folder / "run", count)
+                        banks.setdefault(count, set()).add(made)
+                    else:
+                        run = drive(
+                            name, pythons, rows[count], in_flight, folder, endpoint
+                        )
+                except FailedError as error:
+                    print(f"{told}: FAILED, {error}", file=sys.stderr)
+                    continue
                 runs[name, count, in_flight].append(run)
                 print(
-                    f"run {number + 1}, {name}, {count:,} rows, {in_flight:,} in flight: "
-                    f"{run.wall_s:.1f} s, {100 * run.calling_share:.1f} % of ideal, "
-                    f"{run.loop_cpu_ms:.2f} ms a call; load before {load:.2f}",
+                    f"{told}: {run.wall_s:.1f} s, {100 * run.calling_share:.1f} % of "
+                    f"ideal, {run.loop_cpu_ms:.2f} ms a call; load before {load:.2f}",
                     file=sys.stderr,
                 )
     print(f"{machine()}; {given.runs} runs. {versions(pythons)}.\n")
@@ -146,11 +144,33 @@ def generate(
     )
 
 
+def drive(
+    name: str,
+    pythons: dict[str, Path],
+    rows: Path,
+    in_flight: int,
+    folder: Path,
+    endpoint: Served,
+) -> Measured:
+    """One run of a peer, in a new folder of its own."""
+    driver = _DRIVERS / f"with_{name}.py"
+    return measure(
+        [str(pythons[name]), str(driver), endpoint.url, str(rows), str(in_flight)],
+        endpoint,
+        in_flight=in_flight,
+        folder=new_folder(folder / "peer"),
+    )
+
+
 def bank_hash(run: Path, rows: int) -> str:
-    """SHA-256 of the queries, of which there are as many as were asked for."""
+    """SHA-256 of the queries.
+
+    Raises:
+        FailedError: there are fewer than were asked for, or it took more attempts.
+    """
     counts = json.loads((run / "bank" / "bank.json").read_text())["counts"]
     if counts["accepted"] != rows or counts["attempts"] != rows:
-        sys.exit(f"not all attempts were accepted: {counts}")
+        raise FailedError(f"not all attempts were accepted: {counts}")
     queries = (run / "bank" / "queries.parquet").read_bytes()
     return hashlib.sha256(queries).hexdigest()
 
@@ -167,6 +187,8 @@ def table(
     ]
     for work in works:
         done = runs[work]
+        if not done:
+            continue
         cells = [middle(done, show) for show in _COLUMNS.values()]
         walls = ", ".join(f"{run.wall_s:.1f}" for run in done)
         lines.append(f"| {work[0]} | {work[2]:,} | {' | '.join(cells)} | {walls} |")
