@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -100,16 +101,21 @@ def measure(
     reader.start()
     before_loop, peak = 0.0, 0.0
     looping = False
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        pids = _tree(process.pid)
-        peak = max(peak, sum(map(_resident_mb, pids)))
-        if not looping:
-            before_loop = sum(map(_cpu, pids))
-            looping = served.stats()["calls"] > 0
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    try:
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            pids = _tree(process.pid)
+            peak = max(peak, sum(map(_resident_mb, pids)))
+            if not looping:
+                before_loop = sum(map(_cpu, pids))
+                looping = served.stats()["calls"] > 0
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
     wall = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     reader.join(timeout=5)
