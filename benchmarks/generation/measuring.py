@@ -9,7 +9,7 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +74,6 @@ def measure(
     *,
     in_flight: int,
     folder: Path,
-    environment: Mapping[str, str] | None = None,
 ) -> Measured:
     """Run a command that sends its calls to `served`.
 
@@ -90,7 +89,6 @@ def measure(
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,

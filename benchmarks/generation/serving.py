@@ -41,7 +41,10 @@ def served(latency: float = 0.44, *, seed: int = 0) -> Iterator[Served]:
     """Serve while the `with` block runs."""
     command = [sys.executable, str(_SERVER), "--latency", str(latency)]
     process = subprocess.Popen(
-        [*command, "--seed", str(seed)], stdout=subprocess.PIPE, text=True
+        [*command, "--seed", str(seed)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C ends it by way of the caller
     )
     try:
         assert process.stdout is not None
