@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 
 from hypothesis import given
@@ -77,3 +78,22 @@ def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
     fold.add(attempt(0, "rejected"))
     assert (fold.waiting_candidates, fold.accepted, fold.attempts) == (0, 2, 4)
     assert fold.is_full
+
+
+def test_what_is_accepted_takes_no_room_in_memory():
+    fold = Fold(None, 0.8)
+
+    def grow(first, last):
+        for number in range(first, last):
+            words = " ".join(f"{number}-{place}" for place in range(20))
+            query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
+            fold.add(Attempt(number, "candidate", query=query, requests=("k" * 32,)))
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = grow(0, 100)
+        assert (grow(100, 400) - before) / 300 < 100
+    finally:
+        tracemalloc.stop()
+    assert len(fold.queries) == fold.accepted == 400
