@@ -1,8 +1,11 @@
-"""Running a recipe whose engine answers in rounds."""
+"""Running a recipe whose engine answers in rounds, or not at all."""
 
 import pytest
 
+from tests.chat_server import Answer, ChatServer
 from tests.generate.test_dispatch import Rounds
+from toolbank.errors import ToolbankError
+from toolbank.preview import preview_attempts
 from toolbank.recipe import load_recipe
 from toolbank.run import describe_result, run_recipe
 
@@ -48,3 +51,13 @@ def test_a_stage_that_waits_ends_the_run_and_the_next_run_goes_on_with_it(run):
     assert done.waiting == ""
     assert done.did == ("generate", "judge")
     assert "generate" not in done.todo
+
+
+def test_a_preview_of_an_endpoint_that_refuses_ends_with_its_message(tmp_path):
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    with ChatServer(lambda call: Answer.error(401)) as server:
+        recipe = load_recipe(
+            str(tmp_path / "mine.yaml"), [f"generate.base_url={server.url}"]
+        )
+        with pytest.raises(ToolbankError, match="HTTP 401"):
+            preview_attempts(recipe.recipe, tmp_path / "out", 5)

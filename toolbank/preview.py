@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolbank import aio
+from toolbank.errors import ToolbankError
 from toolbank.folder import RunFolder
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
@@ -59,11 +60,16 @@ def _tell_prompts(writer: Writer, count: int) -> Iterator[str]:
 
 
 async def _attempt(writer: Writer, count: int) -> list[Attempt]:
+    numbers = [n for n in range(count) if writer.offer(n) is not None]
+    attempts = [asyncio.create_task(writer.attempt(number)) for number in numbers]
     try:
-        numbers = [n for n in range(count) if writer.offer(n) is not None]
-        return await asyncio.gather(*(writer.attempt(n) for n in numbers))
+        await asyncio.gather(*attempts, return_exceptions=True)
     finally:
         await writer.engine.close()
+    stop = writer.asker.stop
+    if stop:
+        raise stop.error or ToolbankError(f"{stop.message}.")
+    return [attempt.result() for attempt in attempts]
 
 
 def _end(attempt: Attempt) -> Iterator[str]:
