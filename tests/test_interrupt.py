@@ -135,8 +135,8 @@ class Terminal:
 
 @contextmanager
 def interrupted_run(folder):
-    """A run whose first ten calls are answered and whose next four are in flight."""
-    held = Held(first=10)
+    """A run whose first forty calls are answered and whose next four are in flight."""
+    held = Held(first=40)
     with ChatServer(held) as server:
         (folder / "mine.yaml").write_text(RECIPE.format(url=server.url))
         terminal = Terminal([TOOLBANK, "run", "mine.yaml"], folder)
@@ -176,13 +176,13 @@ def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, by_key):
         terminal.wait_for("finishing 4 calls in flight; Ctrl-C again stops now.")
         held.let_go.set()
         assert terminal.wait_for_end() == 1
-        assert len(server.calls) == journaled(tmp_path) == 14
+        assert len(server.calls) == journaled(tmp_path) == 44
         assert "the same command goes on from there" in terminal.shown
         assert "Traceback" not in terminal.shown
         there = int(re.search(r"generate\.queries=(\d+)", terminal.shown)[1])
         told = run_again(tmp_path, "--set", f"generate.queries={there}")
         assert f"{there} queries of {there} attempts" in told
-        assert len(server.calls) == 14
+        assert len(server.calls) == 44
         run_again(tmp_path)
         assert len(server.calls) == 60
 
@@ -195,7 +195,7 @@ def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
         assert terminal.wait_for_end() == 1
         assert "Traceback" not in terminal.shown
         assert "the same command goes on from there" in terminal.shown
-        assert journaled(tmp_path) == 10
+        assert journaled(tmp_path) == 40
         held.let_go.set()
         run_again(tmp_path)
         assert len(server.calls) == 64
