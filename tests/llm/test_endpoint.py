@@ -123,7 +123,7 @@ def test_a_good_answer_is_read_however_it_is_packed(wire):
         ),
         (
             Wire.http(packed(GOOD, "gzip")[:60], headers={"Content-Encoding": "gzip"}),
-            "not-json-response",
+            "broken-encoding",
         ),
     ],
 )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import certifi
+from yarl import URL
 
 import toolbank
 from toolbank.addresses import is_loopback
@@ -19,16 +24,16 @@ from toolbank.llm.endpoint_errors import (
 )
 from toolbank.llm.open_files import allow_connections
 
-if TYPE_CHECKING:
-    from openai import DefaultAioHttpClient
-
 MAX_REPLY_BYTES = 4 * 2**20
 # What is kept of a larger reply, and read of an error.
 _MAX_EXCERPT_BYTES = 400_000
 # Servers mostly close an idle connection after 5 s; a call must not be sent on one just then.
 _LONGEST_IDLE_S = 4.0
-# What the SDK's transport unpacks wherever it runs.
-_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+_ENCODINGS = frozenset({"gzip", "deflate"})
+# zlib's window bits for both, told apart by their first bytes; and for deflate without a head,
+# which some servers send.
+_WITH_HEAD = 47
+_WITHOUT_HEAD = -15
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,9 @@ class Answer:
 
 
 class Endpoint:
-    """The chat-completions address under a base URL, reached by the SDK's aiohttp client.
+    """The chat-completions address under a base URL, reached by aiohttp.
 
-    The client is used without the SDK's own layer: that takes twice the CPU even for a raw body,
+    The OpenAI SDK's client, even bare, takes twice the CPU a call and a second to import; it
     reads an error's body whatever its length, and sends what the environment says of another
     endpoint (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint
     but one on this machine.
@@ -64,12 +69,14 @@ class Endpoint:
     def __init__(self, base_url: str, key: str, most_in_flight: int) -> None:
         self._url = base_url
         self._key = key
-        # Here and not with the first call: the import takes a second of that call's time.
+        self._most_in_flight = most_in_flight
+        self._session: aiohttp.ClientSession | None = None
         try:
-            self._client = _connect(base_url, key, most_in_flight)
-            # Parsed once: that takes as long as all else that is done for a URL.
-            self._address = self._client.build_request("POST", "chat/completions").url
-        except Exception as error:
+            self._address = _parse(base_url) / "chat" / "completions"
+            self._proxy = _find_proxy(base_url)
+            self._certificates = ssl.create_default_context()
+            self._certificates.load_verify_locations(certifi.where())
+        except (OSError, ValueError) as error:
             raise InputError(
                 f"base_url: {base_url} is no address that can be asked, or the proxy or the "
                 f"certificates that the environment names can't be used ({error})."
@@ -81,76 +88,108 @@ class Endpoint:
         Raises:
             EngineError: the connection failed, or the body can't be unpacked.
         """
+        session = self._session or self._connect()
         try:
-            async with self._client.stream(
-                "POST", self._address, content=body
+            async with session.post(
+                self._address, data=body, allow_redirects=False, proxy=self._proxy
             ) as response:
                 return await self._read(response)
         except EngineError:
             raise
+        except zlib.error as error:
+            raise packing_error(self._url, error) from error
         except Exception as error:
-            # The exceptions of httpx2, of aiohttp under it, and of the system come through.
-            if isinstance(error.__cause__, zlib.error):
-                raise packing_error(self._url, error) from error
+            # Those of aiohttp, and of the system, come through.
             raise connection_error(error, self._url, self._key) from error
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._client.aclose()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
-    async def _read(self, response: Any) -> Answer:
-        status = response.status_code
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1")
-            for name, value in response.headers.raw
-        }
-        packed = headers.get("content-encoding", "")
-        if not _ENCODINGS.issuperset(
-            name.strip().lower() for name in packed.split(",")
-        ):
-            raise unknown_encoding(self._url, packed)
+    async def _read(self, response: aiohttp.ClientResponse) -> Answer:
+        named = response.headers.get("content-encoding", "").lower().split(",")
+        packed = [
+            name.strip() for name in named if name.strip() not in ("", "identity")
+        ]
+        if not _ENCODINGS.issuperset(packed):
+            raise unknown_encoding(self._url, ", ".join(packed))
         most = MAX_REPLY_BYTES
-        if status != 200 or _announced(headers) > most:
+        if response.status != 200 or (response.content_length or 0) > most:
             most = _MAX_EXCERPT_BYTES
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > most:
-                del body[_MAX_EXCERPT_BYTES:]
-                return Answer(status, headers, bytes(body), whole=False)
-        return Answer(status, headers, bytes(body))
+        received = bytearray()
+        async for chunk in response.content.iter_any():
+            received += chunk
+            if len(received) > most:
+                response.close()
+                break
+        body = _unpack(bytes(received), packed, most) if packed else bytes(received)
+        if len(body) > most or len(received) > most:
+            body = body[:_MAX_EXCERPT_BYTES]
+            return Answer(response.status, response.headers, body, whole=False)
+        return Answer(response.status, response.headers, body)
+
+    def _connect(self) -> aiohttp.ClientSession:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=allow_connections(self._most_in_flight),
+                keepalive_timeout=_LONGEST_IDLE_S,
+                ssl=self._certificates,
+            ),
+            headers={
+                "Authorization": f"Bearer {self._key}",
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip, deflate",
+                "User-Agent": f"toolbank/{toolbank.__version__}",
+            },
+            timeout=aiohttp.ClientTimeout(total=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+        return self._session
 
 
-def _connect(url: str, key: str, most_in_flight: int) -> DefaultAioHttpClient:
-    import openai
-
+def _parse(url: str) -> URL:
     parts = urlsplit(url)
-    if not parts.hostname or parts.port == 0:
+    if not parts.hostname or parts.port == 0 or not url.isprintable():
         raise ValueError("it names no host or no port")
-    connections = allow_connections(most_in_flight)
-    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-        max_connections=connections,
-        max_keepalive_connections=connections,
-        keepalive_expiry=_LONGEST_IDLE_S,
-    )
-    direct = dict.fromkeys(("all://", "http://", "https://"))
-    return openai.DefaultAioHttpClient(
-        base_url=url,
-        headers={
-            "Authorization": f"Bearer {key}",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip, deflate",
-            "User-Agent": f"toolbank/{toolbank.__version__}",
-        },
-        limits=limits,
-        timeout=None,
-        follow_redirects=False,
-        mounts=direct if is_loopback(url) else None,
-    )
+    return URL(url)
 
 
-def _announced(headers: Mapping[str, str]) -> int:
-    """Bytes of the body as the server says; 0 where it doesn't."""
-    length = headers.get("content-length", "")
-    return int(length) if length.isdecimal() and len(length) < 20 else 0
+def _find_proxy(url: str) -> str | None:
+    """The proxy that the environment names for a URL."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        raise ValueError(
+            "a proxy should be given as http://HOST:PORT or https://HOST:PORT"
+        )
+    if proxy:
+        _parse(proxy)
+    return proxy
+
+
+def _unpack(body: bytes, packed: Sequence[str], most: int) -> bytes:
+    """What was packed in these ways, the last one outermost; its beginning where it is larger.
+
+    Raises:
+        zlib.error: it is damaged.
+    """
+    for name in reversed(packed):
+        is_whole = len(body) <= most
+        try:
+            unpacker = zlib.decompressobj(_WITH_HEAD)
+            body = unpacker.decompress(body, most + 1)
+        except zlib.error:
+            if name != "deflate":
+                raise
+            unpacker = zlib.decompressobj(_WITHOUT_HEAD)
+            body = unpacker.decompress(body, most + 1)
+        if is_whole and len(body) <= most and not unpacker.eof:
+            raise zlib.error("it ends too soon")
+    return body
