@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 
 from toolbank.errors import ToolbankError
 from toolbank.journal import trouble
@@ -22,6 +23,8 @@ Row = tuple[Table, tuple[object, ...]]
 # A statement of many rows takes the interpreter's lock once: with a statement a row, the
 # writer would wait for it a hundred times a batch while the calls keep the interpreter busy.
 _ROWS_IN_A_STATEMENT = 64
+# Commits cost much the same however many rows they hold; so they don't come closer together.
+_BETWEEN_COMMITS_S = 0.006
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Writer:
         self._path = path
         self._reserve = Reserve(path)
         self._full: Exception | None = None
+        self._committed = 0.0
         self._waiting: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         # Held where it is asked or changed whether the thread still takes what waits.
         self._lock = threading.Lock()
@@ -88,6 +92,9 @@ class Writer:
     def _write_waiting(self, connection: sqlite3.Connection) -> bool:
         """Commit what waits, and say whether more may come."""
         batch = [self._waiting.get()]
+        early = self._committed + _BETWEEN_COMMITS_S - monotonic()
+        if early > 0:
+            sleep(early)
         while not self._waiting.empty():
             batch.append(self._waiting.get())
         items = [item for item in batch if item is not None]
@@ -95,6 +102,7 @@ class Writer:
         try:
             errors = self._write_batch(connection, items)
         finally:
+            self._committed = monotonic()
             _tell(items, errors)
         return None not in batch
 
