@@ -10,19 +10,21 @@ prompts on NumPy, 9.2 and 2.9 kB on average. The peers send the same prompts, re
 text: they neither make prompts nor ask for a schema nor check what comes.
 
 First, `--rows` rows by each (toolbank, its peers and a bare worker pool) with `--in-flight` calls in flight; then
-`--ideal-rows` rows by toolbank and the pool at each of `--levels`. All in turn, `--runs` times; the tables hold
-medians. toolbank is the real command, `toolbank generate`, with its journal, checks and progress
+`--ideal-rows` rows by toolbank and the pool at each of `--levels`. All in turn, `--runs` times, each time
+beginning with another; a row of a table is the run with the middle time. toolbank is the real command, `toolbank generate`, with its journal, checks and progress
 bar on, in a new run folder in which the tools are collected; the peers are drivers/with_*.py, each in its own
 virtual environment, with caches as they come and new each time. All run in a terminal (pty).
 
 - *start*: until the first request; *calling*: from the first request to the last answer; *whole*: the command
 - *share*: ideal by calling, and by whole
-- *CPU a call*: user and system time with all children, less what was taken before the first request; and whole
-- *peak*: resident memory, all processes of the command together, looked at ten times a second
+- *CPU a call*: user and system time with all children: less what was taken before the first request; and whole
+- *peak*: resident memory (PSS), all processes of the command together, looked at ten times a second
+- *yardstick*: CPU time of a fixed piece of Python just before; on a shared machine it says how fast that was
 
 The virtual environments (2.4 GB) and all that is written lie under `--scratch`; what is installed there already is
-used. It takes 30 minutes; Ctrl-C ends it with the tables of what there is. What fails is told and left out. On few cores the endpoint and the client share them: keep the machine quiet, and see the
-endpoint's CPU and lag in the second table's last columns. Linux only.
+used. It takes 30 minutes; Ctrl-C ends it with the tables of what there is. What fails is told and left out. On
+few cores the endpoint and the client share them: keep the machine quiet, and see the endpoint's CPU and lag
+in the last columns. Linux only.
 """
 
 import argparse
@@ -38,7 +40,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -56,15 +57,16 @@ _COLUMNS: dict[str, Callable[[Measured], str]] = {
     "calling s": lambda run: f"{run.calling_s:.1f}",
     "whole s": lambda run: f"{run.wall_s:.1f}",
     "ideal s": lambda run: f"{run.ideal_s:.1f}",
-    "share calling %": lambda run: f"{100 * run.calling_share:.1f}",
-    "share whole %": lambda run: f"{100 * run.share:.1f}",
-    "CPU ms a call": lambda run: f"{run.loop_cpu_ms:.2f}",
-    "whole": lambda run: f"{run.cpu_ms:.2f}",
+    "share, calling %": lambda run: f"{100 * run.calling_share:.1f}",
+    "share, whole %": lambda run: f"{100 * run.share:.1f}",
+    "CPU ms a call, calling": lambda run: f"{run.loop_cpu_ms:.2f}",
+    "CPU ms a call, whole": lambda run: f"{run.cpu_ms:.2f}",
     "peak MB": lambda run: f"{run.peak_mb:.0f}",
     "calls": lambda run: f"{run.calls:,}",
     "most in flight": lambda run: f"{run.most_in_flight:,}",
     "endpoint CPU s": lambda run: f"{run.server_cpu_s:.1f}",
     "its lag ms": lambda run: f"{run.server_lag_ms:.1f}",
+    "yardstick s": lambda run: f"{run.yardstick_s:.2f}",
 }
 
 
@@ -87,7 +89,8 @@ def main() -> None:
     banks: dict[int, set[str]] = {}
     with served() as endpoint, suppress(KeyboardInterrupt):
         for number in range(given.runs):
-            for name, count, in_flight in runs:
+            turn = number % len(works)
+            for name, count, in_flight in works[turn:] + works[:turn]:
                 load = os.getloadavg()[0]
                 told = (
                     f"run {number + 1}, {name}, {count:,} rows, {in_flight:,} in flight"
@@ -180,27 +183,20 @@ def table(
     works: Sequence[tuple[str, int, int]],
     runs: dict[tuple[str, int, int], list[Measured]],
 ) -> str:
-    """The run with the middle time of each, as Markdown; and the times of all."""
+    """Of each the run with the middle time, as Markdown; and the times of all."""
     lines = [
         f"| {title} | in flight | {' | '.join(_COLUMNS)} | whole s, all runs |",
         "|---" * (len(_COLUMNS) + 3) + "|",
     ]
     for work in works:
-        done = runs[work]
+        done = sorted(runs[work], key=lambda run: run.wall_s)
         if not done:
             continue
-        cells = [middle(done, show) for show in _COLUMNS.values()]
-        walls = ", ".join(f"{run.wall_s:.1f}" for run in done)
+        middle = done[len(done) // 2]
+        cells = [show(middle) for show in _COLUMNS.values()]
+        walls = ", ".join(f"{run.wall_s:.1f}" for run in runs[work])
         lines.append(f"| {work[0]} | {work[2]:,} | {' | '.join(cells)} | {walls} |")
     return "\n".join(lines) + "\n"
-
-
-def middle(runs: Sequence[Measured], show: Callable[[Measured], str]) -> str:
-    """The median of what a column shows, written as the column writes it."""
-    shown = [show(run) for run in runs]
-    values = [float(text.replace(",", "")) for text in shown]
-    decimals = len(shown[0].partition(".")[2])
-    return f"{median(values):,.{decimals}f}"
 
 
 def machine() -> str:
