@@ -3,6 +3,7 @@ import asyncio
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,7 +15,7 @@ import pytest
 
 from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm import create_engine, vllm_thread
+from toolbank.llm import create_engine, vllm, vllm_thread
 from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
 
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
@@ -438,6 +439,16 @@ def test_what_is_passed_by_name_exists_in_the_wheel(wheel):
     assert {"n", "output_kind", "top_p"} <= set(sampling)
     arguments = signature(find(wheel("entrypoints/llm.py"), "LLM", "__init__"))
     assert {"model", "tensor_parallel_size", "hf_token"} <= set(arguments.parameters)
+
+
+@pytest.mark.slow
+def test_the_environment_variables_exist_in_the_wheel(wheel):
+    ours = inspect.getsource(vllm_thread) + inspect.getsource(vllm)
+    names = set(re.findall(r"VLLM_[A-Z_]+", ours))
+    assert "VLLM_WORKER_MULTIPROC_METHOD" in names
+    assert names <= set(
+        re.findall(r"^    (VLLM_[A-Z_]+): ", wheel("envs.py"), re.MULTILINE)
+    )
 
 
 @pytest.mark.slow

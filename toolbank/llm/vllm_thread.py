@@ -184,7 +184,7 @@ def _load(config: EngineConfig) -> LLM:
     resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     # A fork of a process with threads may hang, and the standard output is for results.
-    os.environ.setdefault("VLLM_WORKER_MULTIPROCESSING_METHOD", "spawn")
+    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     try:
         from vllm import LLM
