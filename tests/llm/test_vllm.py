@@ -191,6 +191,12 @@ def test_an_engine_that_ends_fails_what_ran_and_what_comes_later(llms):
         assert "EngineCore encountered an issue" in str(error)
 
 
+def test_an_engine_that_ended_while_nothing_ran_is_noticed_by_the_next_call(llms):
+    for error in answers(request(dead=True), request(text="late")):
+        assert isinstance(error, EngineError)
+        assert (error.fatal, error.reason) == (True, "engine-ended")
+
+
 def test_a_call_that_is_given_up_is_aborted_there(llms):
     async def talk():
         engine = make()
@@ -439,6 +445,17 @@ def test_what_is_passed_by_name_exists_in_the_wheel(wheel):
     assert {"n", "output_kind", "top_p"} <= set(sampling)
     arguments = signature(find(wheel("entrypoints/llm.py"), "LLM", "__init__"))
     assert {"model", "tensor_parallel_size", "hf_token"} <= set(arguments.parameters)
+
+
+@pytest.mark.slow
+def test_refusals_and_the_engines_end_are_told_apart_by_the_wheels_own_errors(wheel):
+    errors = wheel("exceptions.py")
+    refusal = find(errors, "VLLMValidationError")
+    assert [ast.unparse(base) for base in refusal.bases] == ["VLLMClientError"]
+    end = find(wheel("v1/engine/exceptions.py"), "EngineDeadError")
+    assert [ast.unparse(base) for base in end.bases] == ["VLLMServerError"]
+    server = find(errors, "VLLMServerError")
+    assert [ast.unparse(base) for base in server.bases] == ["VLLMError"]
 
 
 @pytest.mark.slow

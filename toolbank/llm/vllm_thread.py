@@ -124,6 +124,8 @@ class ModelThread:
                 llm.llm_engine.abort_request([call.id], internal=True)
 
     def _add(self, llm: LLM, call: Call) -> None:
+        from vllm.exceptions import VLLMClientError
+
         try:
             (call.id,) = llm.enqueue_chat(
                 [asdict(message) for message in call.request.messages],
@@ -133,10 +135,14 @@ class ModelThread:
                     "chat_template_kwargs"
                 ),
             )
-        except Exception as error:
-            # A prompt that is too long, say; an engine that has ended says so at the next step.
+        except (VLLMClientError, ValueError, TypeError) as error:
+            # A prompt that is too long, say.
             message = f"vllm: the request was refused ({error})."
             call.settle(EngineError(message, reason="bad-request"))
+        except Exception:
+            # The engine has ended; this call fails with those that come yet.
+            self.put(call)
+            raise
         else:
             self._running[_number(call.id)] = call
 

@@ -2,8 +2,8 @@
 
 The last message of a chat is a JSON object: `text` is answered after `steps` steps of the engine
 (default 1), or once the request with `after` as its text is done. `finish` is the finish reason.
-`refuse` is an error of `enqueue_chat`, `die` one of the engine. Signatures are compared with those
-of the real wheel by a slow test.
+`refuse` is an error of `enqueue_chat`, `die` one of the engine, `dead` that of an engine that had
+ended before. Signatures are compared with those of the real wheel by a slow test.
 """
 
 import itertools
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import ClassVar
 
+from vllm.exceptions import EngineDeadError, VLLMValidationError
 from vllm.sampling_params import SamplingParams
 
 __all__ = ["LLM", "SamplingParams"]
@@ -96,7 +97,9 @@ class LLM:
     ):
         prompt = json.loads(messages[-1]["content"])
         if "refuse" in prompt:
-            raise ValueError(prompt["refuse"])
+            raise VLLMValidationError(prompt["refuse"])
+        if "dead" in prompt:
+            raise EngineDeadError("EngineCore encountered an issue.")
         number = str(next(self._counter))
         request = _Request(number, f"{number}-1a2b3c4d", prompt, sampling_params)
         self.asked.append((messages, sampling_params, chat_template_kwargs))

@@ -1,0 +1,10 @@
+class VLLMClientError(Exception):
+    pass
+
+
+class VLLMValidationError(VLLMClientError):
+    pass
+
+
+class EngineDeadError(Exception):
+    pass
