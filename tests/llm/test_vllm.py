@@ -250,7 +250,7 @@ def test_identity_names_what_shapes_a_reply_and_not_how_the_model_is_laid_out(ll
     [
         ({"model": ""}, r"generate\.model: not set"),
         ({"model": "missing"}, r"generate\.model: vLLM can't load 'missing'.*OSError"),
-        ({"options": {"speed": 2}}, r"generate\.model: .*'speed'"),
+        ({"options": {"speed": 2}}, r"generate\.options\.speed: "),
         ({"options": {"hf_token": "x"}}, r"generate\.options\.hf_token: .*HF_TOKEN"),
         ({"parameters": {"top_p": 7}}, r"generate\.parameters: .*top_p must be"),
         ({"parameters": {"tap_p": 1}}, r"generate\.parameters: .*tap_p"),
@@ -260,6 +260,35 @@ def test_identity_names_what_shapes_a_reply_and_not_how_the_model_is_laid_out(ll
 def test_what_vllm_can_not_take_is_bad_input(llms, settings, said):
     with pytest.raises(InputError, match=said):
         make(**settings)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"trust_remote_code": True},
+        {"worker_cls": "recipe.Worker"},
+        {"worker_extension_cls": "recipe.Worker"},
+        {"scheduler_cls": "recipe.Scheduler"},
+        {"logits_processors": ["recipe:Processor"]},
+        {"load_format": "pt"},
+        {"kv_transfer_config": {"kv_connector_module_path": "recipe"}},
+        {"distributed_executor_backend": "recipe.Executor"},
+    ],
+)
+def test_a_recipe_can_not_make_vllm_run_code_of_its_choosing(
+    llms, monkeypatch, options
+):
+    monkeypatch.delenv("TOOLBANK_TRUST_REMOTE_CODE", raising=False)
+    (name,) = options
+    with pytest.raises(
+        InputError, match=rf"options\.{name}: .*TOOLBANK_TRUST_REMOTE_CODE=1"
+    ):
+        make(options=options)
+    assert not llms
+    # Then it is vLLM that refuses, or not; the stand-in knows none of these.
+    monkeypatch.setenv("TOOLBANK_TRUST_REMOTE_CODE", "1")
+    with pytest.raises(InputError, match=rf"vLLM can't load .*{name}"):
+        make(options=options)
 
 
 def test_a_missing_package_is_told_with_the_command_that_installs_it():
@@ -445,6 +474,8 @@ def test_what_is_passed_by_name_exists_in_the_wheel(wheel):
     assert {"n", "output_kind", "top_p"} <= set(sampling)
     arguments = signature(find(wheel("entrypoints/llm.py"), "LLM", "__init__"))
     assert {"model", "tensor_parallel_size", "hf_token"} <= set(arguments.parameters)
+    passed_on = fields(find(wheel("engine/arg_utils.py"), "EngineArgs"))
+    assert set(arguments.parameters) | set(passed_on) >= vllm._HARMLESS
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,10 @@ _TAKEN_OPTIONS = {
     "model": "it is a setting of its own",
     "hf_token": "a key stands in no recipe; set the environment variable HF_TOKEN",
 }
+# The user's own word that a recipe may let vLLM run code of the recipe's choosing.
+_TRUST = "TOOLBANK_TRUST_REMOTE_CODE"
+# vLLM's own executors; any other name is that of a class, which would be imported.
+_EXECUTORS = ("mp", "ray", "uni", "external_launcher")
 # How the model is laid out on the machine; none of it shapes what is written.
 _LAYOUT = frozenset(
     {
@@ -46,13 +51,31 @@ _LAYOUT = frozenset(
         "tensor_parallel_size",
     }
 )
+# None of these, and of the layout, names code that is run, or a file that is read as code.
+_HARMLESS = _LAYOUT | {
+    "block_size",
+    "chat_template",
+    "dtype",
+    "enable_chunked_prefill",
+    "enable_expert_parallel",
+    "generation_config",
+    "kv_cache_dtype",
+    "max_model_len",
+    "override_generation_config",
+    "quantization",
+    "revision",
+    "seed",
+    "tokenizer",
+    "tokenizer_revision",
+}
 
 
 class VLLMEngine:
     """Loads a model when it is made, and writes with it.
 
-    `options` are arguments of `vllm.LLM`, `parameters` those of `vllm.SamplingParams` (and
-    `chat_template_kwargs` of `LLM.chat`). Each request has a seed of its own, a
+    `options` are arguments of `vllm.LLM`, and only such as can't make it run code of a recipe's
+    choosing; the user may allow the others by TOOLBANK_TRUST_REMOTE_CODE=1. `parameters` are
+    those of `vllm.SamplingParams` (and `chat_template_kwargs` of `LLM.chat`). Each request has a seed of its own, a
     hash of the request and the run's seed: what is written does not hang on what else is in the batch, as far as the
     model's arithmetic doesn't (VLLM_BATCH_INVARIANT=1 makes that so, and slower).
 
@@ -71,6 +94,8 @@ class VLLMEngine:
             )
         _refuse(f"{config.section}.parameters", config.parameters, _TAKEN_PARAMETERS)
         _refuse(f"{config.section}.options", config.options, _TAKEN_OPTIONS)
+        if os.environ.get(_TRUST) != "1":
+            _refuse_code(config)
         if find_spec("vllm") is None:
             raise InputError(
                 f"{config.section}.engine: vllm is not installed. Install it: "
@@ -121,3 +146,17 @@ def _refuse(key: str, given: Mapping[str, Any], taken: Mapping[str, str]) -> Non
     for name in given:
         if name in taken:
             raise InputError(f"{key}.{name}: can't be set here; {taken[name]}.")
+
+
+def _refuse_code(config: EngineConfig) -> None:
+    """A recipe is data, and may be somebody else's."""
+    executor = config.options.get("distributed_executor_backend") or "mp"
+    for name in config.options:
+        is_class = name == "distributed_executor_backend" and executor not in _EXECUTORS
+        if name not in _HARMLESS or is_class:
+            raise InputError(
+                f"{config.section}.options.{name}: a recipe may not set this, as vLLM could be "
+                "made to run code of the recipe's choosing. If you trust this recipe and the "
+                f"model that it names, run it with the environment variable {_TRUST}=1. Without "
+                f"it there are: {', '.join(sorted(_HARMLESS))}."
+            )
