@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.files import read_json
 from toolbank.folder import RunFolder
@@ -22,15 +20,12 @@ from toolbank.generate.prompts import (
 )
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
+from toolbank.history import History, read_history
 from toolbank.judge.model import TEMPLATE, make_request
-from toolbank.llm import vllm
-from toolbank.llm.accounts import describe_calls
-from toolbank.llm.completion import make_identity
 from toolbank.llm.templates import PromptTemplate
 
 if TYPE_CHECKING:
     from toolbank.bank import Tool
-    from toolbank.journal import Journal, StageUsage
     from toolbank.llm.chat import ChatRequest
     from toolbank.llm.config import EngineConfig
     from toolbank.recipe import Recipe
@@ -42,8 +37,6 @@ _PROMPTS = 20
 # Attempts a query where nothing is known, at worst; and the replies from which on they tell it.
 _WORST = 2.0
 _ENOUGH = 20
-# The 90th percentile of the standard normal distribution.
-_Z90 = 1.2815515655446004
 # Stands in where there are no examples whose length could be taken.
 _TYPICAL = Example(
     tools=(
@@ -69,36 +62,6 @@ class StageForecast:
     most: int
     prompt_tokens: float
     completion_tokens: float
-
-
-@dataclass(frozen=True)
-class History:
-    """What a run folder's journal tells of calls like those to come.
-
-    `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
-    they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
-    stage, has those whose replies told their tokens. `spent` is all that counts against a budget, as
-    `describe_calls` has it.
-    """
-
-    usage: Mapping[str, StageUsage] = field(default_factory=dict)
-    is_of_prompts: bool = False
-    characters_per_token: Mapping[str, float] = field(default_factory=dict)
-    spent: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def latency(self) -> float | None:
-        """Mean seconds of a call, by a lognormal through p50 and p90; None if not measured."""
-        rows = [row for row in self.usage.values() if row.latency and row.replies]
-        if not rows:
-            return None
-        seconds = sum(row.replies * _mean(row.latency) for row in rows)
-        return seconds / sum(row.replies for row in rows)
-
-    def held(self, stage: str) -> int:
-        """Replies of a stage that are not asked for again."""
-        row = self.usage.get(stage)
-        return row.replies if row and self.is_of_prompts else 0
 
 
 @dataclass(frozen=True)
@@ -200,46 +163,6 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     answer = len(json.dumps({"reason": _REASON, "winner": "A"}))
     stage = _forecast_stage("judge", [calls, calls], requests, answer, history)
     return Forecast((stage,), history, len(requests))
-
-
-def read_history(
-    path: Path, config: EngineConfig, seed: int, requests: Sequence[ChatRequest]
-) -> History:
-    """Read what the journal at `path` holds of this model's replies; nothing if there is none.
-
-    `requests` are some that would be made first: where none has a reply, prompts have changed.
-
-    Raises:
-        ToolbankError: the journal is damaged.
-        InputError: the file of prices can't be read.
-    """
-    from toolbank.journal import Journal
-
-    if not path.is_file():
-        return History()
-    with Journal(path) as journal:
-        rows = journal.usage()
-        identity = find_identity(config, seed, rows)
-        keys = [request.key(identity) for request in requests]
-        return History(
-            usage={row.stage: row for row in rows if row.identity == identity},
-            is_of_prompts=any(journal.get(key) is not None for key in keys),
-            characters_per_token=_calibrate(journal, identity),
-            spent=describe_calls(rows, config),
-        )
-
-
-def find_identity(config: EngineConfig, seed: int, rows: Sequence[StageUsage]) -> str:
-    """The identity that an engine has in a journal, without making the engine.
-
-    That of an engine which a package brings can't be known; the one of most replies is taken.
-    """
-    if config.engine in ("openai", "batch"):
-        return make_identity(config)
-    if config.engine == "vllm":
-        return vllm.make_identity(config, seed)
-    by_replies = sorted(rows, key=lambda row: row.replies)
-    return by_replies[-1].identity if by_replies else ""
 
 
 def _render(
@@ -350,24 +273,3 @@ def _forecast_stage(
 
 def _characters(request: ChatRequest) -> int:
     return sum(len(message.content) for message in request.messages)
-
-
-def _calibrate(journal: Journal, identity: str) -> dict[str, float]:
-    """Characters of a prompt per token of it, by stage, over the journal's first attempts."""
-    characters: Counter[str] = Counter()
-    tokens: Counter[str] = Counter()
-    for attempt in range(_PROMPTS):
-        for entry in journal.entries(attempt):
-            if entry.identity == identity and entry.reply.prompt_tokens:
-                texts = [message["content"] for message in entry.messages]
-                characters[entry.stage] += sum(map(len, texts))
-                tokens[entry.stage] += entry.reply.prompt_tokens
-    return {stage: characters[stage] / tokens[stage] for stage in tokens}
-
-
-def _mean(latency: Mapping[str, float]) -> float:
-    p50, p90 = latency["p50"], latency["p90"]
-    if not 0 < p50 <= p90:
-        return p50
-    sigma = math.log(p90 / p50) / _Z90
-    return p50 * math.exp(sigma**2 / 2)
