@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,14 @@ def test_the_message_says_where_the_files_are_and_how_to_go_on(tmp_path):
     assert "/v1/chat/completions" in message
     assert f"toolbank run '{tmp_path / 'my run'}'" in message
     assert "generate.options.submit=true" in message
+
+
+def test_a_line_to_paste_runs_nothing_that_an_address_holds(tmp_path):
+    url = "http://localhost:1/v1;id/$(id)/`id`/'"
+    message = command(tmp_path, THREE, base_url=url).message
+    lines = [shlex.split(line) for line in message.splitlines() if "curl" in line]
+    assert [line[1] for line in lines] == [f"{url}/files", f"{url}/batches"]
+    assert all(line[0] == "curl" and ";id" not in line for line in lines)
 
 
 def test_replies_beside_the_requests_are_the_answers(tmp_path):

@@ -62,11 +62,11 @@ def _steps(
     upload = written[0].path if written else folder / "FILE.jsonl"
     yield "1. Make a batch of each file, in the provider's dashboard or so:"
     yield (
-        f"     curl {base}/files {key} -F purpose=batch "
+        f"     curl {shlex.quote(base + '/files')} {key} -F purpose=batch "
         f"-F file=@{shlex.quote(str(upload))}"
     )
     yield (
-        f"     curl {base}/batches {key} -H 'Content-Type: application/json' "
+        f"     curl {shlex.quote(base + '/batches')} {key} -H 'Content-Type: application/json' "
         f'-d \'{{"input_file_id": "ID OF THE FILE", "endpoint": "{URL}", '
         '"completion_window": "24h"}\''
     )
