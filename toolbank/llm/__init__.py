@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from importlib import metadata
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from toolbank.errors import InputError, ToolbankError
+from toolbank.errors import InputError
+from toolbank.llm.foreign import find_foreign, make_foreign, suggest
 
 if TYPE_CHECKING:
     from toolbank.bank import Tool
     from toolbank.generate.config import GenerateConfig
     from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
-
-GROUP = "toolbank.engines"
 
 
 def create_engine(
@@ -40,7 +36,7 @@ def create_engine(
     """
     if config.engine in _BUILT_IN:
         return _BUILT_IN[config.engine](config, tools, seed, folder)
-    return _make_foreign(config, tools, seed)
+    return make_foreign(config, _BUILT_IN, tools, seed)
 
 
 def check_engine(config: EngineConfig) -> None:
@@ -50,7 +46,7 @@ def check_engine(config: EngineConfig) -> None:
         InputError: there is no such engine, or several packages bring it.
     """
     if config.engine not in _BUILT_IN:
-        _find_foreign(config)
+        find_foreign(config, _BUILT_IN)
 
 
 def _openai(config: EngineConfig, *_: Any) -> Engine:
@@ -123,80 +119,5 @@ def _take_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
             has = f"It has {', '.join(known)}." if known else "It has none."
             raise InputError(
                 f"{config.section}.options.{name}: the engine {config.engine} has no such "
-                f"option.{_suggest(name, known)} {has}"
+                f"option.{suggest(name, known)} {has}"
             )
-
-
-def _suggest(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f" Did you mean {near[0]}?" if near else ""
-
-
-def _find_foreign(config: EngineConfig) -> tuple[str, metadata.EntryPoint]:
-    """The package that brings the engine, and its entry point."""
-    named = metadata.entry_points(group=GROUP)
-    chosen = {_package(entry): entry for entry in named.select(name=config.engine)}
-    key = f"{config.section}.engine"
-    if not chosen:
-        names = [*_BUILT_IN, *sorted(named.names)]
-        raise InputError(
-            f"{key}: there is no engine {config.engine!r}.{_suggest(config.engine, names)} "
-            f"There are: {', '.join(names)}."
-        )
-    if len(chosen) > 1:
-        raise InputError(
-            f"{key}: the packages {' and '.join(sorted(chosen))} both bring an engine "
-            f"{config.engine!r}. Uninstall all but one."
-        )
-    [found] = chosen.items()
-    return found
-
-
-def _make_foreign(config: EngineConfig, tools: Sequence[Tool], seed: int) -> Engine:
-    package, entry = _find_foreign(config)
-    key = f"{config.section}.engine"
-    told = f"{key}: the engine {config.engine!r} of the package {package}"
-    try:
-        make = entry.load()
-    except Exception as error:
-        raise InputError(
-            f"{told} can't be loaded from {entry.value} ({_said(error)})."
-        ) from error
-    try:
-        engine = make(config, tools=tools, seed=seed)
-    except ToolbankError:
-        raise
-    except Exception as error:
-        raise InputError(f"{told} can't be made ({_said(error)}).") from error
-    if lacks := _lacks(engine):
-        raise InputError(
-            f"{told} is no engine: {entry.value} gave {type(engine).__name__!r}, which lacks "
-            f"{', '.join(lacks)}."
-        )
-    return cast("Engine", engine)
-
-
-def _package(entry: metadata.EntryPoint) -> str:
-    return entry.dist.name if entry.dist else entry.module
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _lacks(engine: Any) -> list[str]:
-    """What an object would need to be an `Engine`."""
-    strings = ("name", "model", "identity")
-    missing = [
-        f"a string `{name}`"
-        for name in strings
-        if not isinstance(getattr(engine, name, None), str)
-    ]
-    if not hasattr(engine, "offers"):
-        missing.append("`offers`")
-    missing += [
-        f"an async method `{name}`"
-        for name in ("answer", "close")
-        if not iscoroutinefunction(getattr(engine, name, None))
-    ]
-    return missing
