@@ -165,6 +165,25 @@ def test_what_was_spent_counts_against_a_budget(recipe, out):
     assert "50 calls, 40 of it spent: too small: ends the run after 50 %" in told
 
 
+def test_dollars_that_were_spent_count_though_another_model_wrote_too(recipe, out):
+    run_recipe(recipe(), out, until="generate")
+    run_recipe(
+        recipe("generate.model=other", "generate.queries=1"), out, until="generate"
+    )
+    told = plan(
+        recipe(
+            "generate.queries=30",
+            "generate.price={input: 1000, output: 1000}",
+            "generate.budget={dollars: 0.5}",
+        ),
+        out,
+    )
+    assert (
+        "0.5 dollars, $0.40 of it spent (not counting 2 replies of unknown cost)"
+        in told
+    )
+
+
 @pytest.mark.parametrize(
     ("engine", "told"),
     [

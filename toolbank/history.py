@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.llm import vllm
-from toolbank.llm.accounts import describe_calls
+from toolbank.llm.accounts import Spent, add_up_spent
 from toolbank.llm.completion import make_identity
 
 if TYPE_CHECKING:
@@ -30,14 +30,13 @@ class History:
 
     `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
     they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
-    stage, has those whose replies told their tokens. `spent` is all that counts against a budget, as
-    `describe_calls` has it.
+    stage, has those whose replies told their tokens. `spent` is all that counts against a budget.
     """
 
     usage: Mapping[str, StageUsage] = field(default_factory=dict)
     is_of_prompts: bool = False
     characters_per_token: Mapping[str, float] = field(default_factory=dict)
-    spent: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
 
     @property
     def latency(self) -> float | None:
@@ -77,7 +76,7 @@ def read_history(
             usage={row.stage: row for row in rows if row.identity == identity},
             is_of_prompts=any(journal.get(key) is not None for key in keys),
             characters_per_token=_calibrate(journal, identity),
-            spent=describe_calls(rows, config),
+            spent=add_up_spent(rows, config),
         )
 
 

@@ -18,6 +18,7 @@ from toolbank.forecast import (
 )
 from toolbank.generate.loop import wanted_queries
 from toolbank.llm import check_engine
+from toolbank.llm.accounts import Spent
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
@@ -213,12 +214,13 @@ def _at_once(config: EngineConfig) -> int:
 def _budgets(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
     """Each budget that is set, and whether the calls fit it."""
     low, high = (_needs(forecast, config, most=most) for most in (False, True))
-    spent = _spent(forecast)
+    spent = forecast.history.spent
     for key, limit in config.budget:
         if limit is None:
             continue
-        gone = f", {about(spent[key])} of it spent" if spent.get(key) else ""
-        left = max(0.0, limit - spent.get(key, 0))
+        # Minutes are those of one command.
+        gone = getattr(spent, key, 0)
+        left = max(0.0, limit - gone)
         if key not in low:
             told = "can't be kept, since the price is unknown"
         elif high[key] <= left:
@@ -228,7 +230,13 @@ def _budgets(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
         else:
             share = 100 * left / low[key]
             told = f"too small: ends the run after {share:.0f} % of the calls"
-        yield f"{limit:,g} {key}{gone}: {told}"
+        yield f"{limit:,g} {key}{_gone(key, gone, spent)}: {told}"
+
+
+def _gone(key: str, gone: float, spent: Spent) -> str:
+    amount = dollars(gone) if key == "dollars" else about(gone)
+    told = f", {amount} of it spent" if gone else ""
+    return f"{told}{spent.not_counted}" if key == "dollars" else told
 
 
 def _needs(forecast: Forecast, config: EngineConfig, *, most: bool) -> dict[str, float]:
@@ -241,15 +249,6 @@ def _needs(forecast: Forecast, config: EngineConfig, *, most: bool) -> dict[str,
     }
     price = resolve_price(config)
     return {**needs, "dollars": cost(price, *tokens)} if price else needs
-
-
-def _spent(forecast: Forecast) -> dict[str, float]:
-    stages = forecast.history.spent.values()
-    return {
-        "calls": sum(s["replies"] + sum(s["failed_tries"].values()) for s in stages),
-        "tokens": sum(s["prompt_tokens"] + s["completion_tokens"] for s in stages),
-        "dollars": sum(s["dollars"] or 0 for s in stages),
-    }
 
 
 def _who(config: EngineConfig) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,27 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig, Price
 
 _STAGES = {"generate": ("write", "polish"), "judge": ("judge",)}
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the calls of a stage of a recipe came to over a run's folder, failed ones too.
+
+    `dollars` are those of the replies whose price is known; `unpriced` counts the others.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def not_counted(self) -> str:
+        """What the dollars leave out, in brackets to stand behind them; "" where nothing."""
+        if not self.unpriced:
+            return ""
+        replies = "1 reply" if self.unpriced == 1 else f"{self.unpriced:,} replies"
+        return f" (not counting {replies} of unknown cost)"
 
 
 def describe_calls(
@@ -31,13 +53,30 @@ def describe_calls(
     Raises:
         InputError: the file of prices can't be read.
     """
-    rows = list(usage)
+    rows = _own_rows(usage, config)
     price_of = _prices(config)
     by_stage = {
         stage: [row for row in rows if row.stage == stage]
         for stage in _STAGES[config.section]
     }
     return {stage: _add_up(same, price_of) for stage, same in by_stage.items() if same}
+
+
+def add_up_spent(usage: Iterable[StageUsage], config: EngineConfig) -> Spent:
+    """What counts against a budget of a configuration, each reply at its own model's price.
+
+    Raises:
+        InputError: the file of prices can't be read.
+    """
+    rows = _own_rows(usage, config)
+    price_of = _prices(config)
+    costs = [(row.replies, _cost(row, price_of(row.identity))) for row in rows]
+    return Spent(
+        calls=sum(row.replies + sum(row.failed_tries.values()) for row in rows),
+        tokens=sum(row.prompt_tokens + row.completion_tokens for row in rows),
+        dollars=sum(dollars for _, dollars in costs if dollars is not None),
+        unpriced=sum(replies for replies, dollars in costs if dollars is None),
+    )
 
 
 def model_of(identity: str, default: str) -> str:
@@ -49,6 +88,10 @@ def model_of(identity: str, default: str) -> str:
     return (
         str(settings.get("model", default)) if isinstance(settings, dict) else default
     )
+
+
+def _own_rows(usage: Iterable[StageUsage], config: EngineConfig) -> list[StageUsage]:
+    return [row for row in usage if row.stage in _STAGES[config.section]]
 
 
 def _prices(config: EngineConfig) -> Callable[[str], Price | None]:

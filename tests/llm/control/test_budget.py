@@ -42,6 +42,16 @@ def test_dollars_count_by_the_price():
     assert "generate.budget.dollars=0.006" in spent.why_spent(0.0)
 
 
+def test_replies_of_unknown_cost_leave_what_was_spent_as_it_was():
+    """One reply of an earlier model, whose price nobody knows."""
+    mine = StageUsage("write", '{"model": "m"}', 10, 1000, 500)
+    other = StageUsage("write", '{"model": "other"}', 1, 100, 0)
+    spent = budget([mine, other], price=PRICE, dollars=0.002)
+    assert spent.dollars == pytest.approx(0.002)
+    assert "1 reply of unknown cost" in spent.why_spent(0.0)
+    assert "unknown" not in budget([mine], price=PRICE, dollars=0.002).why_spent(0.0)
+
+
 def test_dollars_of_a_model_that_the_prices_lack_are_bad_input(tmp_path):
     prices = tmp_path / "prices.yaml"
     prices.write_text("another: {input: 1, output: 2}\n")

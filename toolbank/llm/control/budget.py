@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from toolbank.errors import InputError
-from toolbank.llm.accounts import describe_calls
+from toolbank.llm.accounts import add_up_spent
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.prices import cost, resolve_price
@@ -29,14 +29,11 @@ class Budget:
         self._section = config.section
         self._price = resolve_price(config)
         self._begun = now
-        stages = describe_calls(usage, config).values()
-        self._calls = sum(
-            stage["replies"] + sum(stage["failed_tries"].values()) for stage in stages
-        )
-        self._tokens = sum(
-            stage["prompt_tokens"] + stage["completion_tokens"] for stage in stages
-        )
-        self._dollars: float = sum(stage["dollars"] or 0 for stage in stages)
+        spent = add_up_spent(usage, config)
+        self._calls = spent.calls
+        self._tokens = spent.tokens
+        self._dollars = spent.dollars
+        self._not_counted = spent.not_counted
         if self._config.dollars is not None and self._price is None:
             raise InputError(
                 f"{config.price}: no price of {config.model!r}, and {self._section}.budget.dollars "
@@ -73,9 +70,10 @@ class Budget:
         if config.tokens is not None and self._tokens >= config.tokens:
             return self._tell("tokens", f"{config.tokens:,}", str(2 * config.tokens))
         if config.dollars is not None and self._dollars >= config.dollars:
-            return self._tell(
+            told = self._tell(
                 "dollars", f"{config.dollars:.10g}", f"{2 * config.dollars:.10g}"
             )
+            return f"{told}{self._not_counted}"
         left = self.seconds_left(now)
         if left is not None and left <= 0:
             return (
