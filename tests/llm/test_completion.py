@@ -135,6 +135,11 @@ def test_a_server_that_names_no_model_and_counts_no_tokens_is_understood():
     assert read_completion(body, model="m") == ChatReply("a", "m")
 
 
+def test_of_a_long_name_of_a_model_the_beginning_is_kept():
+    body = {"model": "x" * 20_000, "choices": [{"message": {"content": "a"}}]}
+    assert read_completion(body, model="m").model == "x" * 200
+
+
 @pytest.mark.parametrize(
     ("body", "reason", "said"),
     [

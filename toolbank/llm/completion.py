@@ -20,6 +20,7 @@ Format = Literal["json_schema", "json_object", "text"]
 Limit = Literal["max_tokens", "max_completion_tokens"]
 
 _EXCERPT = 4000
+_LONGEST_MODEL = 200
 # How a stream of server-sent events begins.
 _EVENT = re.compile(r"\s*(data|event|id|retry)?:")
 # What the loop says itself, and what it couldn't read.
@@ -137,7 +138,9 @@ def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
     named = completion.get("model")
     return ChatReply(
         text=_encodable(text),
-        model=_encodable(named) if named and isinstance(named, str) else model,
+        model=_encodable(named[:_LONGEST_MODEL])
+        if named and isinstance(named, str)
+        else model,
         prompt_tokens=_count(usage, "prompt_tokens"),
         completion_tokens=_count(usage, "completion_tokens"),
         finish=_finish(finish, text, bool(refusal)),

@@ -128,6 +128,7 @@ class OpenAIEngine:
         return replace(
             reply,
             text=hide_key(reply.text, self._key),
+            model=hide_key(reply.model, self._key),
             latency=latency,
             pause=read_pause(answer.headers),
         )
