@@ -175,3 +175,9 @@ def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path, monkeypatch):
     loaded = load_recipe("quickstart")
     assert loaded.recipe.name == "mine"
     assert loaded.own
+
+
+@pytest.mark.parametrize("section", ["generate", "judge"])
+def test_a_temperature_need_not_be_sent(section):
+    recipe = load_recipe("quickstart", [f"{section}.temperature=null"]).recipe
+    assert getattr(recipe, section).temperature is None

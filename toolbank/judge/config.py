@@ -16,7 +16,9 @@ class JudgeConfig(EngineConfig):
     section: ClassVar[str] = "judge"
 
     engine: str = "rules"
-    temperature: float = Field(default=0.0, ge=0, le=2)
+    temperature: float | None = Field(
+        default=0.0, ge=0, le=2, description="null: not sent"
+    )
     pairs: int = Field(default=100, ge=1, description="how many pairs are judged")
     against: Literal["draft"] | Path = Field(
         default="draft", description='"draft", or a JSONL file whose lines have "query"'
