@@ -22,7 +22,7 @@ from toolbank.llm.accounts import Spent
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
-from toolbank.rounding import about, dollars, duration, rate, span
+from toolbank.rounding import about, dollars, duration, rate, seconds, span
 from toolbank.run import pending
 from toolbank.stages import current_tools
 
@@ -189,7 +189,7 @@ def _time(forecast: Forecast, config: EngineConfig) -> str:
     assumed = "" if latency else " (assumed until there are replies)"
     return (
         f"{told} with {_at_once(config):,} calls at once{doubts} of "
-        f"{latency or _ASSUMED_SECONDS:.2g} s each{assumed}"
+        f"{seconds(latency or _ASSUMED_SECONDS)} each{assumed}"
     )
 
 
@@ -198,8 +198,8 @@ def _bounds(
 ) -> list[tuple[float, str]]:
     """Seconds that the calls take at the least, by each of what bounds them."""
     calls, tokens = forecast.calls(most=most), sum(forecast.tokens(most=most))
-    seconds = forecast.history.latency or _ASSUMED_SECONDS
-    bounds = [(calls * seconds / _at_once(config), "")]
+    latency = forecast.history.latency or _ASSUMED_SECONDS
+    bounds = [(calls * latency / _at_once(config), "")]
     if config.rpm:
         bounds.append((60 * calls / config.rpm, f"rpm is {config.rpm:,}"))
     if config.tpm:

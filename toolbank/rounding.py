@@ -36,6 +36,11 @@ def duration(seconds: float) -> str:
     return f"{max(1, round(seconds))} s"
 
 
+def seconds(value: float) -> str:
+    """Measured seconds to two digits, or whole ones from 10 on, such as 0.44 s or 130 s."""
+    return f"{value:.0f} s" if value >= 9.95 else f"{value:.2g} s"
+
+
 def span(low: str, high: str) -> str:
     """A range, or the one value where both ends read alike."""
     return low if low == high else f"{low} to {high}"

@@ -129,6 +129,6 @@ def test_small_sums_keep_two_digits_and_times_fit_a_column():
     assert [money(x) for x in (None, 0.0, 0.00123, 0.05, 4.0, 1234.5)] == [
         *("\u2013", "$0.00", "$0.0012", "$0.050", "$4.00", "$1,234.50")
     ]
-    assert [seconds(x) for x in (None, 0.036, 2.44, 130.2)] == [
-        *("\u2013", "0.036 s", "2.4 s", "130 s")
+    assert [seconds(x) for x in (None, 0.036, 2.44, 9.94, 9.96, 99.7, 130.2)] == [
+        *("\u2013", "0.036 s", "2.4 s", "9.9 s", "10 s", "100 s", "130 s")
     ]

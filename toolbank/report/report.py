@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank import rounding
 from toolbank.files import write_text
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
@@ -99,9 +100,7 @@ def money(dollars: float | None) -> str:
 
 def seconds(value: float | None) -> str:
     """Seconds; a dash where they were not measured."""
-    if value is None:
-        return "\u2013"
-    return f"{value:.0f} s" if value >= 100 else f"{value:.2g} s"
+    return "\u2013" if value is None else rounding.seconds(value)
 
 
 def web_address(url: str) -> str:
