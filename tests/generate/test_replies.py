@@ -11,9 +11,11 @@ from toolbank.generate.replies import (
     Draft,
     Polished,
     Rejection,
+    check_finish,
     read_draft,
     read_polished,
 )
+from toolbank.llm.chat import ChatReply
 from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
 
 DRAFT = {
@@ -176,3 +178,19 @@ def test_a_valid_object_is_found_in_any_prose(
 def test_schemas_are_what_strict_servers_take(schema):
     assert schema["required"] == list(schema["properties"])
     assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("finish", "told"),
+    [
+        ("cut-off", "max_tokens"),
+        ("content-filter", "refused"),
+        ("too-large", "4 MB"),
+        ("empty", ""),
+    ],
+)
+def test_a_reply_that_is_no_whole_answer_is_rejected_with_what_is_known(finish, told):
+    rejection = check_finish(ChatReply("x", "m", finish=finish))
+    assert rejection.reason == finish
+    assert told in rejection.detail
+    assert check_finish(ChatReply("x", "m")) is None

@@ -82,10 +82,11 @@ class Polished:
 
 
 def check_finish(reply: ChatReply) -> Rejection | None:
-    """Why a reply is no whole answer: `cut-off`, `content-filter` or `empty`; None where it is."""
+    """Why a reply is no whole answer: `cut-off`, `content-filter`, `too-large` or `empty`; or None."""
     details = {
         "cut-off": "cut at max_tokens; set a larger one, mostly so for models that think first",
         "content-filter": "the model or its filter refused to answer",
+        "too-large": "over 4 MB came back; its beginning is kept, and `toolbank show` has it",
     }
     if reply.finish == "stop":
         return None
