@@ -1,10 +1,12 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import asdict, replace
 from itertools import count
 from random import Random
@@ -437,3 +439,68 @@ def test_an_interrupted_wait_does_not_lose_the_reply(tmp_path):
         asyncio.run(cancel_at_once(journal))
     with Journal(tmp_path / "journal.sqlite") as journal:
         assert journal.get("k") == ChatReply("r", "m")
+
+
+def test_reading_the_journal_of_a_running_run_takes_nothing_from_it(tmp_path):
+    path = tmp_path / "disk" / "journal.sqlite"
+    random = Random(0)
+    with small_disk(path.parent, 3000) as enlarge:
+        with Journal(path) as running:
+            put_all(running, [request(0)])
+            with Journal(path, read_only=True) as journal:
+                assert len(list(journal.entries())) == len(journal) == 1
+                assert [usage.replies for usage in journal.usage()] == [1]
+                assert isinstance(put_all(journal, [request(1)])[0], ToolbankError)
+            with Journal(path):
+                pass
+            free = shutil.disk_usage(path.parent).free
+            filler = path.with_name("filler")
+            filler.write_bytes(random.randbytes(free))
+            reply = ChatReply(random.randbytes(50_000).hex(), "m")
+            with pytest.raises(ToolbankError, match="Every reply that came is kept"):
+                asyncio.run(running.put("k", "me", request(1), reply))
+        enlarge()
+        with Journal(path, read_only=True) as journal:
+            assert journal.get("k") == reply
+        assert sorted(file.name for file in path.parent.iterdir()) == [
+            "filler",
+            "journal.sqlite",
+        ]
+
+
+def test_what_a_kill_left_is_read_without_a_writer(tmp_path):
+    path, left = tmp_path / "journal.sqlite", tmp_path / "left"
+    left.mkdir()
+    with Journal(path) as journal:
+        put_all(journal, [request(0)])
+        # What lies on disk in the middle of a run is what a kill leaves.
+        for file in tmp_path.glob("journal.sqlite*"):
+            shutil.copy(file, left)
+    before = threading.active_count()
+    with Journal(left / "journal.sqlite", read_only=True) as journal:
+        assert threading.active_count() == before
+        assert journal.get("0") == ChatReply("r", "m")
+    assert [file.name for file in left.iterdir()] == ["journal.sqlite"]
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+def test_a_journal_of_layout_1_can_be_read_and_stays_as_it_is(tmp_path, layout):
+    path = tmp_path / "journal.sqlite"
+    write_layout_1(path, 30, layout=layout)
+    before = path.read_bytes()
+    with Journal(path, read_only=True) as journal:
+        assert [entry.attempt for entry in journal.entries()] == list(range(30))
+        assert sum(usage.replies for usage in journal.usage()) == 30
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_later_layout_is_not_read_either(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with (
+        pytest.raises(ToolbankError, match="layout 99"),
+        Journal(path, read_only=True),
+    ):
+        pass

@@ -68,7 +68,7 @@ def read_history(
 
     if not path.is_file():
         return History()
-    with Journal(path) as journal:
+    with Journal(path, read_only=True) as journal:
         rows = journal.usage()
         identity = find_identity(config, seed, rows)
         keys = [request.key(identity) for request in requests]

@@ -89,7 +89,7 @@ def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
         for row in read_attempts(_attempts(folder)):
             yield row.outcome, row.reason, row.query_id or str(row.attempt)
     elif folder.journal.is_file():
-        with Journal(folder.journal) as journal:
+        with Journal(folder.journal, read_only=True) as journal:
             for number in journal.attempts():
                 yield "undecided", "", str(number)
             for failure in journal.failures():
@@ -112,7 +112,7 @@ def _find_exchanges(
 ) -> tuple[list[Entry], list[Failure]]:
     if not folder.journal.is_file():
         return [], []
-    with Journal(folder.journal) as journal:
+    with Journal(folder.journal, read_only=True) as journal:
         return (
             [one for one in journal.entries(number) if one.stage in _STAGES],
             [one for one in journal.failures(number) if one.stage in _STAGES],

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from toolbank.journal.layout import (
     LAYOUT,
     REPLIES,
     UnknownLayoutError,
+    is_current,
     prepare,
 )
 from toolbank.journal.prompts import compress, decode, decompress, encode
@@ -37,14 +39,17 @@ _LOCK_WAIT_S = 5.0
 class Journal:
     """The journal of one run folder. Use as a context manager.
 
-    A file of an earlier layout is brought to this one when it is opened.
+    A file of an earlier layout is brought to this one when it is opened. With `read_only` the
+    file must be there, nothing of it changes, and a run may go on with it meanwhile.
 
     Raises:
         ToolbankError: the file is damaged, of a later layout, or can't be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
+        self._read_only = read_only
+        self._copy: TemporaryDirectory[str] | None = None
         self._reader: sqlite3.Connection | None = None
         self._writer: Writer | None = None
         # What is on disk of what replies refer to.
@@ -54,8 +59,11 @@ class Journal:
 
     def __enter__(self) -> Self:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._open()
+            if self._read_only:
+                self._open_to_read()
+            else:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._open()
         except sqlite3.Error as error:
             raise trouble.explain(self.path, error) from error
         except UnknownLayoutError as error:
@@ -74,9 +82,7 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self._close_reader()
         if self._writer is not None:
             self._writer.close()
 
@@ -213,6 +219,27 @@ class Journal:
             raise
         self._writer = Writer(self.path, connection)
 
+    def _open_to_read(self) -> None:
+        try:
+            self._reader = self._connect()
+            if not is_current(self._reader):
+                # One of an earlier layout: what it would become is read.
+                self._copy = TemporaryDirectory()
+                with closing(self._reader) as original:
+                    self._reader = self._connect()
+                    original.backup(self._reader)
+                prepare(self._reader)
+        except BaseException:
+            self._close_reader()
+            raise
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._copy is not None:
+            self._copy.cleanup()
+
     async def _dictionary(
         self, stage: str, content: bytes
     ) -> tuple[int | None, bytes | None]:
@@ -264,6 +291,20 @@ class Journal:
             raise trouble.explain(self.path, error) from error
 
     def _connect(self) -> sqlite3.Connection:
+        if self._copy is not None:
+            return sqlite3.connect(
+                Path(self._copy.name, self.path.name), isolation_level=None
+            )
+        if self._read_only:
+            # With mode=ro the files of the write-ahead mode would be left behind.
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=_LOCK_WAIT_S,
+                isolation_level=None,
+            )
+            connection.execute("PRAGMA query_only = ON")
+            return connection
         # The writer's is made where the journal is opened, and used in its thread alone.
         connection = sqlite3.connect(
             self.path,

@@ -90,6 +90,11 @@ class UnknownLayoutError(Exception):
         self.layout = layout
 
 
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether the file is of this layout."""
+    return _layout(connection) == LAYOUT
+
+
 def prepare(connection: sqlite3.Connection) -> None:
     """Make the tables of this layout, out of the file's own where it is of an earlier one.
 
@@ -99,7 +104,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         UnknownLayoutError: the file is of a later layout.
         ValueError: a row is not what the file's layout says.
     """
-    if _layout(connection) == LAYOUT:
+    if is_current(connection):
         return
     with connection:
         connection.execute("BEGIN IMMEDIATE")
