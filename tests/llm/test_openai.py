@@ -320,3 +320,12 @@ def test_a_key_where_its_variable_is_to_be_named_is_refused(value):
     with pytest.raises(ValidationError, match="NAME of an environment variable"):
         config("http://127.0.0.1:1/v1", api_key_env=value)
     assert config("http://127.0.0.1:1/v1", api_key_env="MY_KEY_2")
+
+
+@pytest.mark.parametrize(
+    "sign", [" ", "\n", "\t", "\x00", "\x1b", "\x7f", "@", "?", "#"]
+)
+def test_an_address_with_a_sign_that_none_has_is_refused(sign):
+    for url in (f"http://127.0.0.1:1/v1{sign}", f"http://127{sign}.0.0.1:1/v1"):
+        with pytest.raises(ValidationError, match="base_url"):
+            config(url)

@@ -59,7 +59,7 @@ class EngineConfig(Config):
     )
     base_url: str = Field(
         default="https://api.openai.com/v1",
-        pattern=r"^https?://[^@?#]+$",
+        pattern=r"^https?://[^@?#\s\x00-\x1f\x7f]+$",
         description="of an OpenAI-compatible endpoint; no key or password in it",
     )
     model: str = Field(default="", description="as the endpoint names it")
