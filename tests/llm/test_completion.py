@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from toolbank.bank import Tool
 from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
+from toolbank.judge.config import JudgeConfig
 from toolbank.llm.chat import ChatReply, ChatRequest, Message, PolishTask
 from toolbank.llm.completion import (
     CompletionError,
-    check_parameters,
+    check_settings,
     make_body,
     make_identity,
     read_completion,
@@ -40,7 +41,7 @@ def test_any_sampling_parameter_is_sent_as_it_is():
         "chat_template_kwargs": {"enable_thinking": False},
     }
     settings = config(parameters=parameters)
-    check_parameters(settings)
+    check_settings(settings)
     assert make_body(settings, REQUEST) == {
         "model": "m",
         "messages": [
@@ -88,8 +89,17 @@ def test_servers_get_the_form_that_they_take():
     ],
 )
 def test_what_is_said_elsewhere_is_no_parameter(name):
-    with pytest.raises(InputError, match=rf"parameters\.{name}: "):
-        check_parameters(config(parameters={name: 1}))
+    with pytest.raises(InputError, match=rf"^generate\.parameters\.{name}: "):
+        check_settings(config(parameters={name: 1}))
+
+
+@pytest.mark.parametrize("section", [GenerateConfig, JudgeConfig])
+def test_a_missing_model_is_told_with_the_section_that_lacks_it(section):
+    name = section.section
+    with pytest.raises(
+        InputError, match=rf"^{name}\.model: .*--set {name}\.model=NAME"
+    ):
+        check_settings(section(engine="openai"))
 
 
 def test_the_identity_is_that_of_earlier_journals_where_no_parameter_is_set():

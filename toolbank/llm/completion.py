@@ -70,15 +70,22 @@ def make_identity(config: EngineConfig) -> str:
     return json.dumps(identity)
 
 
-def check_parameters(config: EngineConfig) -> None:
-    """Refuse parameters that are set elsewhere.
+def check_settings(config: EngineConfig) -> None:
+    """Refuse what no request can be made of.
 
     Raises:
-        InputError: there is one.
+        InputError: no model is named, or a parameter is set elsewhere.
     """
+    if not config.model:
+        raise InputError(
+            f"{config.section}.model: not set. Name the model as {config.base_url} does, for "
+            f"example --set {config.section}.model=NAME."
+        )
     for name in config.parameters:
         if name in _TAKEN:
-            raise InputError(f"parameters.{name}: can't be set here; {_TAKEN[name]}.")
+            raise InputError(
+                f"{config.section}.parameters.{name}: can't be set here; {_TAKEN[name]}."
+            )
 
 
 def make_body(

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 from pydantic_core import to_json
 
-from toolbank.errors import InputError
 from toolbank.llm.api_key import read_key
 from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.completion import (
     CompletionError,
     Format,
     Limit,
-    check_parameters,
+    check_settings,
     make_body,
     make_identity,
     read_completion,
@@ -55,12 +54,7 @@ class OpenAIEngine:
     offers = None
 
     def __init__(self, config: EngineConfig) -> None:
-        if not config.model:
-            raise InputError(
-                f"model: not set. Name the model as {config.base_url} does, "
-                "for example --set generate.model=NAME."
-            )
-        check_parameters(config)
+        check_settings(config)
         self.model = config.model
         self.identity = make_identity(config)
         self._config = config

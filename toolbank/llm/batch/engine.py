@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from toolbank.errors import InputError
 from toolbank.llm.batch.hosted import HostedBatches
 from toolbank.llm.batch.message import describe_round
 from toolbank.llm.batch.options import BatchOptions, read_options
@@ -15,7 +16,7 @@ from toolbank.llm.batch.replies import Trouble, read_folder, read_reply, write_s
 from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
 from toolbank.llm.batch.submissions import Submissions
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, NotYet
-from toolbank.llm.completion import check_parameters, make_body, make_identity
+from toolbank.llm.completion import check_settings, make_body, make_identity
 from toolbank.terminal import tell
 
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ class BatchEngine:
     offers = None
 
     def __init__(self, config: EngineConfig, folder: Path) -> None:
-        if not config.model:
-            raise InputError(
-                f"{config.section}.model: not set. Name the model that the batch is for, "
-                f"such as --set {config.section}.model=NAME."
-            )
-        check_parameters(config)
+        check_settings(config)
         self.model = config.model
         self.identity = make_identity(config)
         self._config = config
@@ -76,16 +72,30 @@ class BatchEngine:
         if place is not None:
             return read_reply(place, self.model)
         files = self._record.asked.get(key, [])
-        if files and not self._is_answered(files[-1]):
+        if self._is_waited_for(files):
             self._waited_for.add(files[-1])
         elif key not in self._taken:
             if files:
-                trouble = self._record.troubles.get(key) or Trouble("no-reply", "")
-                self._give_up(trouble, files)
+                trouble = self._trouble(key)
+                if self._is_given_up(trouble, files):
+                    raise self._describe_trouble(trouble, files)
                 self._asked_again[trouble.reason] += 1
             self._writer.add(request.stage, key, self._body(request))
             self._taken.add(key)
         raise NotYet
+
+    def is_new(self, key: str) -> bool:
+        """Whether a request of this key would go into the next file."""
+        if key in self._record.replies or key in self._taken:
+            return False
+        files = self._record.asked.get(key, [])
+        if self._is_waited_for(files):
+            return False
+        return not (files and self._is_given_up(self._trouble(key), files))
+
+    def asked(self) -> Collection[str]:
+        """The keys of the requests that are in files of earlier rounds."""
+        return self._record.asked.keys()
 
     async def end_round(self) -> str:
         """Write what was taken; then submit it and wait, or tell the user what to do.
@@ -102,9 +112,14 @@ class BatchEngine:
         if self._hosted is None:
             waiting = {name: self._submissions.batch(name) for name in self._waited_for}
             return describe_round(self._config, self._folder, written, waiting)
-        await self._hosted.exchange(
-            {*self._waited_for, *(file.path.name for file in written)}
-        )
+        try:
+            await self._hosted.exchange(
+                {*self._waited_for, *(file.path.name for file in written)}
+            )
+        except asyncio.CancelledError:
+            # Of several batches, some may have been fetched.
+            self._start_round()
+            raise
         self._start_round()
         return ""
 
@@ -125,6 +140,9 @@ class BatchEngine:
         self._waited_for: set[str] = set()
         self._asked_again: Counter[str] = Counter()
 
+    def _is_waited_for(self, files: list[str]) -> bool:
+        return bool(files) and not self._is_answered(files[-1])
+
     def _is_answered(self, name: str) -> bool:
         if self._submissions.has_ended(name):
             return True
@@ -141,12 +159,16 @@ class BatchEngine:
             limit="max_completion_tokens" if wants else "max_tokens",
         )
 
-    def _give_up(self, trouble: Trouble, files: list[str]) -> None:
-        if not trouble.final and len(files) <= self._config.retries:
-            return
+    def _trouble(self, key: str) -> Trouble:
+        return self._record.troubles.get(key) or Trouble("no-reply", "")
+
+    def _is_given_up(self, trouble: Trouble, files: list[str]) -> bool:
+        return trouble.final or len(files) > self._config.retries
+
+    def _describe_trouble(self, trouble: Trouble, files: list[str]) -> EngineError:
         said = f" It says: {trouble.message}" if trouble.message else ""
         times = "once" if len(files) == 1 else f"{len(files)} times"
-        raise EngineError(
+        return EngineError(
             f"{self._folder / files[-1]}: a request was asked {times} and not answered "
             f"({trouble.reason}).{said} To have it asked again, delete the files that hold it.",
             reason=trouble.reason,
