@@ -425,20 +425,28 @@ def test_a_prompt_takes_less_room_beside_one_like_it(tmp_path):
     assert max(sizes) < (200,)
 
 
-def test_an_interrupted_wait_does_not_lose_the_reply(tmp_path):
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_an_interrupted_wait_loses_no_reply(tmp_path, earlier):
     async def cancel_at_once(journal):
-        put = asyncio.create_task(
-            journal.put("k", "me", request(0), ChatReply("r", "m"))
-        )
+        puts = [
+            asyncio.create_task(
+                journal.put(f"k{i}", "me", request(i), ChatReply("r", "m"))
+            )
+            for i in range(3)
+        ]
         await asyncio.sleep(0)
-        put.cancel()
-        await asyncio.wait([put])
+        for put in puts:
+            put.cancel()
+        await asyncio.wait(puts)
 
     with Journal(tmp_path / "journal.sqlite") as journal:
-        put_all(journal, [request(1)])
+        put_all(journal, [request(9)] * earlier)
         asyncio.run(cancel_at_once(journal))
+        assert put_all(journal, [request(8)]) == [None]
     with Journal(tmp_path / "journal.sqlite") as journal:
-        assert journal.get("k") == ChatReply("r", "m")
+        assert all(journal.get(f"k{i}") for i in range(3))
+        contents = {entry.key: entry.messages for entry in journal.entries()}
+    assert contents["k2"] == [{"role": "user", "content": "request 2"}]
 
 
 def test_reading_the_journal_of_a_running_run_takes_nothing_from_it(tmp_path):

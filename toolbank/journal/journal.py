@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -108,12 +108,19 @@ class Journal:
             ToolbankError: the disk is full, another process holds the file, it was damaged
                 meanwhile, or the journal is closed.
         """
-        content = encode(request.messages)
-        number, dictionary = await self._dictionary(request.stage, content)
+        stage, content = request.stage, encode(request.messages)
+        number, dictionary = self._dictionaries.get(stage, (None, None))
+        rows: list[Row] = []
+        # The first prompt of its stage is the dictionary of those that come after it.
+        is_first = stage not in self._offered
+        if is_first:
+            self._offered.add(stage)
+            number, dictionary = zlib.crc32(content), content
+            rows.append((DICTIONARIES, (number, stage, content)))
         values = (
             key,
             request.attempt,
-            request.stage,
+            stage,
             identity,
             reply.model,
             reply.finish,
@@ -124,7 +131,15 @@ class Journal:
             compress(content, dictionary),
             reply.text,
         )
-        await self._write((REPLIES, values), identity)
+        rows.append((REPLIES, values))
+        try:
+            await self._write(rows, identity)
+        except BaseException:
+            if is_first:
+                self._offered.discard(stage)
+            raise
+        if is_first:
+            self._dictionaries[stage] = (zlib.crc32(content), content)
 
     async def put_failure(self, failure: Failure) -> None:
         """Return when the failure is on disk.
@@ -141,7 +156,7 @@ class Journal:
             failure.message,
             failure.final,
         )
-        await self._write((FAILURES, values), failure.identity)
+        await self._write([(FAILURES, values)], failure.identity)
 
     def entries(self, attempt: int | None = None) -> Iterator[Entry]:
         """All exchanges, or those of one attempt, by attempt and stage.
@@ -240,28 +255,14 @@ class Journal:
         if self._copy is not None:
             self._copy.cleanup()
 
-    async def _dictionary(
-        self, stage: str, content: bytes
-    ) -> tuple[int | None, bytes | None]:
-        """What to compress a prompt against: the first one of its stage, once that is on disk."""
-        if stage not in self._offered:
-            self._offered.add(stage)
-            try:
-                number = zlib.crc32(content)
-                await self._write((DICTIONARIES, (number, stage, content)))
-            except BaseException:
-                self._offered.discard(stage)
-                raise
-            self._dictionaries[stage] = (number, content)
-        return self._dictionaries.get(stage, (None, None))
-
-    async def _write(self, row: Row, identity: str | None = None) -> None:
+    async def _write(self, rows: Sequence[Row], identity: str) -> None:
+        """Write rows that refer to an identity, at once, so that no cancelled wait loses one."""
         if self._writer is None:
             raise trouble.closed(self.path)
-        if identity is None or identity in self._identities:
-            await self._writer.write(row)
+        if identity in self._identities:
+            await self._writer.write(*rows)
         else:
-            await self._writer.write((IDENTITIES, (identity,)), row)
+            await self._writer.write((IDENTITIES, (identity,)), *rows)
             self._identities.add(identity)
 
     def _unpack(self, packed: bytes, dictionary: bytes | None) -> list[dict[str, str]]:
