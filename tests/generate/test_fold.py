@@ -1,6 +1,8 @@
 import tracemalloc
 from dataclasses import replace
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,15 +25,20 @@ def attempt(number, kind):
     return Attempt(number, kind, reason="because")
 
 
-@given(st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12))
-def test_the_fold_is_the_same_in_whatever_order_attempts_come(made, random, wanted):
+@given(
+    st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12), st.integers(0, 30)
+)
+def test_the_fold_is_the_same_in_whatever_order_attempts_come(
+    made, random, wanted, held
+):
     attempts = [attempt(number, kind) for number, kind in enumerate(made)]
     in_order, shuffled = Fold(wanted, 0.8), Fold(wanted, 0.8)
     for one in attempts:
         in_order.add(one)
     random.shuffle(attempts)
-    for one in attempts:
-        shuffled.add(one)
+    with patch("toolbank.generate.spool._MOST_HELD", held):
+        for one in attempts:
+            shuffled.add(one)
     assert list(shuffled.queries) == list(in_order.queries)
     assert list(shuffled.ended) == list(in_order.ended)
     assert shuffled.examples == in_order.examples
@@ -80,11 +87,13 @@ def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
     assert fold.is_full
 
 
-def test_what_is_accepted_takes_no_room_in_memory():
+@pytest.mark.parametrize("late", [0, 1])
+def test_what_is_accepted_or_waits_takes_no_room_in_memory(monkeypatch, late):
+    monkeypatch.setattr("toolbank.generate.spool._MOST_HELD", 50)
     fold = Fold(None, 0.8)
 
     def grow(first, last):
-        for number in range(first, last):
+        for number in range(first + late, last + late):
             words = " ".join(f"{number}-{place}" for place in range(20))
             query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
             fold.add(Attempt(number, "candidate", query=query, requests=("k" * 32,)))
@@ -96,4 +105,7 @@ def test_what_is_accepted_takes_no_room_in_memory():
         assert (grow(100, 400) - before) / 300 < 100
     finally:
         tracemalloc.stop()
-    assert len(fold.queries) == fold.accepted == 400
+    if late:
+        assert fold.waiting_candidates == 400
+        fold.add(attempt(0, "declined"))
+    assert [int(query.id) for query in fold.queries] == list(range(late, 400 + late))

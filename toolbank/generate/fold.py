@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from toolbank.bank import AttemptRow, Query
 from toolbank.generate.near_duplicates import NearDuplicates
-from toolbank.generate.spool import Spool
+from toolbank.generate.spool import Shelf, Spool
 
 _EXAMPLES = 3
 
@@ -35,7 +35,7 @@ class Fold:
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
     judged here, against all that was accepted before. `queries` and `ended` (a row for each
-    attempt that counts) lie on disk. `examples` are the particulars of the first few attempts
+    attempt that counts) lie on disk, and most of what waits for an earlier attempt. `examples` are the particulars of the first few attempts
     that ended for a reason.
 
     Raises:
@@ -52,7 +52,7 @@ class Fold:
     failed: Counter[str] = field(default_factory=Counter)
     leak_words: int = 0
     examples: dict[str, list[str]] = field(default_factory=dict)
-    _waiting: dict[int, Attempt] = field(default_factory=dict)
+    _waiting: Shelf[Attempt] = field(default_factory=lambda: Shelf(Attempt))
 
     def __post_init__(self) -> None:
         self._seen = NearDuplicates(self.near_duplicate)
@@ -74,10 +74,9 @@ class Fold:
 
     def add(self, attempt: Attempt) -> None:
         """Take an attempt in any order; it counts once all before it have come."""
-        self._waiting[attempt.number] = attempt
+        self._waiting.put(attempt.number, attempt)
         self.waiting_candidates += attempt.query is not None
-        while not self.is_full and self.attempts in self._waiting:
-            counted = self._waiting.pop(self.attempts)
+        while not self.is_full and (counted := self._waiting.take(self.attempts)):
             self.waiting_candidates -= counted.query is not None
             self._count(counted)
 

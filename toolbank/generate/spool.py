@@ -1,4 +1,4 @@
-"""Lists that lie on disk while a process lasts."""
+"""Records that lie on disk while a process lasts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from toolbank.errors import ToolbankError
 
 _Record = TypeVar("_Record", bound=BaseModel)
+_Kept = TypeVar("_Kept")
+
+# About what is in flight at most: so many wait for an earlier one all the time.
+_MOST_HELD = 1000
 
 
 class Spool(Sequence[_Record], Generic[_Record]):
@@ -55,6 +59,43 @@ class Spool(Sequence[_Record], Generic[_Record]):
             "SELECT row FROM rows WHERE id = ?", (range(self._count)[index],)
         )
         return self._kind.model_validate_json(found.fetchone()[0])
+
+
+class Shelf(Generic[_Kept]):
+    """Records by number until they are taken: a thousand in memory, others in a temporary file.
+
+    Raises:
+        ToolbankError: the folder for temporary files is full.
+    """
+
+    def __init__(self, kind: type[_Kept]) -> None:
+        self._adapter = TypeAdapter(kind)
+        self._held: dict[int, _Kept] = {}
+        self._spooled = 0
+        self._database = open_temporary()
+        self._database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, row BLOB)")
+
+    def put(self, number: int, record: _Kept) -> None:
+        """Keep a record under a number that no other has."""
+        if len(self._held) < _MOST_HELD:
+            self._held[number] = record
+            return
+        row = (number, self._adapter.dump_json(record))
+        write_temporary(self._database, "INSERT INTO rows VALUES (?, ?)", [row])
+        self._spooled += 1
+
+    def take(self, number: int) -> _Kept | None:
+        """Give out the record of a number, if there is one."""
+        if number in self._held or not self._spooled:
+            return self._held.pop(number, None)
+        found = self._database.execute(
+            "SELECT row FROM rows WHERE id = ?", (number,)
+        ).fetchone()
+        if found is None:
+            return None
+        self._database.execute("DELETE FROM rows WHERE id = ?", (number,))
+        self._spooled -= 1
+        return self._adapter.validate_json(found[0])
 
 
 def open_temporary() -> sqlite3.Connection:
