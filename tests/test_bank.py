@@ -16,6 +16,7 @@ from toolbank.bank import (
     SeeAlso,
     Tool,
     VersionNote,
+    read_attempt,
     read_attempts,
     read_queries,
     read_tools,
@@ -101,6 +102,8 @@ def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch)
     ]
     write_attempts(tmp_path / "attempts.parquet", rows)
     assert list(read_attempts(tmp_path / "attempts.parquet")) == rows
+    assert read_attempt(tmp_path / "attempts.parquet", 3) == rows[3]
+    assert read_attempt(tmp_path / "attempts.parquet", 4) is None
     assert parquet.ParquetFile(tmp_path / "attempts.parquet").num_row_groups == 2
 
 

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from tests.chat_server import Answer, ChatServer
+from toolbank.bank import read_attempts, write_attempts
 from toolbank.errors import InputError, ToolbankError
 from toolbank.recipe import load_recipe
 from toolbank.run import run_recipe
@@ -176,7 +177,45 @@ def test_what_another_model_answered_in_the_same_folder_is_left_out(run, tmp_pat
     assert show_attempt(folder, "0").count("--- write: reply of") == 1
 
 
-@pytest.mark.parametrize("name", ["99", "maths-000099", "what", "-", "9" * 30])
+def test_tries_at_which_another_model_failed_are_left_out(run, tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    with ChatServer(lambda _: Answer.error(400, "that model broke")) as server:
+        recipe.write_text(RECIPE.format(url=server.url))
+        first = load_recipe(str(recipe), ["generate.model=other"])
+        with pytest.raises(ToolbankError):
+            run_recipe(first, tmp_path / "run", until="generate")
+    assert "that model broke" in show_attempt(tmp_path / "run", "0")
+    with ChatServer(play()) as server:
+        recipe.write_text(RECIPE.format(url=server.url))
+        run_recipe(load_recipe(str(recipe)), tmp_path / "run", until="generate")
+    for number in range(6):
+        assert "that model broke" not in show_attempt(tmp_path / "run", str(number))
+    # What the model of the bank failed at is told, also where no reply came of it.
+    assert show_attempt(tmp_path / "run", "2").count("a try failed") == 2
+
+
+def test_an_attempt_after_the_end_of_the_bank_is_said_not_to_count(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "run")
+    rows = list(read_attempts(run / "bank" / "attempts.parquet"))
+    write_attempts(folder / "bank" / "attempts.parquet", rows[:3])
+    told = show_attempt(folder, "maths-000005")
+    assert ">>> not counted in the bank" in told
+    assert LETTERS in told
+
+
+def test_a_bank_of_an_earlier_version_is_told_from_none(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "run")
+    (folder / "bank" / "attempts.parquet").unlink()
+    told = show_attempt(folder, "0")
+    assert "the bank is of an earlier version" in told
+    assert f"toolbank run {folder}" in told
+    (folder / "bank" / "bank.json").unlink()
+    assert ">>> undecided: no bank was made" in show_attempt(folder, "0")
+
+
+@pytest.mark.parametrize(
+    "name", ["99", "maths-000099", "geometry-000001", "-1", "what", "-", "9" * 30]
+)
 def test_an_id_that_is_not_there_is_refused_with_some_that_are(run, name):
     with pytest.raises(InputError, match=r"Here they look like maths-000000") as told:
         show_attempt(run, name)

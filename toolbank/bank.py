@@ -263,6 +263,16 @@ def read_attempts(path: Path) -> Iterator[AttemptRow]:
     return _read_records(path, AttemptRow)
 
 
+def read_attempt(path: Path, number: int) -> AttemptRow | None:
+    """The row of this attempt in an attempts.parquet, if it is there.
+
+    Raises:
+        InputError: as of `read_attempts`.
+    """
+    found = _read_records(path, AttemptRow, lambda row: bool(row["attempt"] == number))
+    return next(found, None)
+
+
 def _tool_row(tool: Tool) -> dict[str, Any]:
     row = tool.model_dump()
     row["parameters"] = _to_json(row["parameters"])

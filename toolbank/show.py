@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from toolbank.bank import AttemptRow, read_attempts, read_query
+from toolbank.bank import AttemptRow, read_attempt, read_attempts, read_query
 from toolbank.errors import InputError
 from toolbank.folder import RunFolder, open_run
 from toolbank.generate.replies import Draft, read_draft
 from toolbank.journal import Entry, Failure, Journal
+from toolbank.recipe import load_recipe
 from toolbank.transcript import tell_attempt, tell_ending
 
-_ID = re.compile(r"(?:.*-)?(\d{1,18})")
+_ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
 _STAGES = ("write", "polish")
 
@@ -39,13 +40,8 @@ def show_attempt(path: Path, name: str) -> str:
         )
     if row is not None:
         # What other models and settings answered in the same folder is not what this came from.
-        answered = {entry.key for entry in entries}
         entries = [entry for entry in entries if entry.key in row.requests]
-        failures = [
-            failure
-            for failure in failures
-            if failure.key in row.requests or failure.key not in answered
-        ]
+        failures = [failure for failure in failures if failure.key in row.requests]
     return tell_attempt(number, entries, failures, _tell_end(folder, row, entries))
 
 
@@ -103,8 +99,7 @@ def _attempts(folder: RunFolder) -> Path:
 
 def _find_row(folder: RunFolder, number: int) -> AttemptRow | None:
     path = _attempts(folder)
-    rows = read_attempts(path) if path.is_file() else iter(())
-    return next((row for row in rows if row.attempt == number), None)
+    return read_attempt(path, number) if path.is_file() else None
 
 
 def _find_exchanges(
@@ -124,7 +119,7 @@ def _tell_end(
 ) -> Iterator[str]:
     tools: tuple[str, ...] = ()
     if row is None:
-        yield "undecided: no bank was made of it yet"
+        yield _tell_undecided(folder)
     elif row.query_id is None:
         yield tell_ending(row.outcome, row.reason, row.detail)
     else:
@@ -135,6 +130,17 @@ def _tell_end(
     tools = tools or _chosen(entries)
     if tools:
         yield f"tools: {', '.join(tools)}"
+
+
+def _tell_undecided(folder: RunFolder) -> str:
+    if _attempts(folder).is_file():
+        return "not counted in the bank, which ends before this attempt"
+    if (folder.bank / "bank.json").is_file():
+        return (
+            "undecided: the bank is of an earlier version of toolbank, which did not keep what "
+            f"became of attempts. Make it again: toolbank run {shlex.quote(str(folder.path))}"
+        )
+    return "undecided: no bank was made of it yet"
 
 
 def _chosen(entries: Iterable[Entry]) -> tuple[str, ...]:
@@ -148,12 +154,16 @@ def _chosen(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 def _read_number(folder: RunFolder, name: str) -> int:
     found = _ID.fullmatch(name)
-    if found is None:
+    if found is None or found["domain"] not in (None, _domain(folder)):
         raise InputError(
-            f"{name}: no id of a query and no number of an attempt. "
+            f"{name}: no id of a query and no number of an attempt of this run. "
             f"{_describe_ids(folder)}"
         )
-    return int(found[1])
+    return int(found["number"])
+
+
+def _domain(folder: RunFolder) -> str:
+    return load_recipe(str(folder.recipe)).recipe.domain_name
 
 
 def _describe_ids(folder: RunFolder) -> str:

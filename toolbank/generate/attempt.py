@@ -23,7 +23,7 @@ from toolbank.generate.sampling import make_offers
 from toolbank.journal import Journal
 from toolbank.llm import create_engine
 from toolbank.llm.ask import Asker
-from toolbank.llm.chat import ChatRequest, EngineError, Offer, WriteTask
+from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Offer, WriteTask
 
 # So many attempts in a row: refused, and failed in ways that may pass.
 _REFUSED = 10
@@ -125,14 +125,13 @@ class Writer:
             )
 
     async def _attempt(self, number: int, keys: list[str]) -> Attempt:
-        """Put the key of each reply into `keys`."""
+        """Put the key of each call into `keys`."""
         write = self.write_request(number)
         if write is None or not isinstance(write.task, WriteTask):
             raise ValueError(f"there is no attempt {number}")
         offered, at_most = write.task.tools, write.task.at_most
-        written = await self.asker.ask(write)
-        keys.append(written.key)
-        draft = check_finish(written.reply) or read_draft(written.reply.text)
+        written = await self._ask(write, keys)
+        draft = check_finish(written) or read_draft(written.text)
         if isinstance(draft, Rejection):
             return _rejected(number, draft)
         if draft.declined:
@@ -141,11 +140,8 @@ class Writer:
         if isinstance(tools, Rejection):
             return _rejected(number, tools)
         polish = self._prompts.polish(number, draft, tools)
-        final = await self.asker.ask(polish)
-        keys.append(final.key)
-        polished = check_finish(final.reply) or read_polished(
-            final.reply.text, draft.draft
-        )
+        final = await self._ask(polish, keys)
+        polished = check_finish(final) or read_polished(final.text, draft.draft)
         if isinstance(polished, Rejection):
             return _rejected(number, polished)
         problem = self._checker.check_text(polished.query)
@@ -161,7 +157,7 @@ class Writer:
             provenance=Provenance(
                 attempt=number,
                 engine=self.engine.name,
-                model=final.reply.model,
+                model=final.model,
                 prompt_hash=self._prompts.hash,
                 seed=self._seed,
                 requests=tuple(keys),
@@ -173,6 +169,16 @@ class Writer:
             query=query,
             leak_words=len(self._checker.leak_words(query.query, tools)),
         )
+
+    async def _ask(self, request: ChatRequest, keys: list[str]) -> ChatReply:
+        """Ask, and put the key of the call into `keys`, whether it fails or not."""
+        try:
+            asked = await self.asker.ask(request)
+        except EngineError:
+            keys.append(request.key(self.engine.identity))
+            raise
+        keys.append(asked.key)
+        return asked.reply
 
 
 def _rejected(number: int, rejection: Rejection) -> Attempt:
