@@ -8,6 +8,7 @@ from toolbank.bank import Tool, write_tools
 from toolbank.errors import InputError
 from toolbank.files import read_json, write_text
 from toolbank.plan import describe_plan
+from toolbank.preview import preview_attempts
 from toolbank.recipe import dump_recipe, load_recipe
 from toolbank.run import run_recipe
 
@@ -206,6 +207,56 @@ def test_a_misspelt_engine_is_told_before_anything_is_read(recipe, out, section,
         f"{section}.engine: there is no engine 'opneai'. Did you mean openai?" in told
     )
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["engine=openai", "model=''"], "{}.model: not set"),
+        (
+            ["engine=openai", "model=m", "parameters={n: 3}"],
+            "{}.parameters.n: can't be",
+        ),
+        (["engine=openai", "model=m", "options={submit: true}"], "{}.options.submit: "),
+        (["engine=batch", "model=m", "options={submt: true}"], "Did you mean submit?"),
+        (["engine=batch", "model=m", "options={submit: 7}"], "{}.options.submit: "),
+        (["engine=vllm", "model=''"], "{}.model: not set"),
+        (["engine=vllm", "model=m", "parameters={n: 3}"], "{}.parameters.n: can't be"),
+        (["engine=recorded"], "{}.replies: "),
+        (["engine=rules", "options={a: 1}"], "{}.options.a: "),
+    ],
+)
+@pytest.mark.parametrize("section", ["generate", "judge"])
+@pytest.mark.parametrize("work", [plan, run_recipe])
+def test_settings_that_can_not_be_are_told_before_anything_is_read(
+    recipe, out, section, work, settings, told
+):
+    with pytest.raises(InputError) as caught:
+        work(recipe(*(f"{section}.{setting}" for setting in settings)), out)
+    if section == "generate" or settings[0] not in ("engine=batch", "engine=recorded"):
+        assert told.format(section) in str(caught.value)
+    else:
+        assert str(caught.value).startswith("judge.engine: ")
+    assert not out.exists()
+
+
+def test_a_run_needs_the_key_before_anything_is_read_and_a_plan_never(
+    recipe, out, monkeypatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    public = "https://llm.example.com/v1"
+    writes = recipe(f"generate.base_url={public}")
+    judges = recipe("judge.engine=openai", "judge.model=m", f"judge.base_url={public}")
+    for lacking in (writes, judges):
+        with pytest.raises(InputError, match="export OPENAI_API_KEY="):
+            run_recipe(lacking, out)
+        assert not out.exists()
+        assert "to do" in plan(lacking, out)
+    with pytest.raises(InputError, match="export OPENAI_API_KEY="):
+        preview_attempts(writes.recipe, out, 1)
+    run_recipe(recipe(), out, until="generate")
+    # What is done needs none, wherever it would be asked for.
+    assert run_recipe(writes, out, until="generate").did == ()
 
 
 def test_a_budget_of_dollars_needs_a_price_of_this_model(recipe, out, tmp_path):

@@ -15,6 +15,7 @@ sources:
   - {type: python, package: json}
   - {type: python, package: statistics}
 generate:
+  base_url: http://127.0.0.1:1/v1
   model: m
   queries: 12
   offered: 6

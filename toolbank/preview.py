@@ -13,6 +13,7 @@ from toolbank.folder import RunFolder
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
 from toolbank.journal import Journal
+from toolbank.llm import check_access, check_engine
 from toolbank.llm.chat import RoundEngine
 from toolbank.recipe import Recipe
 from toolbank.stages import current_tools
@@ -22,12 +23,15 @@ from toolbank.transcript import tell_attempt, tell_ending, tell_prompt
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     """Make the first `count` attempts of a recipe and tell all of each.
 
-    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing is kept but the pages of a crawl, which are in the run folder's cache.
+    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
+    is kept but the pages of a crawl, which are in the run folder's cache.
 
     Raises:
         InputError: the recipe asks for what can't be.
         ToolbankError: the endpoint refuses.
     """
+    check_engine(recipe.generate)
+    check_access(recipe.generate)
     tools = current_tools(recipe, RunFolder(out))
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         writer = Writer(

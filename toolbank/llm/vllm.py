@@ -87,20 +87,8 @@ class VLLMEngine:
     offers = None
 
     def __init__(self, config: EngineConfig, seed: int) -> None:
-        if not config.model:
-            raise InputError(
-                f"{config.section}.model: not set. Name a model of the Hugging Face hub, or its "
-                "folder."
-            )
-        _refuse(f"{config.section}.parameters", config.parameters, _TAKEN_PARAMETERS)
-        _refuse(f"{config.section}.options", config.options, _TAKEN_OPTIONS)
-        if os.environ.get(_TRUST) != "1":
-            _refuse_code(config)
-        if find_spec("vllm") is None:
-            raise InputError(
-                f"{config.section}.engine: vllm is not installed. Install it: "
-                "pip install 'toolbank[vllm]'"
-            )
+        check_settings(config)
+        check_installed(config)
         self.model = config.model
         self.identity = make_identity(config, seed)
         self._model = ModelThread(config)
@@ -126,6 +114,37 @@ class VLLMEngine:
     async def close(self) -> None:
         """Let go of the model and its memory."""
         await asyncio.to_thread(self._model.close)
+
+
+def check_settings(config: EngineConfig) -> None:
+    """Refuse what no model can be loaded or asked with; vLLM itself need not be there.
+
+    Raises:
+        InputError: no model is named, a parameter or option is set elsewhere, or an option has
+            code run that was not asked for.
+    """
+    if not config.model:
+        raise InputError(
+            f"{config.section}.model: not set. Name a model of the Hugging Face hub, or its "
+            "folder."
+        )
+    _refuse(f"{config.section}.parameters", config.parameters, _TAKEN_PARAMETERS)
+    _refuse(f"{config.section}.options", config.options, _TAKEN_OPTIONS)
+    if os.environ.get(_TRUST) != "1":
+        _refuse_code(config)
+
+
+def check_installed(config: EngineConfig) -> None:
+    """Refuse to go on without vLLM.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    if find_spec("vllm") is None:
+        raise InputError(
+            f"{config.section}.engine: vllm is not installed. Install it: "
+            "pip install 'toolbank[vllm]'"
+        )
 
 
 def make_identity(config: EngineConfig, seed: int) -> str:
