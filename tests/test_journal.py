@@ -379,6 +379,14 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
     )
 
 
+def test_stages_of_another_version_are_accounted_last(tmp_path):
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        stages = ("judge", "rank", "write", "check")
+        put_all(journal, [replace(request(i), stage=s) for i, s in enumerate(stages)])
+        accounted = [usage.stage for usage in journal.usage()]
+    assert accounted == ["write", "judge", "check", "rank"]
+
+
 def test_the_exchanges_of_one_attempt_can_be_had_alone(tmp_path):
     with Journal(tmp_path / "journal.sqlite") as journal:
         put_all(journal, [request(i % 3) for i in range(9)])

@@ -8,10 +8,11 @@ import sqlite3
 from toolbank.journal.records import StageUsage
 
 _PERCENTILES = (50, 90, 99)
+_STAGES = ("write", "polish", "judge")
 
 
 def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
-    """One for each stage and identity, in the order in which they were first asked."""
+    """One for each stage and identity, by stage and in the order in which they were asked first."""
     sums = {
         (stage, identity): numbers
         for stage, identity, *numbers in connection.execute(
@@ -27,9 +28,7 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
         failed.setdefault((stage, identity), {})[reason] = tries
     names = dict(connection.execute("SELECT id, identity FROM identities"))
     used = []
-    for stage, identity in sorted(
-        {*sums, *failed}, key=lambda found: (_ORDER.index(found[0]), found[1])
-    ):
+    for stage, identity in sorted({*sums, *failed}, key=_place):
         replies, prompt, completion, measured, longest = sums.get(
             (stage, identity), (0, 0, 0, 0, 0.0)
         )
@@ -54,7 +53,11 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
     return tuple(used)
 
 
-_ORDER = ("write", "polish", "judge")
+def _place(found: tuple[str, int]) -> tuple[int, str, int]:
+    """Stages in their order, and after them those that only another version has."""
+    stage, identity = found
+    place = _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
+    return place, stage, identity
 
 
 def _percentile(
