@@ -70,11 +70,16 @@ class Work:
 
 
 def result_of(out):
-    judged = json.loads((out / "judge.json").read_text())
-    judged.pop("calls", None)
-    return {name: (out / "bank" / name).read_bytes() for name in BANK} | {
-        "judge": judged
-    }
+    told = {name: read_info(out / name) for name in ("bank/bank.json", "judge.json")}
+    return told | {name: (out / "bank" / name).read_bytes() for name in BANK}
+
+
+def read_info(path):
+    """What was told of a stage, but for its calls' retries and latencies: they are history."""
+    info = json.loads(path.read_text())
+    for calls in info["calls"].values():
+        del calls["failed_tries"], calls["latency_s"]
+    return info
 
 
 def journaled(out):
