@@ -12,6 +12,7 @@ import termios
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -199,6 +200,38 @@ def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
         held.let_go.set()
         run_again(tmp_path)
         assert len(server.calls) == 64
+
+
+@pytest.mark.parametrize("gap", [0, 0.002, 0.005, 0.01, 0.02])
+@pytest.mark.parametrize("by_key", [True, False], ids=["ctrl-c", "sigterm"])
+def test_any_more_interrupts_change_nothing(tmp_path, gap, by_key):
+    with interrupted_run(tmp_path) as (terminal, _, _):
+        terminal.press_ctrl_c()
+        terminal.wait_for("finishing 4 calls in flight; Ctrl-C again stops now.")
+        for _ in range(3):
+            if by_key:
+                terminal.press_ctrl_c()
+            else:
+                os.kill(terminal.pid, signal.SIGTERM)
+            sleep(gap)
+        assert terminal.wait_for_end() in (1, -signal.SIGTERM)
+        assert "Traceback" not in terminal.shown
+        assert journaled(tmp_path) == 40
+
+
+def test_an_interrupt_with_nothing_in_flight_says_so(tmp_path):
+    def fail(call):
+        return Answer.error(503, Retry_After="50")
+
+    with ChatServer(fail) as server:
+        (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        terminal = Terminal([TOOLBANK, "run", "mine.yaml"], tmp_path)
+        terminal.wait_for("all calls wait")
+        terminal.wait_for("0/")
+        terminal.press_ctrl_c()
+        terminal.wait_for("stopping; no call is in flight; Ctrl-C again stops now.")
+        assert terminal.wait_for_end() == 1
+        assert "Traceback" not in terminal.shown
 
 
 def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):

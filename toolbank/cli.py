@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -428,6 +429,8 @@ def main() -> None:
     try:
         app()
     except ToolbankError as error:
+        # It is over; one more Ctrl-C would only put a traceback below the message.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         _complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
 import random
+import signal
+import threading
 
 import pytest
 
@@ -12,6 +15,7 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.chat import ChatReply, EngineError, NotYet
+from toolbank.llm.control.stop import Stop
 
 WORDS = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "ne") for b in ("ra", "st", "to")]
 
@@ -200,6 +204,66 @@ def test_a_replay_holds_few_attempts_open(run):
     made, _ = run(Counting(), queries=301)
     assert made.counts["accepted"] == 301
     assert most < 60
+
+
+def test_an_error_after_an_interrupt_is_what_the_run_ends_with(run, monkeypatch):
+    async def put(*_):
+        raise ToolbankError("no room left on the disk")
+
+    class Interrupted(Swift):
+        async def answer(self, request):
+            if request.attempt == 5:
+                signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0.1)
+            return await super().answer(request)
+
+    monkeypatch.setattr(Journal, "put", put)
+    with pytest.raises(ToolbankError, match=r"no room left .*by an interrupt"):
+        run(Interrupted())
+
+
+def test_an_interrupt_in_a_notebook_begins_no_further_call(run):
+    loop_runs = threading.Event()
+
+    class Hanging(Swift):
+        async def answer(self, request):
+            self.calls.append(request.attempt)
+            if len(self.calls) == 8:
+                loop_runs.set()
+            await asyncio.Event().wait()
+
+    def interrupt():
+        loop_runs.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    engine = Hanging()
+
+    async def cell():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            run(engine, queries=300, concurrency=8)
+
+    asyncio.run(cell())
+    assert len(engine.calls) == 8
+
+
+def test_rounds_leave_no_listener_behind(run, monkeypatch):
+    left = []
+
+    class Watched(Rounds):
+        async def end_round(self):
+            left.append(len(stops[0]._listeners))
+            return await super().end_round()
+
+    stops = []
+    made = Stop.__init__
+    monkeypatch.setattr(
+        Stop, "__init__", lambda self: (made(self), stops.append(self))[0]
+    )
+    run(Watched(patience=5))
+    assert len(left) > 1
+    assert len(set(left)) == 1
 
 
 def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):

@@ -73,6 +73,8 @@ class Dispatcher:
             if not self._stop or (task is not None and task.cancelling()):
                 raise
             return ""
+        finally:
+            self._stop.unlisten(give_up)
 
     async def _carry(self) -> None:
         """Return when no attempt is open and none can be started."""
@@ -81,6 +83,10 @@ class Dispatcher:
             while self._open:
                 self._idle = asyncio.get_running_loop().create_future()
                 await self._idle
+        except asyncio.CancelledError:
+            # Else each attempt that is cancelled would make room for another.
+            self._stop.ask("interrupt", "stopped by an interrupt")
+            raise
         finally:
             left = list(self._open)
             for task in left:

@@ -79,18 +79,15 @@ async def _generate(writer: Writer) -> Generated:
     fold = Fold(wanted, config.near_duplicate)
     limit = config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
     waiting = ""
-    try:
-        with (
-            interruptible(writer.asker),
-            show_progress(fold, writer.asker, wanted or writer.count_offers()),
-        ):
-            waiting = await Dispatcher(writer, fold, limit).work()
-    finally:
-        await writer.engine.close()
+    with interruptible(writer.asker):
+        try:
+            with show_progress(fold, writer.asker, wanted or writer.count_offers()):
+                waiting = await Dispatcher(writer, fold, limit).work()
+        finally:
+            await writer.engine.close()
+    stop.raise_error()
     if stop.cause == "interrupt":
         raise ToolbankError(explain_interrupt(writer, fold))
-    if stop.error is not None:
-        raise stop.error
     if not (fold.accepted or waiting):
         raise ToolbankError(explain_nothing(writer, fold))
     counts = fold.counts()

@@ -85,26 +85,25 @@ async def _ask_model(
     from toolbank.llm.control.interrupt import interruptible
 
     engine = create_engine(config, tools=(), seed=seed, folder=journal.path.parent)
+    asker = Asker(engine, journal, config)
+    model = _ModelAsker(asker)
     rows: list[list[Judgement]] = []
-    try:
-        if isinstance(engine, RoundEngine):
-            raise InputError(
-                f"judge.engine: {engine.name} answers in rounds, and a judge needs each reply at "
-                "once. Choose openai, vllm or rules."
-            )
-        asker = Asker(engine, journal, config)
-        model = _ModelAsker(asker)
-        with interruptible(asker):
+    with interruptible(asker):
+        try:
+            if isinstance(engine, RoundEngine):
+                raise InputError(
+                    f"judge.engine: {engine.name} answers in rounds, and a judge needs each "
+                    "reply at once. Choose openai, vllm or rules."
+                )
             rows = await _judge_pairs(pairs, config, model.ask)
-    finally:
-        await engine.close()
+        finally:
+            await engine.close()
+    asker.stop.raise_error()
     if asker.stop.cause == "interrupt":
         raise ToolbankError(
             "stopped in judge. Every verdict that came is kept; the same command goes on from "
             "there."
         )
-    if asker.stop.error is not None:
-        raise asker.stop.error
     if asker.stop:
         tell(f"the judge stopped early: {asker.stop.message}.")
     return engine.model, rows, model.calls_failed

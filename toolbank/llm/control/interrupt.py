@@ -13,13 +13,15 @@ from toolbank.terminal import tell
 if TYPE_CHECKING:
     from toolbank.llm.ask import Asker
 
+_WHY = "stopped by an interrupt"
+
 
 @contextmanager
 def interruptible(asker: Asker) -> Iterator[None]:
     """Let a first Ctrl-C (or SIGTERM) end the calls, and a second one all work at once.
 
-    After the first, what is in flight finishes. The second cancels the task that this is in, up
-    to the end of the block.
+    After the first, what is in flight finishes. The second cancels the task that this is in; any
+    more do nothing, so that it can clean up to the end of the block.
     """
     task = asyncio.current_task()
     count = 0
@@ -28,17 +30,23 @@ def interruptible(asker: Asker) -> Iterator[None]:
         nonlocal count
         count += 1
         if count == 1:
-            calls = asker.gate.in_flight
-            told = "1 call" if calls == 1 else f"{calls:,} calls"
-            tell(f"finishing {told} in flight; Ctrl-C again stops now.")
-            asker.stop.ask("interrupt", "stopped by an interrupt")
-        elif task is not None:
+            tell(f"{_tell_rest(asker.gate.in_flight)}; Ctrl-C again stops now.")
+            asker.stop.ask("interrupt", _WHY)
+        elif count == 2 and task is not None:
             task.cancel()
 
     with aio.interrupts(interrupt):
         try:
             yield
         except asyncio.CancelledError:
-            if task is None or count < 2 or task.uncancel():
+            if task is None or not count:
                 raise
-            asker.stop.ask("interrupt", "stopped by an interrupt")
+            while task.uncancel():
+                pass
+            asker.stop.ask("interrupt", _WHY)
+
+
+def _tell_rest(calls: int) -> str:
+    if not calls:
+        return "stopping; no call is in flight"
+    return f"finishing {'1 call' if calls == 1 else f'{calls:,} calls'} in flight"

@@ -43,6 +43,24 @@ class Stop:
             self.error = error
         self.ask("error", str(error))
 
+    def raise_error(self) -> None:
+        """Raise the error, if there is one: it matters more than an interrupt before it.
+
+        Raises:
+            ToolbankError: what the run ends with.
+        """
+        if self.error is None:
+            return
+        if self.cause == "interrupt":
+            raise ToolbankError(
+                f"{self.error} (It came while the run was ended by an interrupt.)"
+            ) from self.error
+        raise self.error
+
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` when a stop is asked for."""
         self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        """Call `listener` no more."""
+        self._listeners.remove(listener)
