@@ -49,14 +49,21 @@ class Dispatcher:
         while True:
             await self._carry()
             engine = self._writer.engine
-            if not (self._pending and isinstance(engine, RoundEngine)):
+            if not isinstance(engine, RoundEngine):
                 return ""
-            if self._stop and self._stop.cause != "budget":
+            self._writer.asker.stop_if_refused()
+            if not self._pending or self._is_over():
                 return ""
             if told := await self._end_round(engine):
                 return told
             self._again.extend(sorted(self._pending))
             self._pending.clear()
+
+    def _is_over(self) -> bool:
+        """Whether no round may be sent; one that a budget has bounded may."""
+        left = self._writer.asker.seconds_left
+        is_late = left is not None and left <= 0
+        return is_late or (bool(self._stop) and self._stop.cause != "budget")
 
     async def _end_round(self, engine: RoundEngine) -> str:
         """What the user has to do; "" too where the run is stopped while replies are waited for."""
@@ -95,13 +102,17 @@ class Dispatcher:
                 await asyncio.wait(left)
 
     def _start(self) -> None:
-        while not self._stop and self._has_room():
+        while self._may_start() and self._has_room():
             number = self._take()
             if number is None:
                 return
             task = asyncio.create_task(self._writer.attempt(number))
             self._open.add(task)
             task.add_done_callback(partial(self._end, number))
+
+    def _may_start(self) -> bool:
+        """What a round has brought is paid for, and is read though a budget is spent."""
+        return not self._stop or (self._stop.cause == "budget" and bool(self._again))
 
     def _has_room(self) -> bool:
         most = self._writer.asker.limit.now

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from random import Random
 from time import monotonic, strftime
 
 from toolbank.errors import ToolbankError
 from toolbank.journal import Failure, Journal
-from toolbank.llm.chat import ChatReply, ChatRequest, Engine, EngineError, NotYet
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    Engine,
+    EngineError,
+    NotYet,
+    RoundEngine,
+)
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.control.budget import Budget
 from toolbank.llm.control.counts import AskCounts
@@ -17,7 +26,7 @@ from toolbank.llm.control.gate import Gate
 from toolbank.llm.control.limit import CallLimit
 from toolbank.llm.control.outage import Outage
 from toolbank.llm.control.rates import Rates
-from toolbank.llm.control.stop import Stop
+from toolbank.llm.control.stop import Stop, Stopped
 from toolbank.terminal import tell
 
 _FIRST_WAIT = 0.5
@@ -50,6 +59,9 @@ class Asker:
         self.stop = Stop()
         self.limit = CallLimit(config.concurrency)
         self._engine = engine
+        self._rounds = engine if isinstance(engine, RoundEngine) else None
+        self._refused = ""
+        self._has_counted = False
         self._journal = journal
         self._config = config
         self._rates = Rates(config, now)
@@ -61,6 +73,20 @@ class Asker:
     def dollars(self) -> float | None:
         """What this stage cost over the run's folder, or None where no price is known."""
         return self._budget.dollars
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds of the budget of minutes, or None where there is none."""
+        return self._budget.seconds_left(monotonic())
+
+    def keep_minutes(self) -> AbstractContextManager[None]:
+        """End the run when the minutes of the budget are over, whatever is waited for then."""
+        return self._budget.keep_minutes(self.stop, monotonic())
+
+    def stop_if_refused(self) -> None:
+        """End the run where a spent budget has kept a request out of the next round."""
+        if self._refused and not self.stop:
+            self.stop.ask("budget", self._refused)
 
     async def ask(self, request: ChatRequest) -> Asked:
         """The journal's reply to this request, or else the engine's, once it is in the journal.
@@ -81,12 +107,64 @@ class Asker:
         if known is not None:
             self.counts.from_journal += 1
             return Asked(known, key)
-        reply = await self._call(key, request)
+        if self._rounds is None:
+            reply = await self._call(key, request)
+        else:
+            reply = await self._take_up(self._rounds, key, request)
         await self._journal.put(key, self._engine.identity, request, reply)
         self.counts.asked += 1
         self.counts.prompt_tokens += reply.prompt_tokens
         self.counts.completion_tokens += reply.completion_tokens
         return Asked(reply, key)
+
+    async def _take_up(
+        self, engine: RoundEngine, key: str, request: ChatRequest
+    ) -> ChatReply:
+        """Take the reply of a round, which costs nothing more, or put the request into the next.
+
+        A spent budget keeps new requests out of the round. Other attempts may have replies yet;
+        only a row's first call that was never asked ends the run, as none after it was.
+        """
+        asked = engine.asked()
+        if not self._has_counted:
+            self._has_counted = True
+            self._count(asked, request)
+        if engine.is_new(key):
+            why = self._budget.why_spent(monotonic())
+            if why and not self.stop:
+                self._refused = why
+                if request.stage == "write" and key not in asked:
+                    self.stop.ask("budget", why)
+            if why or self.stop:
+                raise Stopped
+            self._budget.promise(key, request.messages)
+        try:
+            reply = await self._answer(request, self._config.total_timeout)
+        except EngineError as error:
+            self.counts.failures[error.reason] += 1
+            if self._knows(key, request, error):
+                self._budget.withdraw(key)
+            else:
+                self._budget.settle(key, None)
+                await self._keep(key, request, error, is_final=True)
+            if error.fatal:
+                self.stop.fail(error)
+            raise
+        self._budget.settle(key, reply)
+        return reply
+
+    def _count(self, asked: Collection[str], request: ChatRequest) -> None:
+        """Promise what earlier commands asked for and have no replies to, as if all were alike."""
+        for key in asked if self._budget.is_counted else ():
+            if self._journal.get(key) is None:
+                self._budget.promise(key, request.messages)
+
+    def _knows(self, key: str, request: ChatRequest, error: EngineError) -> bool:
+        """Whether an earlier command was told the same, by the same files."""
+        return any(
+            failure.key == key and failure.final and failure.message == str(error)
+            for failure in self._journal.failures(request.attempt)
+        )
 
     async def _call(self, key: str, request: ChatRequest) -> ChatReply:
         """Try until there is a reply or no more hope."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -143,7 +143,18 @@ class Engine(Protocol):
 
 @runtime_checkable
 class RoundEngine(Protocol):
-    """An engine whose replies come in rounds: `answer` takes a request and raises `NotYet`."""
+    """An engine whose replies come in rounds: `answer` takes a request and raises `NotYet`.
+
+    It tries again itself: what `answer` raises else is final.
+    """
+
+    def is_new(self, key: str) -> bool:
+        """Whether a request of this key would go into the next round if it were asked now."""
+        ...
+
+    def asked(self) -> Collection[str]:
+        """The keys of the requests that earlier rounds hold, answered or not."""
+        ...
 
     async def end_round(self) -> str:
         """Send what was taken since the last round.

@@ -20,7 +20,8 @@ _WHY = "stopped by an interrupt"
 def interruptible(asker: Asker) -> Iterator[None]:
     """Let a first Ctrl-C (or SIGTERM) end the calls, and a second one all work at once.
 
-    After the first, what is in flight finishes. The second cancels the task that this is in; any
+    After the first, and when the minutes of a budget are over, what is in flight finishes. The
+    second cancels the task that this is in; any
     more do nothing, so that it can clean up to the end of the block.
     """
     task = asyncio.current_task()
@@ -35,7 +36,7 @@ def interruptible(asker: Asker) -> Iterator[None]:
         elif count == 2 and task is not None:
             task.cancel()
 
-    with aio.interrupts(interrupt):
+    with aio.interrupts(interrupt), asker.keep_minutes():
         try:
             yield
         except asyncio.CancelledError:
