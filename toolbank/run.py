@@ -13,7 +13,7 @@ from toolbank.assets import find_asset, has_asset
 from toolbank.errors import InputError, ToolbankError
 from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
-from toolbank.llm import check_engine
+from toolbank.llm import check_access, check_engine
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stages import STAGES, Outcome, Stage, make_stages
 from toolbank.terminal import printable
@@ -74,10 +74,18 @@ def run_recipe(
             raise InputError(
                 f"{recipe.path}: it names {path}, and there is no such file."
             )
-    for config in (recipe.recipe.generate, recipe.recipe.judge):
-        if config.section in chosen:
-            check_engine(config)
+    engines = [
+        config
+        for config in (recipe.recipe.generate, recipe.recipe.judge)
+        if config.section in chosen
+    ]
+    for config in engines:
+        check_engine(config)
     stages = make_stages(recipe.recipe, folder)
+    todo = _todo(stages, folder)
+    for config in engines:
+        if config.section in todo or config.section == start:
+            check_access(config)
     if start:
         _require(_NEEDS[start], stages, folder)
     did = []
