@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from toolbank.errors import ToolbankError
-from toolbank.terminal import printable
+from toolbank.terminal import printable, say
 
 
 class _Commands(TyperGroup):
@@ -445,7 +445,7 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
-    print(f"toolbank: {printable(message)}", file=sys.stderr)
+    say(f"toolbank: {message}")
 
 
 def _echo(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +15,10 @@ from toolbank.folder import RunFolder, stage_key
 from toolbank.llm import check_access, check_engine
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stages import STAGES, Outcome, Stage, make_stages
-from toolbank.terminal import printable
+from toolbank.terminal import say
 
+# Where what a stage tells begins, after its name.
+_TOLD = 25
 # The stages that must be done before one can be started with; others may be missing.
 _NEEDS = {
     "sources": (),
@@ -93,7 +94,7 @@ def run_recipe(
     with folder.locked():
         write_text(folder.recipe, _resolved(recipe, folder))
         for note in _notes(recipe):
-            _say(note)
+            say(note)
         for stage in stages:
             _refresh(stage, folder)
             if stage.kind in chosen:
@@ -188,17 +189,18 @@ def _run_stage(stage: Stage, folder: RunFolder, *, anew: bool) -> Outcome | None
     """What a stage left, or None where it was done already."""
     key = stage_key(stage.name, stage.depends())
     if not anew and folder.is_done(stage.name, key):
-        _say(f"{stage.name:<24} done already")
+        say(f"{stage.name:<24} done already")
         return None
     for name in folder.changed_files(stage.name, key):
-        _say(f"{folder.path / name}: not as it was written; it is made again")
+        say(f"{folder.path / name}: not as it was written; it is made again")
     begun = time.monotonic()
     outcome = stage.work()
     if not outcome.waiting:
         folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
-    _say(f"{stage.name:<24} {outcome.message} ({time.monotonic() - begun:.1f} s)")
+    took = f"({time.monotonic() - begun:.1f} s)"
+    say(f"{stage.name:<24} {outcome.message} {took}", indent=_TOLD)
     for problem in outcome.problems:
-        _say(f"{'':<24} {problem}")
+        say(f"{'':<24} {problem}", indent=_TOLD)
     return outcome
 
 
@@ -232,7 +234,3 @@ def _notes(recipe: RecipeFile) -> list[str]:
     if recipe.recipe.generate.engine == "openai":
         notes += prompt_notes(recipe.recipe.domain_name)
     return notes
-
-
-def _say(message: str) -> None:
-    print(printable(message), file=sys.stderr, flush=True)

@@ -1,12 +1,17 @@
 """Text for a terminal."""
 
+import os
 import re
 import sys
+import textwrap
 
 # Control signs (but line feeds and tabs), and those that turn the direction of writing.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
+# Back to the start of the line, and nothing after it: there may be a progress line and a ^C.
+_CLEAR = "\r\x1b[K"
+_NARROWEST = 20
 
 
 def printable(text: str) -> str:
@@ -21,4 +26,34 @@ def tell(message: str) -> None:
     """Tell the user of something while work goes on, above the progress bars."""
     from tqdm import tqdm
 
-    tqdm.write(f"toolbank: {printable(message)}", file=sys.stderr)
+    tqdm.write(_set(f"toolbank: {message}"), file=sys.stderr)
+
+
+def say(message: str, indent: int = 0) -> None:
+    """Print a message to stderr; its further lines are indented by so many columns."""
+    print(_set(message, indent), file=sys.stderr, flush=True)
+
+
+def wrap(text: str, width: int, indent: int = 0) -> str:
+    """Break lines between words; a line that is a command stays whole, to be copied."""
+    return "\n".join(
+        line
+        if line.lstrip().startswith("toolbank ")
+        else textwrap.fill(
+            line,
+            width,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in text.split("\n")
+    )
+
+
+def _set(message: str, indent: int = 0) -> str:
+    """The message as it goes to stderr: set to the width of a terminal, as it is elsewhere."""
+    shown = printable(message)
+    if not sys.stderr.isatty():
+        return shown
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    return _CLEAR + wrap(shown, max(columns - 1, 2 * indent, _NARROWEST), indent)

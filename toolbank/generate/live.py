@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from tqdm import tqdm
@@ -14,17 +16,33 @@ from toolbank.generate.fold import Fold
 from toolbank.llm.ask import Asker
 
 _SECONDS = 0.5
-# The rate of replies is that of the last 10 s.
-_TICKS = 20
+# The rate of replies is that of the last 10 s, and the time left goes by the last 60 s.
+_TICKS_OF_RATE = 20
+_TICKS = 120
+_TICKS_TO_GUESS = 6
+_GAP = "  "
+_SHORTEST_BAR, _LONGEST_BAR = 10, 30
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the line, in a long and a short form; where room is scarce, a low rank stays."""
+
+    rank: int
+    long: str
+    short: str = ""
 
 
 @contextmanager
 def show_progress(fold: Fold, asker: Asker, total: int | None) -> Iterator[None]:
-    """Show accepted queries and what the calls come to, twice a second; quiet off a terminal."""
+    """Show accepted queries and what the calls come to, twice a second; quiet off a terminal.
+
+    The line goes when the work ends: what it said is in the message that follows.
+    """
     with tqdm(
-        total=total, desc="queries", unit="query", miniters=1, disable=None
+        bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
-        ticker = _Ticker(bar, fold, asker)
+        ticker = _Ticker(bar, fold, asker, total)
         if not bar.disable:
             ticker.tick()
         try:
@@ -33,12 +51,38 @@ def show_progress(fold: Fold, asker: Asker, total: int | None) -> Iterator[None]
             ticker.end()
 
 
+def compose(parts: Sequence[Part], width: int, share: float | None = None) -> str:
+    """As many parts as fit the width, in their order; the shorter forms before fewer parts.
+
+    Where there is room besides, a bar shows the share.
+    """
+    ranked = sorted(parts, key=lambda part: part.rank)
+    for count in range(len(parts), 0, -1):
+        for longs in range(count, -1, -1):
+            line = _GAP.join(
+                part.long if part in ranked[:longs] or not part.short else part.short
+                for part in parts
+                if part in ranked[:count]
+            )
+            room = width - len(line) - len(_GAP) - len("[]")
+            if share is not None and room >= _SHORTEST_BAR and longs == len(parts):
+                return f"{line}{_GAP}{_draw(share, min(room, _LONGEST_BAR))}"
+            if len(line) <= width:
+                return line
+    return ""
+
+
 class _Ticker:
-    def __init__(self, bar: tqdm[Any], fold: Fold, asker: Asker) -> None:
+    def __init__(
+        self, bar: tqdm[Any], fold: Fold, asker: Asker, total: int | None
+    ) -> None:
         self._bar = bar
         self._fold = fold
         self._asker = asker
-        self._asked: deque[int] = deque(maxlen=_TICKS + 1)
+        self._total = total
+        # Replies and accepted queries at each tick since the last that came from the journal.
+        self._seen: deque[tuple[int, int]] = deque(maxlen=_TICKS + 1)
+        self._replayed = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def tick(self) -> None:
@@ -48,28 +92,60 @@ class _Ticker:
     def end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._show()
 
     def _show(self) -> None:
-        self._asked.append(self._asker.counts.asked)
-        self._bar.set_postfix_str(self._tell(), refresh=False)
-        self._bar.update(self._fold.accepted - self._bar.n)
-        self._bar.refresh()
+        counts, accepted = self._asker.counts, self._fold.accepted
+        if counts.from_journal != self._replayed:
+            self._replayed = counts.from_journal
+            self._seen.clear()
+        self._seen.append((counts.asked, accepted))
+        columns = self._bar.format_dict["ncols"] or 80
+        share = min(1.0, accepted / self._total) if self._total else None
+        # In the last columns the cursor stands, and the terminal writes ^C.
+        line = compose(list(self._parts(share)), columns - 3, share)
+        self._bar.set_description_str(line)
 
-    def _tell(self) -> str:
+    def _parts(self, share: float | None) -> Iterator[Part]:
         fold, asker, counts = self._fold, self._asker, self._asker.counts
-        seconds = _SECONDS * (len(self._asked) - 1)
-        rate = (self._asked[-1] - self._asked[0]) / seconds if seconds else 0
-        tokens = f"{_short(counts.prompt_tokens)}+{_short(counts.completion_tokens)}"
-        dollars = asker.dollars
-        told = [
-            f"{fold.attempts - fold.accepted:,} not accepted",
-            f"{rate:.1f} replies/s",
-            f"{tokens} tokens",
-            "" if dollars is None else f"${dollars:,.2f}",
-            f"{asker.gate.in_flight}/{asker.limit.now} in flight",
-        ]
-        return ", ".join(filter(None, told))
+        done = f"{fold.accepted:,}" + (f"/{self._total:,}" if self._total else "")
+        yield Part(0, f"queries {done}")
+        if share is not None:
+            yield Part(7, f"{100 * share:.0f} %")
+        held = (
+            "finishing" if asker.stop else asker.gate.tell_what_holds_all(monotonic())
+        )
+        if held:
+            yield Part(1, held)
+        elif seconds := self._seconds_left():
+            yield Part(1, f"ETA {tqdm.format_interval(seconds)}")
+        lost = fold.attempts - fold.accepted
+        yield Part(2, f"{lost:,} not accepted", f"{lost:,} rejected")
+        if not held:
+            rate = self._rate(0, _TICKS_OF_RATE)
+            yield Part(4, f"{rate:.1f} replies/s", f"{rate:.1f}/s")
+        sent, got = counts.prompt_tokens, counts.completion_tokens
+        if sent or got:
+            told = f"{_short(sent)} tokens in, {_short(got)} out"
+            yield Part(5, told, f"{_short(sent + got)} tokens")
+        if asker.dollars is not None:
+            yield Part(3, f"${asker.dollars:,.2f}")
+        yield Part(6, f"{asker.gate.in_flight}/{asker.limit.now} in flight")
+
+    def _seconds_left(self) -> float | None:
+        rate = self._rate(1, _TICKS)
+        if not (rate and self._total) or len(self._seen) <= _TICKS_TO_GUESS:
+            return None
+        return max(0, self._total - self._fold.accepted) / rate
+
+    def _rate(self, column: int, ticks: int) -> float:
+        """How much more of replies (0) or queries (1) a second there was in the last ticks."""
+        past = self._seen[max(0, len(self._seen) - 1 - ticks)]
+        seconds = _SECONDS * min(ticks, len(self._seen) - 1)
+        return (self._seen[-1][column] - past[column]) / seconds if seconds else 0.0
+
+
+def _draw(share: float, width: int) -> str:
+    return f"[{'#' * int(share * width):.<{width}}]"
 
 
 def _short(number: int) -> str:

@@ -76,6 +76,14 @@ class Gate:
         self._paused_until = max(self._paused_until, begun + seconds)
         return was_open
 
+    def tell_what_holds_all(self, now: float) -> str:
+        """Why no call is made just now, in a few words, or "" where calls are made."""
+        if self._outage.is_down:
+            since = now - self._outage.since
+            return f"waiting for the endpoint, down for {since:.0f} s"
+        left = self._paused_until - now
+        return f"waiting {left:.0f} s as the endpoint asks" if left >= 1 else ""
+
     async def sleep(self, seconds: float) -> None:
         """Wait without a place.
 
