@@ -161,7 +161,7 @@ def test_an_answer_that_was_paid_for_is_a_reply_that_says_how_it_ended(
     assert (reply.prompt_tokens, reply.completion_tokens) == (7, 3)
 
 
-@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize("status", [400, 422, 501])
 @pytest.mark.parametrize("refused", [("json_schema",), ("json_schema", "json_object")])
 def test_a_server_without_response_format_is_asked_in_another_way(status, refused):
     def script(call):
@@ -173,6 +173,41 @@ def test_a_server_without_response_format_is_asked_in_another_way(status, refuse
     assert [reply.text for reply in got] == ['{"query": "fine"}'] * 3
     # What was refused once is not asked for again.
     assert len(calls) == 3 + len(refused)
+
+
+def test_a_form_is_given_up_for_a_servers_error_only_where_the_same_call_has_it_again():
+    def script(call):
+        if call.format == "json_schema":
+            return Answer.error(500, "the structured output backend broke")
+        return GOOD
+
+    async def talk(url):
+        engine = create_engine(config(url), tools=(), seed=0)
+        for number in (0, 1, 2):
+            with pytest.raises(EngineError) as caught:
+                await engine.answer(request(number))
+            assert (caught.value.reason, caught.value.retryable) == ("http-500", True)
+        replies = [await engine.answer(request(number)) for number in (1, 0, 2)]
+        await engine.close()
+        return replies
+
+    with ChatServer(script) as server:
+        assert {reply.text for reply in asyncio.run(talk(server.url))} == {
+            '{"query": "fine"}'
+        }
+    forms = [call.format for call in server.calls]
+    assert forms == ["json_schema"] * 4 + ["json_object"] * 3
+
+
+def test_a_server_that_only_begins_to_run_keeps_its_form():
+    def script(call):
+        if call.number < 3:
+            return Answer.error(500, "structured output backend restarting")
+        return GOOD
+
+    got, calls = answers(script, times=6)
+    assert [reply.text for reply in got[3:]] == ['{"query": "fine"}'] * 3
+    assert [call.format for call in calls] == ["json_schema"] * 6
 
 
 def test_a_server_that_refuses_everything_is_not_asked_for_ever():

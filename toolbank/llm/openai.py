@@ -63,6 +63,8 @@ class OpenAIEngine:
         # By stage, since each has a schema of its own.
         self._formats: dict[str, int] = {}
         self._answered: set[tuple[str, int]] = set()
+        # What ended in a server's error for its form, it seems: request, and form.
+        self._broken: set[tuple[str, int]] = set()
         self._limit: Limit = "max_tokens"
 
     async def answer(self, request: ChatRequest) -> ChatReply:
@@ -83,7 +85,7 @@ class OpenAIEngine:
             if answer.status == 200:
                 self._answered.add((request.stage, asked))
                 return self._read(answer, latency)
-            if not self._adapt(answer, request.stage, asked, limit):
+            if not self._adapt(answer, request, asked, limit):
                 raise status_error(
                     answer,
                     self._config.base_url,
@@ -96,19 +98,30 @@ class OpenAIEngine:
         """Let go of connections."""
         await self._endpoint.close()
 
-    def _adapt(self, answer: Answer, stage: str, asked: int, limit: Limit) -> bool:
+    def _adapt(
+        self, answer: Answer, request: ChatRequest, asked: int, limit: Limit
+    ) -> bool:
         """Whether the refused call can be put in a way that this server may take."""
         if answer.status not in (400, 415, 422, 500, 501):
             return False
         if _NEWER_LIMIT in answer.text and limit != _NEWER_LIMIT:
             self._limit = _NEWER_LIMIT
             return True
+        stage = request.stage
         # What it took before, it doesn't refuse for its form.
         is_new = (stage, asked) not in self._answered
-        if is_new and asked < len(_FORMATS) - 1 and _ABOUT_FORMAT.search(answer.text):
-            self._formats[stage] = max(self._formats.get(stage, 0), asked + 1)
-            return True
-        return False
+        if not (
+            is_new and asked < len(_FORMATS) - 1 and _ABOUT_FORMAT.search(answer.text)
+        ):
+            return False
+        if answer.status == 500:
+            # A server that is starting may say the same; a call's second try tells.
+            call = request.key(self.identity), asked
+            if call not in self._broken:
+                self._broken.add(call)
+                return False
+        self._formats[stage] = max(self._formats.get(stage, 0), asked + 1)
+        return True
 
     def _read(self, answer: Answer, latency: float) -> ChatReply:
         try:
