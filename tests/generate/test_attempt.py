@@ -1,7 +1,11 @@
+import asyncio
+
 import pytest
 
 from tests.chat_server import Answer, ChatServer
 from tests.generate.test_loop import good, run
+from toolbank.journal import Journal
+from toolbank.llm.chat import ChatReply, ChatRequest, PolishTask
 
 
 @pytest.mark.parametrize(
@@ -33,3 +37,23 @@ def test_an_answer_that_is_not_whole_is_rejected_and_never_paid_for_again(
     assert list(again.queries) == list(made.queries)
     assert again.counts == made.counts
     assert larger.queries
+
+
+def test_half_a_character_in_what_an_endpoint_says_ends_no_run(tmp_path):
+    refusal = b'{"error": {"message": "bad \\ud800 sign", "type": "x"}}'
+
+    def script(call):
+        return Answer(400, refusal) if call.number % 5 == 3 else good(call)
+
+    with ChatServer(script) as server:
+        made = run(server.url, tmp_path, queries=6, concurrency=1)
+    assert made.counts["accepted"] == 6
+    assert "bad ? sign" in str(made.info["examples"])
+
+
+def test_half_a_character_in_a_reply_is_replayed_as_it_was_read(tmp_path):
+    reply = ChatReply("half \ud800", "model \udfff")
+    asked = ChatRequest(0, "write", (), {}, PolishTask("", ()))
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        asyncio.run(journal.put("k", "me", asked, reply))
+        assert journal.get("k") == reply == ChatReply("half ?", "model ?")

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolbank.llm.json_answer import AnswerError, find_answer
+from toolbank.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -173,4 +174,4 @@ def _is_plain(answer: dict[str, Any], kind: str) -> bool:
 
 def _tidy(text: str) -> str:
     """One line of text that any file can hold."""
-    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    return " ".join(replace_surrogates(text).split())

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from toolbank.bank import Tool
 from toolbank.errors import ToolbankError
+from toolbank.surrogates import replace_surrogates
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class ChatReply:
     finish: str = "stop"
     latency: float = field(default=0.0, compare=False)
     pause: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the texts such as the journal gives them out again."""
+        object.__setattr__(self, "text", replace_surrogates(self.text))
+        object.__setattr__(self, "model", replace_surrogates(self.model))
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,7 @@ class EngineError(ToolbankError):
         retry_after: float | None = None,
         fatal: bool = False,
     ) -> None:
-        super().__init__(message)
+        super().__init__(replace_surrogates(message))
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after

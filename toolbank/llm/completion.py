@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toolbank.errors import InputError
 from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -144,10 +145,8 @@ def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
     usage = completion.get("usage")
     named = completion.get("model")
     return ChatReply(
-        text=_encodable(text),
-        model=_encodable(named[:_LONGEST_MODEL])
-        if named and isinstance(named, str)
-        else model,
+        text=text,
+        model=named[:_LONGEST_MODEL] if named and isinstance(named, str) else model,
         prompt_tokens=_count(usage, "prompt_tokens"),
         completion_tokens=_count(usage, "completion_tokens"),
         finish=_finish(finish, text, bool(refusal)),
@@ -182,7 +181,7 @@ def _shown(value: Any) -> str:
         text = value if isinstance(value, str) else json.dumps(value)
     except RecursionError:
         text = ""
-    return _encodable(text[:_EXCERPT])
+    return replace_surrogates(text[:_EXCERPT])
 
 
 def _finish(reason: Any, text: str, refused: bool) -> str:
@@ -192,11 +191,6 @@ def _finish(reason: Any, text: str, refused: bool) -> str:
     if reason == "length":
         return "cut-off"
     return "stop" if text.strip() else "empty"
-
-
-def _encodable(text: str) -> str:
-    """Lone surrogates, which JSON can smuggle in, can't be written to any file."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _count(usage: Any, name: str) -> int:

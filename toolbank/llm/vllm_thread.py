@@ -230,7 +230,7 @@ def _read(output: RequestOutput, model: str, begun: float) -> ChatReply | Engine
     if finish == "stop" and not answer.text.strip():
         finish = "empty"
     return ChatReply(
-        text=answer.text.encode("utf-8", "replace").decode("utf-8"),
+        text=answer.text,
         model=model,
         prompt_tokens=len(output.prompt_token_ids or ()),
         completion_tokens=len(answer.token_ids),

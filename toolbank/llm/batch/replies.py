@@ -16,6 +16,7 @@ from toolbank.files import write_json
 from toolbank.llm.batch.requests import read_name
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.completion import CompletionError, read_completion
+from toolbank.surrogates import replace_surrogates
 
 _SEEN = "seen.json"
 
@@ -344,8 +345,7 @@ def _reason(code: Any) -> str:
 def _say(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else None
     text = " ".join(str(message or error or "").split())[:_SHOWN]
-    # JSON can hold half a character, which no journal can.
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return replace_surrogates(text)
 
 
 def _seen_before(file: str, seen: Seen) -> dict[str, int]:
