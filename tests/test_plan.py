@@ -1,3 +1,4 @@
+import json
 import re
 from random import Random
 
@@ -126,6 +127,50 @@ def test_replies_of_a_run_that_ended_early_tell_how_many_are_accepted(
     assert re.search(r"if \d\d % of the attempts are accepted", told)
 
 
+def declined(run):
+    """Let a run's bank say that one of ten attempts was accepted."""
+    path = run / "bank" / "bank.json"
+    info = read_json(path)
+    info["counts"]["attempts"] = 10 * info["counts"]["accepted"]
+    write_text(path, json.dumps(info))
+
+
+def test_a_number_that_will_not_be_reached_is_told_and_planned_no_further(recipe, out):
+    assert "max_attempts" not in plan(recipe(), out)
+    run_recipe(recipe(), out, until="generate")
+    declined(out)
+    told = plan(recipe("seed=1"), out)
+    # The loop ends after five attempts a query wanted.
+    assert "200: 100 writes and 100 polishes, if 10 %" in told
+    assert "about 10 of the 20 wanted are reached" in told
+    assert "generate.max_attempts ends the run at 100 attempts" in told
+    assert "max_attempts" not in plan(
+        recipe("seed=1", "generate.max_attempts=200"), out
+    )
+
+
+def test_too_few_attempts_are_told_before_any_was_made(recipe, out):
+    told = plan(recipe("generate.max_attempts=30"), out)
+    assert "15 if only every second attempt is accepted" in told
+    told = plan(recipe("generate.max_attempts=15"), out)
+    assert "at most 15 of the 20 wanted are reached" in told
+
+
+def test_files_of_a_batch_are_split_at_their_size_too(recipe, out):
+    long = "x" * 20_000
+    settings = ["generate.engine=batch", f"generate.instructions={long}"]
+    told = plan(recipe(*settings, "generate.queries=30000"), out)
+    files, most = re.search(
+        r"(\d+) a round, of at most about ([\d,]+) requests each, since", told
+    ).groups()
+    assert 20_000 < 200e6 / int(most.replace(",", "")) < 30_000
+    assert int(files) in (4, 5)
+    price = "generate.price={input: 1, output: 1}"
+    assert "generate.price has to be that of batches" in plan(
+        recipe(*settings, price), out
+    )
+
+
 def test_money_is_told_by_the_price_that_the_user_gives(recipe, out, tmp_path):
     prices = tmp_path / "prices.yaml"
     prices.write_text("some-model: {input: 1000, output: 0.075}\n")
@@ -189,7 +234,7 @@ def test_dollars_that_were_spent_count_though_another_model_wrote_too(recipe, ou
     ("engine", "told"),
     [
         ("rules", "by rules. No model is called."),
-        ("batch", "1 a round, of at most 50,000 requests each, in"),
+        ("batch", "1 a round, of at most "),
         ("vllm", "that of your GPU"),
     ],
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from toolbank.files import read_json
 from toolbank.folder import RunFolder
-from toolbank.generate.loop import wanted_queries
+from toolbank.generate.loop import most_attempts, wanted_queries
 from toolbank.generate.prompts import (
     Example,
     ExampleTool,
@@ -68,14 +68,21 @@ class StageForecast:
 class Forecast:
     """All calls of a generation or a judge, stage by stage, and what they are reckoned from.
 
-    `prompts` says how many were rendered for it; `accepted` is the share of attempts that become
-    queries, None where nothing tells it.
+    `rendered` are prompts of each stage; `accepted` is the share of attempts that become queries,
+    None where nothing tells it. `reached` are the fewest and most queries that the allowed attempts
+    bring of those wanted.
     """
 
     stages: tuple[StageForecast, ...]
     history: History
-    prompts: int
+    rendered: Mapping[str, Sequence[ChatRequest]]
     accepted: float | None = None
+    reached: tuple[int, int] = (0, 0)
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts of a stage were rendered."""
+        return max(map(len, self.rendered.values()))
 
     def calls(self, *, most: bool) -> int:
         """The fewest calls, or the most."""
@@ -110,32 +117,30 @@ def forecast_generation(
     )
     accepted, polished = _shares(folder, config, history)
     wanted = wanted_queries(config) or 0
-    stages = {"write": (1.0, _WORST), "polish": (1.0, _WORST)}
-    if accepted is not None:
-        stages = {
-            "write": (1 / accepted, 1 / accepted),
-            "polish": (polished / accepted, polished / accepted),
-        }
+    rates = (1.0, _WORST) if accepted is None else (1 / accepted, 1 / accepted)
+    limit = most_attempts(config) or math.inf
+    attempts = [min(wanted * rate, limit) for rate in rates]
+    polishes = 1.0 if accepted is None else polished
+    calls = {"write": attempts, "polish": [polishes * number for number in attempts]}
     prompts = {
         "write": [write for write, _ in rendered],
         "polish": [polish for _, polish in rendered],
     }
-    limit = config.max_attempts or math.inf
     answers = _answer_characters(recipe)
+    fewest, most = sorted(
+        math.floor(number / rate) for number, rate in zip(attempts, rates, strict=True)
+    )
     return Forecast(
         tuple(
             _forecast_stage(
-                stage,
-                [min(wanted * rate, limit) for rate in rates],
-                prompts[stage],
-                answers[stage],
-                history,
+                stage, calls[stage], prompts[stage], answers[stage], history
             )
-            for stage, rates in stages.items()
+            for stage in calls
         ),
         history,
-        len(rendered),
+        prompts,
         accepted,
+        (fewest, most),
     )
 
 
@@ -162,7 +167,7 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     calls = float(pairs * len(config.criteria) * _ORDERS)
     answer = len(json.dumps({"reason": _REASON, "winner": "A"}))
     stage = _forecast_stage("judge", [calls, calls], requests, answer, history)
-    return Forecast((stage,), history, len(requests))
+    return Forecast((stage,), history, {"judge": requests})
 
 
 def _render(

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 
 from toolbank.bank import Tool, read_tools
 from toolbank.errors import InputError
@@ -16,9 +17,11 @@ from toolbank.forecast import (
     forecast_generation,
     forecast_judge,
 )
-from toolbank.generate.loop import wanted_queries
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.loop import most_attempts, wanted_queries
 from toolbank.llm import check_engine
 from toolbank.llm.accounts import Spent
+from toolbank.llm.completion import make_body
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
@@ -72,6 +75,8 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     forecast = forecast_generation(recipe, tools, folder)
     yield f"Generation: {told} over {len(tools):,} tools, by {_who(config)}"
     yield from _told("calls", _calls_of_generation(forecast))
+    if short := _falls_short(forecast, config):
+        yield from _told("queries", short)
     if config.engine == "batch":
         yield from _told("files", _files(forecast, config, folder))
     yield from _describe_calls(forecast, config)
@@ -123,14 +128,39 @@ def _calls_of_generation(forecast: Forecast) -> str:
     )
 
 
-def _files(forecast: Forecast, config: EngineConfig, folder: RunFolder) -> str:
-    from toolbank.llm.batch.options import read_options
+def _falls_short(forecast: Forecast, config: GenerateConfig) -> str:
+    """Which number of queries is reached, where the attempts may not do for all; else ""."""
+    wanted, limit = wanted_queries(config), most_attempts(config)
+    fewest, most = forecast.reached
+    if wanted is None or limit is None or fewest >= wanted:
+        return ""
+    if fewest == most:
+        told = f"about {about(most)} of the {wanted:,} wanted are reached"
+    elif most < wanted:
+        told = f"at most {about(most)} of the {wanted:,} wanted are reached"
+    else:
+        told = f"{about(fewest)} if only every second attempt is accepted"
+    return f"{told}: generate.max_attempts ends the run at {limit:,} attempts"
 
-    most = read_options(config).max_requests
+
+def _files(forecast: Forecast, config: EngineConfig, folder: RunFolder) -> str:
+    from toolbank.llm.batch.options import MOST_BYTES, read_options
+    from toolbank.llm.batch.requests import make_line
+
+    options = read_options(config)
+    lines = [
+        make_line(
+            request.key(""), make_body(config, request, answer_as=options.answer_as)
+        )
+        for request in forecast.rendered["write"]
+    ]
+    most = min(options.max_requests, int(MOST_BYTES / fmean(map(len, lines))))
     files = max(1, math.ceil(forecast.stages[0].fewest / most))
+    bound = "" if most == options.max_requests else ", since a file may have 200 MB"
+    told = f"{most:,}" if not bound else f"about {about(most)}"
     return (
-        f"{files:,} a round, of at most {most:,} requests each, in {folder.path / 'batch'}: "
-        "first the writes, then the polishes"
+        f"{files:,} a round, of at most {told} requests each{bound}, in "
+        f"{folder.path / 'batch'}: first the writes, then the polishes"
     )
 
 
@@ -164,7 +194,9 @@ def _cost(forecast: Forecast, config: EngineConfig) -> str:
             "{input: 0.15, output: 0.6}, or to a YAML file of prices by model"
         )
     low, high = (cost(price, *forecast.tokens(most=most)) for most in (False, True))
-    half = "; many endpoints take half for batches" if config.engine == "batch" else ""
+    half = ""
+    if config.engine == "batch":
+        half = f"; {key} has to be that of batches, which many providers do for half"
     return (
         f"about {span(dollars(low), dollars(high))}, at {rate(price.input)} a million tokens "
         f"in and {rate(price.output)} out{half}"

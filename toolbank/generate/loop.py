@@ -73,16 +73,21 @@ def wanted_queries(config: GenerateConfig) -> int | None:
     return config.queries
 
 
+def most_attempts(config: GenerateConfig) -> int | None:
+    """How many attempts a run makes at most; None is as many as there are offers."""
+    wanted = wanted_queries(config)
+    return config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
+
+
 async def _generate(writer: Writer) -> Generated:
     config, stop = writer.config, writer.asker.stop
     wanted = wanted_queries(config)
     fold = Fold(wanted, config.near_duplicate)
-    limit = config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
     waiting = ""
     with interruptible(writer.asker):
         try:
             with show_progress(fold, writer.asker, wanted or writer.count_offers()):
-                waiting = await Dispatcher(writer, fold, limit).work()
+                waiting = await Dispatcher(writer, fold, most_attempts(config)).work()
         finally:
             await writer.engine.close()
     stop.raise_error()

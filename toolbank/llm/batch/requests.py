@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +24,13 @@ def read_name(name: str) -> tuple[int, str, int] | None:
     """Round, stage and number of a request file; None where a name is no such file's."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), match[2], int(match[3])) if match else None
+
+
+def make_line(key: str, body: Mapping[str, Any]) -> bytes:
+    """One request as a file has it."""
+    request = {"custom_id": key, "method": "POST", "url": URL, "body": body}
+    # All ASCII, so that no reader can see a line's end in a line.
+    return json.dumps(request).encode() + b"\n"
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -60,9 +68,7 @@ class RequestWriter:
         Raises:
             ToolbankError: the folder can't be written to, or the disk is full.
         """
-        request = {"custom_id": key, "method": "POST", "url": URL, "body": body}
-        # All ASCII, so that no reader can see a line's end in a line.
-        line = json.dumps(request).encode() + b"\n"
+        line = make_line(key, body)
         try:
             file, part = self._part(stage, len(line))
             part.write(line)
