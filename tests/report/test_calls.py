@@ -9,6 +9,14 @@ from toolbank.report.config import ReportConfig
 from toolbank.report.report import money, seconds, write_report
 
 LATENCY = {"p50": 1.25, "p90": 3.0, "p99": 9.0, "max": 130.0}
+JUDGED = {
+    "judge": "j",
+    "heuristic": False,
+    "against": "draft",
+    "n": 0,
+    "method": "",
+    "criteria": {},
+}
 
 
 def calls(replies, tokens=(0, 0), dollars=None, failed=None, latency=None):
@@ -80,6 +88,15 @@ def test_a_cost_that_is_not_known_is_a_dash_and_says_what_to_do(run):
     assert "a thousand of them" not in text
 
 
+def test_the_price_that_is_missing_is_named_with_its_section(run):
+    judged = {**JUDGED, "calls": {"judge": calls(600, (6_000, 60))}}
+    (run / "judge.json").write_text(json.dumps(judged))
+    text = told(section(run, write=calls(12, (600, 0), 0.6)))
+    assert "Set judge.price in the recipe" in text
+    text = told(section(run, write=calls(12, (600, 0))))
+    assert "Set generate.price and judge.price in the recipe" in text
+
+
 @pytest.mark.parametrize(
     ("engine", "said"),
     [("rules", "no model was called"), ("openai", "no tokens were told")],
@@ -91,15 +108,7 @@ def test_replies_without_tokens_have_no_table(run, engine, said):
 
 
 def test_the_judges_calls_stand_beside_and_are_not_those_of_a_request(run):
-    judged = {
-        "judge": "j",
-        "heuristic": False,
-        "against": "draft",
-        "n": 0,
-        "method": "",
-        "criteria": {},
-        "calls": {"judge": calls(600, (6_000, 60), 1.0)},
-    }
+    judged = {**JUDGED, "calls": {"judge": calls(600, (6_000, 60), 1.0)}}
     (run / "judge.json").write_text(json.dumps(judged))
     node = section(run, write=calls(12, (600, 0), 0.6))
     assert rows(node.css_first(".calls"))[1][:5] == [

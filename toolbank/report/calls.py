@@ -28,13 +28,15 @@ class StageRow:
 class Calls:
     """The calls of a run by stage, all of them together, and the tries that failed by reason.
 
-    `per_query` are the calls, tokens and dollars that one accepted query took.
+    `per_query` are the calls, tokens and dollars that one accepted query took; `unpriced` are
+    the parts of the recipe, generate and judge, whose cost is unknown.
     """
 
     rows: tuple[StageRow, ...]
     total: StageRow
     failed_tries: tuple[Bar, ...]
     per_query: tuple[float, float, float | None] | None
+    unpriced: tuple[str, ...]
 
     @property
     def were_of_a_model(self) -> bool:
@@ -73,6 +75,15 @@ def add_up_calls(
         )
         if accepted and written
         else None,
+        unpriced=tuple(
+            section
+            for section, stages in (("generate", generation), ("judge", judge))
+            if any(
+                row.dollars is None and row.replies
+                for row in rows
+                if row.label in stages
+            )
+        ),
     )
 
 
