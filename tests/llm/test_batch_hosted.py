@@ -1,18 +1,22 @@
 """The batch engine with a hosted Batch API: a real local server of files and batches."""
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
+from tqdm import tqdm
 
 from tests.batch_server import BatchServer
 from tests.chat_server import Answer, closed_url
 from tests.llm.batch_rounds import command, jsonl, request
 from toolbank.errors import InputError
 from toolbank.llm.batch import hosted
+from toolbank.llm.batch.answers import Batch
 from toolbank.llm.batch.engine import BatchEngine
 from toolbank.llm.chat import EngineError
 
@@ -282,6 +286,128 @@ def test_a_connection_that_breaks_at_any_step_makes_nothing_twice(tmp_path, happ
                     break
             assert told.texts == TEXTS
             assert len(server.uploads) == len(server.batches) == 2, number
+
+
+def without_lists(number, method, path):
+    is_list = method == "GET" and path.partition("?")[0].endswith(
+        ("/files", "/batches")
+    )
+    return 404 if is_list else None
+
+
+@pytest.mark.parametrize(
+    ("step", "field"), [("/v1/files", "file"), ("/v1/batches", "batch")]
+)
+def test_without_lists_a_step_that_was_perhaps_done_is_left_to_the_user(
+    tmp_path, step, field
+):
+    def break_off(number, method, path):
+        return "reset" if (method, path) == ("POST", step) else None
+
+    with BatchServer(said, before=without_lists, after=break_off) as server:
+        error = fails(tmp_path, server, max_outage=60)
+        server.after = lambda *_: None
+        again = fails(tmp_path, server, max_outage=60)
+        assert (error.reason, error.fatal) == ("unknown-outcome", True)
+        assert str(again) == str(error)
+        assert f'put its id at "{field}" of {FIRST}' in str(error)
+        assert len(server.uploads) == 1
+        (made,) = server.batches or server.files
+        noted = json.loads((tmp_path / "submitted.json").read_text())
+        noted[FIRST][field] = made
+        (tmp_path / "submitted.json").write_text(json.dumps(noted))
+        assert submit(tmp_path, server).texts == TEXTS
+        assert len(server.uploads) == len(server.batches) == 1
+
+
+def test_without_lists_a_step_that_was_not_done_can_be_taken_again(tmp_path):
+    def break_off(number, method, path):
+        if method == "POST":
+            return "reset"
+        return without_lists(number, method, path)
+
+    with BatchServer(said, before=break_off) as server:
+        fails(tmp_path, server, max_outage=60)
+        server.before = without_lists
+        text = (tmp_path / "submitted.json").read_text()
+        assert '"upload"' in text
+        (tmp_path / "submitted.json").write_text(text.replace('"upload"', '""'))
+        assert submit(tmp_path, server).texts == TEXTS
+
+
+class Odd(BatchServer):
+    """A server one of whose answers is changed."""
+
+    def __init__(self, method, route, change):
+        super().__init__(said)
+        self.odd = method, route, change
+
+    def _answer(self, method, path, headers, body):
+        status, content = super()._answer(method, path, headers, body)
+        odd_method, route, change = self.odd
+        route_asked = path.partition("?")[0].removeprefix("/v1")
+        if method == odd_method and re.fullmatch(route, route_asked):
+            content = change(json.loads(content))
+        return status, content
+
+
+def edited(**changes):
+    return lambda answer: json.dumps({**answer, **changes}).encode()
+
+
+def undated(answer):
+    rows = [{"id": "x", "filename": "f", "object": "file"}]
+    return json.dumps({**answer, "data": rows}).encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "route", "change"),
+    [
+        ("GET", "/batches/.+", lambda _: b"null"),
+        ("GET", "/batches/.+", lambda _: b'"x"'),
+        ("GET", "/batches/.+", lambda _: b"[1]"),
+        ("GET", "/batches/.+", lambda _: b"<html>"),
+        ("GET", "/batches/.+", edited(request_counts={"total": "many"})),
+        ("GET", "/batches/.+", edited(status=None)),
+        ("GET", "/batches/.+", edited(status="completed", output_file_id=7)),
+        ("GET", "/batches/.+", edited(status="failed", errors={"data": "none"})),
+        ("POST", "/batches", edited(id=None)),
+        ("POST", "/batches", lambda _: b"{}"),
+        ("POST", "/files", lambda _: b"{}"),
+        ("POST", "/files", edited(id={"a": 1})),
+        ("GET", "/files", undated),
+        ("GET", "/batches", undated),
+        ("GET", "/batches", lambda _: b"null"),
+        ("GET", "/files", edited(data="text")),
+    ],
+)
+def test_an_answer_that_is_not_a_batch_apis_ends_the_run_and_is_not_kept(
+    tmp_path, method, route, change
+):
+    with Odd(method, route, change) as server:
+        error = fails(tmp_path, server, max_outage=60)
+    assert (error.reason, error.fatal) == ("not-batch-api", True)
+    assert "not that of a Batch API" in str(error)
+    noted = json.loads((tmp_path / "submitted.json").read_text())
+    assert all(isinstance(value, str) for value in noted[FIRST].values())
+
+
+def test_a_state_that_nobody_knows_is_looked_at_for_no_longer_than_a_day(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(hosted, "_WINDOW_S", 0)
+    with Odd("GET", "/batches/.+", edited(status="\x1b[31mresting")) as server:
+        error = fails(tmp_path, server)
+    assert "is '\\x1b[31mresting' for more than a day" in str(error)
+
+
+def test_a_state_can_not_steer_the_terminal():
+    written = io.StringIO()
+    batch = Batch(id="b", status="\x1b[31mresting")
+    with tqdm(file=written) as bar:
+        hosted._show(bar, {"file": batch})
+    assert "resting" in written.getvalue()
+    assert "\x1b[31m" not in written.getvalue()
 
 
 SCRIPT = """

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from toolbank.errors import ToolbankError
 from toolbank.files import atomic_path
 from toolbank.llm.api_key import read_key
+from toolbank.llm.batch.answers import (
+    Batch,
+    Listed,
+    Uploaded,
+    odd_answer,
+    read_answer,
+)
 from toolbank.llm.chat import EngineError
 from toolbank.llm.endpoint import Answer
 from toolbank.llm.endpoint_errors import connection_error, status_error
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
-    from openai.types import Batch
 
     from toolbank.llm.config import EngineConfig
 
@@ -27,6 +34,8 @@ _PAGE = 100
 _CHUNK = 2**16
 # What an endpoint says that has no such list.
 _NO_LIST = frozenset({404, 405, 501})
+
+_Model = TypeVar("_Model", Batch, Listed, Uploaded)
 
 
 class BatchEndpoint:
@@ -50,8 +59,8 @@ class BatchEndpoint:
             await self._client.close()
             self._client = None
 
-    async def find_file(self, name: str, since: float) -> str:
-        """The id of the newest uploaded file of this name, or "".
+    async def find_file(self, name: str, since: float) -> str | None:
+        """The id of the newest uploaded file of this name, or ""; None where there is no list.
 
         Nothing made before `since` (seconds since 1970) is looked at.
         """
@@ -59,23 +68,30 @@ class BatchEndpoint:
             files = self._connect().files.list(
                 purpose="batch", limit=_PAGE, order="desc"
             )
-            async for file in files:
+            async for item in files:
+                file = self._read_as(Listed, item)
                 if file.created_at < since:
                     break
                 if file.filename == name:
                     return file.id
-        return ""
+            return ""
+        return None
 
-    async def find_batch(self, mark: str, since: float) -> str:
-        """The id of the newest batch with this mark that has not failed, or ""."""
+    async def find_batch(self, mark: str, since: float) -> str | None:
+        """The id of the newest batch with this mark that has not failed, or "".
+
+        None where there is no list.
+        """
         async with self._told(absent_ok=True):
-            async for batch in self._connect().batches.list(limit=_PAGE):
+            async for item in self._connect().batches.list(limit=_PAGE):
+                batch = self._read_as(Listed, item)
                 if batch.created_at < since:
                     break
                 has_mark = (batch.metadata or {}).get(_MARK) == mark
                 if has_mark and batch.status != "failed":
                     return batch.id
-        return ""
+            return ""
+        return None
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a request file under a name, and give its id."""
@@ -83,7 +99,7 @@ class BatchEndpoint:
         async with self._told():
             with path.open("rb") as content:
                 file = await client.files.create(file=(name, content), purpose="batch")
-        return file.id
+            return self._read_as(Uploaded, file).id
 
     async def create(self, file_id: str, mark: str, name: str) -> str:
         """Make a marked batch of an uploaded file, and give its id."""
@@ -94,12 +110,13 @@ class BatchEndpoint:
                 completion_window="24h",
                 metadata={_MARK: mark, "toolbank_file": name},
             )
-        return batch.id
+            return self._read_as(Batch, batch).id
 
     async def retrieve(self, batch_id: str) -> Batch:
         """How far a batch is."""
         async with self._told():
-            return await self._connect().batches.retrieve(batch_id)
+            batch = await self._connect().batches.retrieve(batch_id)
+            return self._read_as(Batch, batch)
 
     async def download(self, file_id: str, path: Path) -> None:
         """Fetch a file of replies; it is whole or not there.
@@ -118,6 +135,9 @@ class BatchEndpoint:
             async for chunk in response.iter_bytes(_CHUNK):
                 yield chunk
 
+    def _read_as(self, model: type[_Model], answer: object) -> _Model:
+        return read_answer(model, answer, self._config.base_url)
+
     def _connect(self) -> AsyncOpenAI:
         if self._client is None:
             import openai
@@ -134,18 +154,26 @@ class BatchEndpoint:
     @asynccontextmanager
     async def _told(self, *, absent_ok: bool = False) -> AsyncIterator[None]:
         """Tell of a failure as an EngineError; not of a list that is not there, where that is ok."""
-        from openai import APIStatusError
+        from openai import APIResponseValidationError, APIStatusError
 
+        url = self._config.base_url
         try:
             yield
         except APIStatusError as error:
             if not (absent_ok and error.status_code in _NO_LIST):
                 raise self._status_error(error) from error
-        except EngineError:
+        except ToolbankError:
             raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # The SDK takes an answer apart, whatever it is; a bad certificate is a ValueError too.
+            if isinstance(error, OSError):
+                raise connection_error(error, url, self._key) from error
+            raise odd_answer(url, "") from error
+        except APIResponseValidationError as error:
+            raise odd_answer(url, "") from error
         except Exception as error:
             # The SDK lets the transport's own exceptions through while a body is read.
-            raise connection_error(error, self._config.base_url, self._key) from error
+            raise connection_error(error, url, self._key) from error
 
     def _status_error(self, error: APIStatusError) -> EngineError:
         if error.status_code == 404:

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tqdm import tqdm
 
 from toolbank.files import sha256_file
+from toolbank.llm.batch.answers import Batch
 from toolbank.llm.batch.endpoint import NOT_FOUND, BatchEndpoint
 from toolbank.llm.batch.submissions import Submission, Submissions
 from toolbank.llm.chat import EngineError
-from toolbank.terminal import tell
+from toolbank.terminal import printable, tell
 
 if TYPE_CHECKING:
-    from openai.types import Batch
-
     from toolbank.llm.config import EngineConfig
 
 _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
+_GOING_ON = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+# No batch takes longer.
+_WINDOW_S = 86_400
+_UPLOAD, _CREATE = "upload", "create"
+# The endpoint may have done what it was asked before it failed.
+_LOST = frozenset({"connection", "http-500", "http-502", "http-504", "not-batch-api"})
 # The account may have no more tokens waiting at once.
 _QUEUE_FULL = "token_limit_exceeded"
 _FIRST_WAIT = 1.0
@@ -38,8 +43,9 @@ _Result = TypeVar("_Result")
 class HostedBatches:
     """Has request files answered by the endpoint's Batch API.
 
-    Each step is noted before the next, and what the endpoint may have done unnoted is looked for
-    before it is done again: no file is uploaded, and no batch made of it, twice.
+    Each step is noted as it begins and as it ends, and what the endpoint may have done unheard is
+    looked for in its lists before it is done again; where it has no list, the user is asked to
+    look. So no file is uploaded, and no batch made of it, twice.
 
     Raises:
         InputError: there is no key.
@@ -77,6 +83,7 @@ class HostedBatches:
         held: list[str] = []
         refused: list[str] = []
         known: dict[str, Batch] = {}
+        begun = time.monotonic()
         wait = _FIRST_WAIT
         while todo or running:
             for name in todo:
@@ -86,7 +93,11 @@ class HostedBatches:
             for name in list(running):
                 batch = await self._patiently(self._retrieve, name)
                 known[name] = batch
-                if batch.status in _ENDED:
+                is_odd = batch.status not in _ENDED | _GOING_ON
+                if is_odd and time.monotonic() > begun + _WINDOW_S:
+                    running.remove(name)
+                    refused.append(self._describe_failure(name, batch))
+                elif batch.status in _ENDED:
                     running.remove(name)
                     has_room = has_room or batch.status != "failed"
                     await self._end(name, batch, held, refused)
@@ -118,23 +129,56 @@ class HostedBatches:
         batch = await self._endpoint.find_batch(entry.mark, since)
         if not batch:
             if not entry.file:
-                uploaded_as = f"{entry.mark}-{name}"
-                file = await self._endpoint.find_file(uploaded_as, since)
-                file = file or await self._endpoint.upload(path, uploaded_as)
-                entry = entry.model_copy(update={"file": file})
+                file = await self._upload(name, entry, since)
+                entry = entry.model_copy(update={"file": file, "begun": ""})
                 self._submissions.note(name, entry)
+            if batch is None and entry.begun == _CREATE:
+                sign = f"of the file {entry.file}, with {entry.mark} in its metadata"
+                raise self._unknown(name, "a batch was made", f"batch {sign}", "batch")
             batch = await self._create(name, entry)
-        self._submissions.note(name, entry.model_copy(update={"batch": batch}))
+        entry = entry.model_copy(update={"batch": batch, "begun": ""})
+        self._submissions.note(name, entry)
         self._say(f"{name}: submitted as {batch}")
 
+    async def _upload(self, name: str, entry: Submission, since: float) -> str:
+        uploaded_as = f"{entry.mark}-{name}"
+        file = await self._endpoint.find_file(uploaded_as, since)
+        if file:
+            return file
+        if file is None and entry.begun == _UPLOAD:
+            raise self._unknown(name, "it was uploaded", f"file {uploaded_as}", "file")
+        begun = entry.model_copy(update={"begun": _UPLOAD})
+        self._submissions.note(name, begun)
+        try:
+            return await self._endpoint.upload(self._folder / name, uploaded_as)
+        except EngineError as error:
+            if not _may_be_done(error):
+                self._submissions.note(name, entry)
+            raise
+
     async def _create(self, name: str, entry: Submission) -> str:
+        begun = entry.model_copy(update={"begun": _CREATE})
+        self._submissions.note(name, begun)
         try:
             return await self._endpoint.create(entry.file, entry.mark, name)
         except EngineError as error:
-            if not error.retryable:
+            if not _may_be_done(error):
                 # The file may be gone there; the next run looks for it, or uploads it again.
-                self._submissions.note(name, entry.model_copy(update={"file": ""}))
+                file = entry.file if error.retryable else ""
+                kept = entry.model_copy(update={"file": file, "begun": ""})
+                self._submissions.note(name, kept)
             raise
+
+    def _unknown(self, name: str, step: str, what: str, field: str) -> EngineError:
+        """The error where only the user can see what the endpoint has done."""
+        return EngineError(
+            f"{self._config.base_url}: nobody knows whether {step} of {name}, or not: the answer "
+            f"was lost, and this endpoint has no list to look in. Look there for a {what}. If it "
+            f'is there, put its id at "{field}" of {name} in {self._submissions.path}; if not, '
+            'put "" at "begun". Then run the same command again.',
+            reason="unknown-outcome",
+            fatal=True,
+        )
 
     async def _retrieve(self, name: str) -> Batch:
         batch = self._submissions.batch(name)
@@ -153,8 +197,7 @@ class HostedBatches:
         if batch.status == "failed":
             # The file may be good, and the account's limit another one by the next time.
             self._submissions.note(name, entry.model_copy(update={"batch": ""}))
-            errors = (batch.errors.data if batch.errors else None) or []
-            if any(error.code == _QUEUE_FULL for error in errors):
+            if any(problem.code == _QUEUE_FULL for problem in batch.problems):
                 held.append(name)
             else:
                 refused.append(self._describe_failure(name, batch))
@@ -207,11 +250,15 @@ class HostedBatches:
         )
 
     def _describe_failure(self, name: str, batch: Batch) -> str:
-        errors = (batch.errors.data if batch.errors else None) or []
         said = "; ".join(
             f"line {error.line}: {error.message}" if error.line else str(error.message)
-            for error in errors[:_NAMED]
+            for error in batch.problems[:_NAMED]
         )
+        if batch.status != "failed":
+            return (
+                f"{self._folder / name}: the batch {batch.id} is {batch.status!r} for more than a "
+                "day, and nobody knows what that means. Look at it in the provider's dashboard."
+            )
         return (
             f"{self._folder / name}: the batch {batch.id} failed ({said or 'no reason given'}). "
             "The next run submits the file again; to have its requests written anew, delete it."
@@ -223,7 +270,13 @@ class HostedBatches:
 
 def _show(bar: tqdm[Any], batches: Mapping[str, Batch]) -> None:
     counts = [batch.request_counts for batch in batches.values()]
-    bar.total = sum(count.total for count in counts if count)
-    bar.n = sum(count.completed + count.failed for count in counts if count)
+    bar.total = sum(count.total or 0 for count in counts if count)
+    done = [(count.completed or 0) + (count.failed or 0) for count in counts if count]
+    bar.n = sum(done)
     states = Counter(batch.status for batch in batches.values())
-    bar.set_postfix_str(", ".join(f"{states[name]} {name}" for name in sorted(states)))
+    told = ", ".join(f"{states[name]} {name}" for name in sorted(states))
+    bar.set_postfix_str(printable(told))
+
+
+def _may_be_done(error: EngineError) -> bool:
+    return error.reason in _LOST

@@ -13,7 +13,8 @@ from toolbank.files import write_json
 class Submission(BaseModel):
     """A request file at the endpoint: the uploaded file, its batch, and how that ended.
 
-    `mark` is on both, so that they are found again.
+    `mark` is on both, so that they are found again. `begun` is the step, "upload" or "create", of
+    which nobody knows yet whether the endpoint has done it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -22,6 +23,7 @@ class Submission(BaseModel):
     mark: str
     file: str = ""
     batch: str = ""
+    begun: str = ""
     status: str = ""
 
 

@@ -21,8 +21,8 @@ def interruptible(asker: Asker) -> Iterator[None]:
     """Let a first Ctrl-C (or SIGTERM) end the calls, and a second one all work at once.
 
     After the first, and when the minutes of a budget are over, what is in flight finishes. The
-    second cancels the task that this is in; any
-    more do nothing, so that it can clean up to the end of the block.
+    second cancels the task that this is in; any more do nothing, so that it can clean up to the
+    end of the block.
     """
     task = asyncio.current_task()
     count = 0
@@ -31,7 +31,9 @@ def interruptible(asker: Asker) -> Iterator[None]:
         nonlocal count
         count += 1
         if count == 1:
-            tell(f"{_tell_rest(asker.gate.in_flight)}; Ctrl-C again stops now.")
+            tell(
+                f"{_tell_rest(asker.gate.in_flight)}; a second Ctrl-C or SIGTERM stops at once."
+            )
             asker.stop.ask("interrupt", _WHY)
         elif count == 2 and task is not None:
             task.cancel()
