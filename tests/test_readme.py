@@ -2,14 +2,25 @@
 
 import asyncio
 import re
+import textwrap
+from importlib.metadata import version
 from pathlib import Path
 
+import pytest
 import yaml
+from pydantic import BaseModel
 
+from toolbank.encoders.config import EncoderConfig
+from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
+from toolbank.judge.config import JudgeConfig
 from toolbank.llm import create_engine
 from toolbank.llm.chat import ChatRequest, JudgeTask
-from toolbank.recipe import Recipe, recipe_schema
+from toolbank.plan import describe_plan
+from toolbank.recipe import Recipe, load_recipe, recipe_schema
+from toolbank.report.config import ReportConfig
+from toolbank.sources.conduct import Conduct
+from toolbank.split import SplitConfig
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 TABLE = README.partition("## Recipe reference")[2].partition("\n## ")[0]
@@ -70,3 +81,67 @@ def test_the_engine_of_the_readme_is_one(tmp_path, monkeypatch):
     engine = create_engine(GenerateConfig(engine="mine"), tools=(), seed=0)
     request = ChatRequest(0, "judge", (), {}, JudgeTask("", "", ""))
     assert asyncio.run(engine.answer(request)).text == "an answer"
+
+
+@pytest.fixture
+def written_recipe(tmp_path):
+    """A recipe on NumPy with the generation of the README."""
+    (text,) = [block for block in blocks("yaml") if block.startswith("generate:")]
+    path = tmp_path / "numpy.yaml"
+    path.write_text(f"name: numpy\nsources: [{{type: python, package: numpy}}]\n{text}")
+    return load_recipe(str(path))
+
+
+def test_the_plan_of_the_readme_is_that_of_its_recipe(written_recipe, tmp_path):
+    if not version("numpy").startswith("2.3."):
+        pytest.skip("the README's plan is that of NumPy 2.3")
+    told = describe_plan(written_recipe, tmp_path / "out")
+    planned = told[told.index("Generation:") : told.index("\n\nJudge:")]
+    assert textwrap.indent(planned, "    ") in README
+
+
+MODELS = {
+    "generate": GenerateConfig(),
+    "judge": JudgeConfig(),
+    "split": SplitConfig(),
+    "evaluate": EvaluateConfig(),
+    "report": ReportConfig(),
+    "encoder": EncoderConfig(),
+    "conduct": Conduct(),
+}
+
+
+def told_defaults():
+    """Section, key, and the default that the table tells, where it is a value and no prose."""
+    for row in TABLE.splitlines():
+        cells = [cell.strip() for cell in row.split(" |")]
+        keys = re.findall(r"`([^`]+)`", cells[0])
+        section = keys[0].partition(".")[0] if keys else ""
+        if section not in MODELS or len(cells) < 2:
+            continue
+        names = [key.rpartition(".")[2] for key in keys]
+        parts = [cells[1]] if len(names) == 1 else cells[1].split(", ")
+        if len(parts) != len(names):
+            continue
+        for name, part in zip(names, parts, strict=True):
+            value = part.removesuffix(" s").strip("`")
+            if re.fullmatch(r"[\d., ]+|true|false|\w+", value):
+                yield section, name, value
+
+
+def test_the_defaults_of_the_reference_are_those_of_a_recipe():
+    seen = 0
+    for section, name, value in told_defaults():
+        default = getattr(MODELS[section], name)
+        if default is None or isinstance(default, BaseModel):
+            # What a site is asked hangs on where it is.
+            assert section == "conduct" or not value[0].isdigit(), name
+            continue
+        if isinstance(default, tuple):
+            default = ", ".join(map(str, default))
+        if isinstance(default, str) and not default:
+            continue
+        told = yaml.safe_load(value) if isinstance(default, int | float) else value
+        assert told == default, f"{section}.{name}"
+        seen += 1
+    assert seen > 25
