@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from toolbank.llm.batch.hosted import HostedBatches
 from toolbank.llm.batch.message import describe_round
-from toolbank.llm.batch.options import BatchOptions, read_options
+from toolbank.llm.batch.options import read_options
 from toolbank.llm.batch.replies import Trouble, read_folder, read_reply, write_seen
 from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
 from toolbank.llm.batch.submissions import Submissions
@@ -21,8 +21,6 @@ from toolbank.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
-
-OPTIONS = tuple(BatchOptions.model_fields)
 
 # Its newer models know no other name for the bound of an answer's tokens.
 _WANTS_COMPLETION_LIMIT = "api.openai.com"
