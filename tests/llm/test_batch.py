@@ -256,6 +256,24 @@ def test_a_reply_that_is_no_completion_is_asked_again(tmp_path, capsys, body, re
     assert f"{reason} 1" in capsys.readouterr().err
 
 
+def test_a_key_that_an_endpoint_echoed_is_in_no_reply_and_no_message(
+    tmp_path, monkeypatch
+):
+    key = "sk-test-77aa01bc"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    first, second, _ = begin(tmp_path)
+    echo = Answer.text(f"your key is {key}")
+    put(
+        tmp_path,
+        reply_line(first, echo).replace("served-model", f"m-{key}"),
+        reply_line(second, Answer.error(400, f"bad key {key}")),
+    )
+    told = command(tmp_path, THREE)
+    assert told.texts[0] == "your key is ***"
+    assert told.replies[0].model == "m-***"
+    assert "bad key ***" in str(told.errors[1])
+
+
 def test_of_doubled_replies_the_first_counts_and_it_is_said(tmp_path, capsys):
     first, second, third = begin(tmp_path)
     put(

@@ -20,7 +20,7 @@ from toolbank.llm.batch.answers import Batch
 from toolbank.llm.batch.engine import BatchEngine
 from toolbank.llm.chat import EngineError
 
-KEY = "sk-test-77aa"
+KEY = "sk-test-77aa01bc"
 FIRST = "round-001-write-001.jsonl"
 SECOND = "round-002-write-001.jsonl"
 FOUR = [request(number) for number in range(4)]
@@ -140,13 +140,13 @@ def test_a_failed_batch_is_told_with_its_reason_and_submitted_by_the_next_run(tm
     def fail(batch):
         batch.end = "failed"
         batch.errors = [
-            {"code": "model_not_found", "message": "no such model", "line": 1}
+            {"code": "model_not_found", "message": f"no such model {KEY}", "line": 1}
         ]
 
     with BatchServer(said, on_create=fail) as server:
         error = fails(tmp_path, server)
         assert error.fatal
-        assert "batch_0 failed (line 1: no such model)" in str(error)
+        assert "batch_0 failed (line 1: no such model ***)" in str(error)
         assert str(tmp_path / FIRST) in str(error)
         server.on_create = lambda batch: None
         assert submit(tmp_path, server).texts == TEXTS

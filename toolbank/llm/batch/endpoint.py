@@ -19,7 +19,11 @@ from toolbank.llm.batch.answers import (
 )
 from toolbank.llm.chat import EngineError
 from toolbank.llm.endpoint import Answer
-from toolbank.llm.endpoint_errors import connection_error, status_error
+from toolbank.llm.endpoint_errors import (
+    connection_error,
+    hide_key,
+    status_error,
+)
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -58,6 +62,10 @@ class BatchEndpoint:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+    def hide_key(self, text: str) -> str:
+        """The text of an answer without the key, which an endpoint may have echoed."""
+        return hide_key(text, self._key)
 
     async def find_file(self, name: str, since: float) -> str | None:
         """The id of the newest uploaded file of this name, or ""; None where there is no list.

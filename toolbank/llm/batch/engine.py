@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,6 +19,7 @@ from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
 from toolbank.llm.batch.submissions import Submissions
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, NotYet
 from toolbank.llm.completion import check_settings, make_body, make_identity
+from toolbank.llm.endpoint_errors import hide_key
 from toolbank.terminal import tell
 
 if TYPE_CHECKING:
@@ -68,7 +71,10 @@ class BatchEngine:
         key = request.key(self.identity)
         place = self._record.replies.get(key)
         if place is not None:
-            return read_reply(place, self.model)
+            reply = read_reply(place, self.model)
+            return replace(
+                reply, text=self._hide(reply.text), model=self._hide(reply.model)
+            )
         files = self._record.asked.get(key, [])
         if self._is_waited_for(files):
             self._waited_for.add(files[-1])
@@ -164,13 +170,17 @@ class BatchEngine:
         return trouble.final or len(files) > self._config.retries
 
     def _describe_trouble(self, trouble: Trouble, files: list[str]) -> EngineError:
-        said = f" It says: {trouble.message}" if trouble.message else ""
+        said = f" It says: {self._hide(trouble.message)}" if trouble.message else ""
         times = "once" if len(files) == 1 else f"{len(files)} times"
         return EngineError(
             f"{self._folder / files[-1]}: a request was asked {times} and not answered "
             f"({trouble.reason}).{said} To have it asked again, delete the files that hold it.",
             reason=trouble.reason,
         )
+
+    def _hide(self, text: str) -> str:
+        """By hand no key is needed; one that is set may stand in what an endpoint echoed."""
+        return hide_key(text, os.environ.get(self._config.api_key_env, "").strip())
 
     def _say(self, text: str) -> None:
         tell(f"{self._folder}: {text}")

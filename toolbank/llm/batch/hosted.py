@@ -254,6 +254,7 @@ class HostedBatches:
             f"line {error.line}: {error.message}" if error.line else str(error.message)
             for error in batch.problems[:_NAMED]
         )
+        said = self._endpoint.hide_key(said)
         if batch.status != "failed":
             return (
                 f"{self._folder / name}: the batch {batch.id} is {batch.status!r} for more than a "
