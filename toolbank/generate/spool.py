@@ -13,8 +13,8 @@ from toolbank.errors import ToolbankError
 _Record = TypeVar("_Record", bound=BaseModel)
 _Kept = TypeVar("_Kept")
 
-# About what is in flight at most: so many wait for an earlier one all the time.
-_MOST_HELD = 1000
+# About 15 MB of attempts. With a thousand calls in flight, hardly more wait for a slow one.
+_MOST_HELD = 4000
 
 
 class Spool(Sequence[_Record], Generic[_Record]):
@@ -62,7 +62,7 @@ class Spool(Sequence[_Record], Generic[_Record]):
 
 
 class Shelf(Generic[_Kept]):
-    """Records by number until they are taken: a thousand in memory, others in a temporary file.
+    """Records by number until they are taken: some thousands in memory, others on disk.
 
     Raises:
         ToolbankError: the folder for temporary files is full.
