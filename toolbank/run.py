@@ -127,8 +127,9 @@ def describe_result(result: RunResult) -> str:
         lines += [result.waiting, ""]
     if not result.did:
         lines.append("Everything was done already; nothing was run.")
+    has_queries = (folder.bank / "queries.parquet").exists()
     for path, told in (
-        (folder.bank, "tools and queries"),
+        (folder.bank, "tools and queries" if has_queries else "tools"),
         (folder.models, 'retrievers; try: toolbank search {} "your request"'),
         (folder.metrics, "every figure with its interval"),
         (folder.report, "all of it for people"),

@@ -186,6 +186,11 @@ def test_a_run_that_is_asked_again_too_early_says_the_same_and_writes_nothing(tm
     assert after == before
 
 
+def test_what_a_run_that_waits_says_is_of_requests_and_not_of_queries(tmp_path):
+    made = run(tmp_path, "batch")
+    assert made.message == "12 requests wait for their replies"
+
+
 def test_an_interrupt_does_not_wait_for_a_batch_that_takes_a_day(
     tmp_path, by_endpoint, monkeypatch
 ):
@@ -247,6 +252,9 @@ def test_the_command_ends_well_with_what_to_do_and_goes_on_when_that_is_done(tmp
     assert first.returncode == 0, first.stderr
     assert str(out / "batch" / "round-001-write-001.jsonl") in first.stdout
     assert f"toolbank run {out}" in first.stdout
+    assert f"{out / 'bank'}: tools\n" in first.stdout
+    assert "wait for their replies" in first.stderr
+    assert "0 queries" not in first.stderr
     queries = out / "bank" / "queries.parquet"
     for _ in range(6):
         assert not queries.exists()

@@ -40,6 +40,11 @@ class Dispatcher:
         self._again: deque[int] = deque()
         self._idle: asyncio.Future[None] | None = None
 
+    @property
+    def pending(self) -> int:
+        """How many requests wait for a reply of a round."""
+        return len(self._pending)
+
     async def work(self) -> str:
         """Carry all attempts; gives what the user has to do before the pending ones, or "".
 

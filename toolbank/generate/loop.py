@@ -15,6 +15,7 @@ from toolbank.generate.dispatch import Dispatcher
 from toolbank.generate.fold import Fold
 from toolbank.generate.live import show_progress
 from toolbank.generate.messages import (
+    describe_wait,
     explain_interrupt,
     explain_nothing,
     list_problems,
@@ -83,11 +84,12 @@ async def _generate(writer: Writer) -> Generated:
     config, stop = writer.config, writer.asker.stop
     wanted = wanted_queries(config)
     fold = Fold(wanted, config.near_duplicate)
+    dispatcher = Dispatcher(writer, fold, most_attempts(config))
     waiting = ""
     with interruptible(writer.asker):
         try:
             with show_progress(fold, writer.asker, wanted or writer.count_offers()):
-                waiting = await Dispatcher(writer, fold, most_attempts(config)).work()
+                waiting = await dispatcher.work()
         finally:
             await writer.engine.close()
     stop.raise_error()
@@ -102,7 +104,11 @@ async def _generate(writer: Writer) -> Generated:
         attempts=fold.ended,
         counts=counts,
         info={**writer.describe(), "examples": dict(sorted(fold.examples.items()))},
-        message=summarise(writer, fold),
+        message=(
+            describe_wait(dispatcher.pending, fold)
+            if waiting
+            else summarise(writer, fold)
+        ),
         complete=not (waiting or (is_short and counts["failed"]) or stop),
         problems=tuple(list_problems(writer, fold)),
         waiting=waiting,

@@ -16,6 +16,13 @@ def summarise(writer: Writer, fold: Fold) -> str:
     return f"{message}; {writer.asker.counts.summary()}"
 
 
+def describe_wait(pending: int, fold: Fold) -> str:
+    """Such as "12 requests wait for their replies"."""
+    wait = "1 request waits" if pending == 1 else f"{pending:,} requests wait"
+    so_far = f"; {fold.accepted:,} queries so far" if fold.accepted else ""
+    return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{so_far}"
+
+
 def list_problems(writer: Writer, fold: Fold) -> Iterator[str]:
     """What the user should know of a bank that was made."""
     if writer.asker.stop.cause == "budget":
