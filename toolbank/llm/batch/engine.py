@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from toolbank.llm.batch.hosted import HostedBatches
 from toolbank.llm.batch.message import describe_round
 from toolbank.llm.batch.options import read_options
-from toolbank.llm.batch.replies import Trouble, read_folder, read_reply, write_seen
+from toolbank.llm.batch.replies import Trouble, read_folder, read_reply
 from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
+from toolbank.llm.batch.seen import write_seen
 from toolbank.llm.batch.submissions import Submissions
 from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, NotYet
 from toolbank.llm.completion import check_settings, make_body, make_identity
@@ -109,7 +110,7 @@ class BatchEngine:
             ToolbankError: the folder can't be written to.
         """
         if self._taken:
-            write_seen(self._folder, self._number, self._record)
+            write_seen(self._folder, self._number, self._record.reply_files)
         written = self._writer.finish()
         if self._asked_again:
             self._say(_describe_again(self._asked_again))

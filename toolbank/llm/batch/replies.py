@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from toolbank.errors import InputError
-from toolbank.files import write_json
 from toolbank.llm.batch.requests import read_name
+from toolbank.llm.batch.seen import Seen, read_seen
 from toolbank.llm.chat import ChatReply
 from toolbank.llm.completion import CompletionError, read_completion
 from toolbank.surrogates import replace_surrogates
-
-_SEEN = "seen.json"
 
 # A longer line is a reply that nobody can use; it is not held in memory.
 _MOST_LINE = 4 * 2**20
@@ -34,9 +30,6 @@ _ABOUT_LIMIT = "max_completion_tokens"
 _NAMED = 3
 # Stands for the body of a line that is too long to be parsed.
 _TOO_LARGE: Any = object()
-
-
-Seen = dict[int, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -95,37 +88,6 @@ def read_folder(folder: Path, model: str) -> Record:
             f"{error.filename or folder}: can't read ({error.strerror or error})."
         ) from error
     return reader.finish(read_seen(folder))
-
-
-def read_seen(folder: Path) -> Seen:
-    """The bytes of each reply file that lay there when a round was written, by its number.
-
-    Raises:
-        InputError: the file that holds this can't be read.
-    """
-    path = folder / _SEEN
-    try:
-        content = path.read_bytes()
-        return TypeAdapter(Seen).validate_json(content, strict=False)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
-    except ValidationError as error:
-        raise InputError(
-            f"{path}: not as it was written here. Delete it; replies to requests that were "
-            "asked twice may then be looked for once more."
-        ) from error
-
-
-def write_seen(folder: Path, number: int, record: Record) -> None:
-    """Note, before a round gets its files, which reply files can't be of it.
-
-    Raises:
-        ToolbankError: the folder can't be written to.
-    """
-    seen = read_seen(folder)
-    write_json(folder / _SEEN, {**seen, number: record.reply_files})
 
 
 def read_reply(place: Place, model: str) -> ChatReply:
