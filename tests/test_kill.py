@@ -183,8 +183,8 @@ def fill_up(work, folder, size):
         assert code == 1, told
         assert "ake room" in told
         assert "kept" in told
-        before, known = len(work.asked()), journaled(out)
         enlarge()
+        before, known = len(work.asked()), journaled(out)
         code, told = work.run(out)
         assert code == 0, told
         assert known.isdisjoint(work.asked()[before:])
