@@ -116,11 +116,16 @@ class Writer:
         self._failed_in_a_row += 1
         most = self.asker.limit.now + _FAILED if error.retryable else _REFUSED
         if self._failed_in_a_row >= most:
+            advice = (
+                "run the same command again when the endpoint answers."
+                if error.retryable
+                else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
+                "and change `model`, `max_tokens` or `parameters`."
+            )
             self.asker.stop.fail(
                 ToolbankError(
                     f"{self._failed_in_a_row} attempts failed one after another, the last with: "
-                    f"{error} The replies that came are kept; run the same command again when "
-                    "the endpoint answers."
+                    f"{error} The replies that came are kept; {advice}"
                 )
             )
 

@@ -265,9 +265,11 @@ class Asker:
         elif self._outage.is_too_long(now):
             self.stop.fail(
                 ToolbankError(
-                    f"{error} No call was answered for {now - self._outage.since:.0f} s. The "
-                    "replies that came are kept; run the same command again when the endpoint "
-                    "answers. How long to wait for it is the setting `max_outage`."
+                    f"{str(error).partition('. ')[0].rstrip('.')}. No call was answered for "
+                    f"{now - self._outage.since:.0f} s, so the run stops. The replies that came "
+                    "are kept; run the same command again when the endpoint answers. How long to "
+                    f"wait for it is the setting `{self._config.section}.max_outage`, where any "
+                    "call was answered before."
                 )
             )
         elif error.retry_after:
@@ -285,7 +287,7 @@ class Asker:
             self.stop.fail(
                 ToolbankError(
                     f"{told}, which is longer than {self._config.max_outage:g} s (the setting "
-                    "`max_outage`). The replies that came are kept; run the same command again "
+                    f"`{self._config.section}.max_outage`). The replies that came are kept; run the same command again "
                     "then."
                 )
             )
