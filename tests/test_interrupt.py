@@ -174,11 +174,13 @@ def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, by_key):
             terminal.press_ctrl_c()
         else:
             os.kill(terminal.pid, signal.SIGTERM)
-        terminal.wait_for("finishing 4 calls in flight; Ctrl-C again stops now.")
+        terminal.wait_for(
+            "finishing 4 calls in flight; a second Ctrl-C or SIGTERM stops at once."
+        )
         held.let_go.set()
         assert terminal.wait_for_end() == 1
         assert len(server.calls) == journaled(tmp_path) == 44
-        assert "the same command goes on from there" in terminal.shown
+        assert "toolbank run runs/mine" in terminal.shown
         assert "Traceback" not in terminal.shown
         there = int(re.search(r"generate\.queries=(\d+)", terminal.shown)[1])
         told = run_again(tmp_path, "--set", f"generate.queries={there}")
@@ -191,11 +193,11 @@ def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, by_key):
 def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
     with interrupted_run(tmp_path) as (terminal, held, server):
         terminal.press_ctrl_c()
-        terminal.wait_for("Ctrl-C again stops now.")
+        terminal.wait_for("stops at once.")
         terminal.press_ctrl_c()
         assert terminal.wait_for_end() == 1
         assert "Traceback" not in terminal.shown
-        assert "the same command goes on from there" in terminal.shown
+        assert "toolbank run runs/mine" in terminal.shown
         assert journaled(tmp_path) == 40
         held.let_go.set()
         run_again(tmp_path)
@@ -207,7 +209,9 @@ def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
 def test_any_more_interrupts_change_nothing(tmp_path, gap, by_key):
     with interrupted_run(tmp_path) as (terminal, _, _):
         terminal.press_ctrl_c()
-        terminal.wait_for("finishing 4 calls in flight; Ctrl-C again stops now.")
+        terminal.wait_for(
+            "finishing 4 calls in flight; a second Ctrl-C or SIGTERM stops at once."
+        )
         for _ in range(3):
             if by_key:
                 terminal.press_ctrl_c()
@@ -229,7 +233,9 @@ def test_an_interrupt_with_nothing_in_flight_says_so(tmp_path):
         terminal.wait_for("all calls wait")
         terminal.wait_for("0/")
         terminal.press_ctrl_c()
-        terminal.wait_for("stopping; no call is in flight; Ctrl-C again stops now.")
+        terminal.wait_for(
+            "stopping; no call is in flight; a second Ctrl-C or SIGTERM stops at once."
+        )
         assert terminal.wait_for_end() == 1
         assert "Traceback" not in terminal.shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stages import STAGES, Outcome, Stage, make_stages
 from toolbank.terminal import say
 
+_OPTION = re.compile(r"--set \S+")
 # Where what a stage tells begins, after its name.
 _TOLD = 25
 # The stages that must be done before one can be started with; others may be missing.
@@ -35,12 +37,14 @@ class RunResult:
     """The folder of a run, which stages were run this time, and which are still to do.
 
     `waiting` is not empty where a stage waits for something outside: what the user has to do.
+    `ended_early` says which budget ended the generation, and how to raise it.
     """
 
     folder: RunFolder
     did: tuple[str, ...]
     todo: tuple[str, ...]
     waiting: str = ""
+    ended_early: str = ""
 
 
 def run_recipe(
@@ -90,7 +94,7 @@ def run_recipe(
     if start:
         _require(_NEEDS[start], stages, folder)
     did = []
-    waiting = ""
+    waiting = ended_early = ""
     with folder.locked():
         write_text(folder.recipe, _resolved(recipe, folder))
         for note in _notes(recipe):
@@ -108,9 +112,12 @@ def run_recipe(
                 if outcome is not None:
                     did.append(stage.name)
                     waiting = outcome.waiting
+                    ended_early = ended_early or outcome.ended_early
             if waiting:
                 break
-    return RunResult(folder, tuple(did), tuple(_todo(stages, folder)), waiting)
+    return RunResult(
+        folder, tuple(did), tuple(_todo(stages, folder)), waiting, ended_early
+    )
 
 
 def describe_result(result: RunResult) -> str:
@@ -137,10 +144,15 @@ def describe_result(result: RunResult) -> str:
         if path.exists():
             lines.append(f"{path}: {told.format(shlex.quote(str(folder.path)))}")
     if result.todo:
-        lines.append(
-            f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}. "
-            f"Next: toolbank run {folder.path}"
-        )
+        todo = ", ".join(result.todo)
+        options = _OPTION.findall(result.ended_early)
+        command = ["toolbank run", shlex.quote(str(folder.path)), *options]
+        lines += [
+            f"The generation ended early: {result.ended_early}."
+            if result.ended_early
+            else f"Not done, or of an earlier bank or recipe: {todo}.",
+            f"Next: {' '.join(command)}",
+        ]
     return "\n".join(lines)
 
 

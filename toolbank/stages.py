@@ -53,7 +53,7 @@ class Outcome:
 
     One that is not complete is run again by the next run: some of its calls failed. `waiting`
     is not empty where it has to wait for something outside: what the user has to do, after
-    which the next run goes on with it.
+    which the next run goes on with it. `ended_early` says which budget is spent, and how to raise it.
     """
 
     message: str
@@ -61,6 +61,7 @@ class Outcome:
     complete: bool = True
     problems: tuple[str, ...] = ()
     waiting: str = ""
+    ended_early: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,13 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             "sha256": {path.name: sha256_file(path) for path in files},
         },
     )
-    return Outcome(made.message, (*files[1:], info), made.complete, made.problems)
+    return Outcome(
+        made.message,
+        (*files[1:], info),
+        made.complete,
+        made.problems,
+        ended_early=made.ended_early,
+    )
 
 
 def _judge_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from toolbank import aio
@@ -34,7 +35,7 @@ class Generated:
 
     Not `complete`: queries are missing and calls failed or a budget is spent, so another run may
     get further. `waiting` is not empty where replies come with a later round: what the user has
-    to do until then. There is no bank to write yet.
+    to do until then. There is no bank to write yet. `ended_early` tells of a budget that is spent.
     """
 
     queries: Sequence[Query]
@@ -45,6 +46,7 @@ class Generated:
     complete: bool
     problems: tuple[str, ...]
     waiting: str = ""
+    ended_early: str = ""
 
 
 def generate(
@@ -64,7 +66,9 @@ def generate(
         ToolbankError: the endpoint is down or refuses, nothing it writes can be used, or the run
             was interrupted. What was in flight has finished, and every reply is in the journal.
     """
-    return aio.run(_generate(Writer(tools, config, domain, seed, journal)))
+    return aio.run(
+        _generate(Writer(tools, config, domain, seed, journal), journal.path.parent)
+    )
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
@@ -80,7 +84,7 @@ def most_attempts(config: GenerateConfig) -> int | None:
     return config.max_attempts or (wanted and wanted * _ATTEMPTS_PER_QUERY)
 
 
-async def _generate(writer: Writer) -> Generated:
+async def _generate(writer: Writer, folder: Path) -> Generated:
     config, stop = writer.config, writer.asker.stop
     wanted = wanted_queries(config)
     fold = Fold(wanted, config.near_duplicate)
@@ -94,7 +98,7 @@ async def _generate(writer: Writer) -> Generated:
             await writer.engine.close()
     stop.raise_error()
     if stop.cause == "interrupt":
-        raise ToolbankError(explain_interrupt(writer, fold))
+        raise ToolbankError(explain_interrupt(writer, fold, folder))
     if not (fold.accepted or waiting):
         raise ToolbankError(explain_nothing(writer, fold))
     counts = fold.counts()
@@ -112,4 +116,5 @@ async def _generate(writer: Writer) -> Generated:
         complete=not (waiting or (is_short and counts["failed"]) or stop),
         problems=tuple(list_problems(writer, fold)),
         waiting=waiting,
+        ended_early=stop.message,
     )

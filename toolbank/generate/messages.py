@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Fold
@@ -13,7 +15,7 @@ def summarise(writer: Writer, fold: Fold) -> str:
     message = f"{fold.accepted:,} queries of {fold.attempts:,} attempts"
     if fold.wanted is not None and fold.accepted < fold.wanted:
         message += f" ({fold.wanted:,} were wanted)"
-    return f"{message}; {writer.asker.counts.summary()}"
+    return f"{message}; {_tell_calls(writer)}"
 
 
 def describe_wait(pending: int, fold: Fold) -> str:
@@ -32,6 +34,12 @@ def list_problems(writer: Writer, fold: Fold) -> Iterator[str]:
         yield f"not accepted: {told}"
     if fold.failed:
         yield f"the last failure: {writer.last_failure}"
+    counts = writer.asker.counts
+    if writer.asker.dollars is None and counts.prompt_tokens + counts.completion_tokens:
+        yield (
+            "cost unknown: no price of the model is known; set generate.price, dollars a "
+            "million tokens"
+        )
     missing = writer.describe()["missing_tools"]
     if missing:
         yield (
@@ -40,18 +48,20 @@ def list_problems(writer: Writer, fold: Fold) -> Iterator[str]:
         )
 
 
-def explain_interrupt(writer: Writer, fold: Fold) -> str:
+def explain_interrupt(writer: Writer, fold: Fold, folder: Path) -> str:
     """What is kept after Ctrl-C, and how to go on."""
-    made = (
-        f" To make a bank of the {fold.accepted:,} queries that there are, add "
-        f"--set generate.queries={fold.accepted}."
-        if fold.accepted
-        else ""
-    )
-    return (
+    command = f"  toolbank run {shlex.quote(str(folder))}"
+    lines = [
         f"stopped in generate, with {fold.accepted:,} queries accepted. Every reply that came "
-        f"is kept ({writer.asker.counts.summary()}); the same command goes on from there.{made}"
-    )
+        f"is kept ({_tell_calls(writer)}). To go on from there:",
+        command,
+    ]
+    if fold.accepted:
+        lines += [
+            f"To make a bank of the {fold.accepted:,} queries that there are:",
+            f"{command} --set generate.queries={fold.accepted}",
+        ]
+    return "\n".join(lines)
 
 
 def explain_nothing(writer: Writer, fold: Fold) -> str:
@@ -69,6 +79,15 @@ def explain_nothing(writer: Writer, fold: Fold) -> str:
         "in the journal are not asked for again: if the endpoint is mended since, give another "
         "--out."
     )
+
+
+def _tell_calls(writer: Writer) -> str:
+    """What the calls came to, with the dollars of the stage over the run's folder if known."""
+    told, dollars = writer.asker.counts.summary(), writer.asker.dollars
+    if dollars is None:
+        return told
+    digits = 2 if dollars >= 0.1 or not dollars else 4
+    return f"{told}; ${dollars:,.{digits}f} in all"
 
 
 def _reasons(fold: Fold) -> str:
