@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
+import ssl
 from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
@@ -86,10 +88,12 @@ def status_error(
 def connection_error(error: Exception, url: str, key: str) -> EngineError:
     """The failure of a call that got no HTTP answer, or not all of it."""
     cause = error.__cause__ or error
-    told = _hide(str(cause), key)[:_SHOWN] or type(cause).__name__
+    # aiohttp's own words on a failed connection tell of its inside; the system's are plain.
+    system = getattr(cause, "os_error", None)
+    told = _hide(_tell_system(system or cause), key)[:_SHOWN] or type(cause).__name__
+    what = "can't connect" if system else "can't connect, or the connection broke"
     return EngineError(
-        f"{url}: can't connect, or the connection broke ({told}). "
-        "Is the server running, and is `base_url` right?",
+        f"{url}: {what} ({told}). Is the server running, and is `base_url` right?",
         reason="connection",
         retryable=True,
     )
@@ -156,7 +160,18 @@ def _quote(text: str, key: str) -> str:
     text = _hide(text, key)
     if not text:
         return ""
-    return f" It says: {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}"
+    if len(text) > _SHOWN:
+        return f" It says: {text[:_SHOWN]} ..."
+    return f" It says: {text}{'' if text[-1] in '.!?' else '.'}"
+
+
+def _tell_system(error: Exception) -> str:
+    """Such as "connection refused"."""
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+        number = error.errno or 0
+        told = os.strerror(number) if number > 0 else error.strerror
+        return (told or str(error)).lower()
+    return str(error)
 
 
 def _read_message(answer: Answer) -> str:
