@@ -12,6 +12,7 @@ _UNSEEN = re.compile(
 # Back to the start of the line, and nothing after it: there may be a progress line and a ^C.
 _CLEAR = "\r\x1b[K"
 _NARROWEST = 20
+_COMMAND = re.compile(r" *(toolbank|mkdir) ")
 
 
 def printable(text: str) -> str:
@@ -38,7 +39,7 @@ def wrap(text: str, width: int, indent: int = 0) -> str:
     """Break lines between words; a line that is a command stays whole, to be copied."""
     return "\n".join(
         line
-        if line.lstrip().startswith("toolbank ")
+        if _COMMAND.match(line)
         else textwrap.fill(
             line,
             width,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sqlite3
 from pathlib import Path
@@ -51,9 +52,11 @@ def full_but_kept(path: Path, error: Exception) -> ToolbankError:
 
 def damaged(path: Path, error: Exception) -> ToolbankError:
     """The file is no journal, or not a whole one."""
+    folder = shlex.quote(str(path.parent / "damaged"))
     return ToolbankError(
-        f"{path}: the journal is damaged ({error}). Move it away: the replies in it would "
-        "then be asked for again."
+        f"{path}: the journal is damaged ({error}). Move it away, with the files that lie beside "
+        f"it ({path.name}-wal and {path.name}-shm); the replies in it are then asked for "
+        f"again:\n  mkdir -p {folder} && mv {shlex.quote(str(path))}* {folder}"
     )
 
 
