@@ -264,7 +264,7 @@ def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
     assert prompt_notes("numpy") == ["prompts/write.j2: yours, used"]
     assert prompt_notes("weather") == [
         "prompts/write.j2: yours, used",
-        "prompts/examples/weather.jsonl: not there; the general examples are used",
+        "the general examples are used; for your own, write prompts/examples/weather.jsonl",
     ]
 
 

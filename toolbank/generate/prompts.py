@@ -197,7 +197,7 @@ def prompt_notes(domain: str) -> list[str]:
     own_examples = f"examples/{domain}.jsonl"
     if assets[-1].name != own_examples:
         notes.append(
-            f"prompts/{own_examples}: not there; the general examples are used"
+            f"the general examples are used; for your own, write prompts/{own_examples}"
         )
     return notes
 
