@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from toolbank.config_yaml import KeyPath
 
+_NO_NUMBER = ("float_parsing", "int_parsing")
 # Where people paste a key or a password by mistake: the value is not repeated.
 _MAY_HOLD_A_KEY = (("api_key_env",), ("base_url",))
 
@@ -99,7 +100,16 @@ def _explain(
     shown = ""
     if isinstance(value, str | int | float) and location[-1:] not in _MAY_HOLD_A_KEY:
         shown = f" (got {str(value)[:80]!r})"
-    return f"{place}: {key + ': ' if key else ''}{_message(problem)}{shown}"
+    about = _describe(found) if problem["type"] in _NO_NUMBER else ""
+    named = f"{key}: " if key and place != f"--set {key}" else ""
+    return f"{place}: {named}{_message(problem)}{about}{shown}"
+
+
+def _describe(found: _Place) -> str:
+    """What the value means, such as its unit, where the schema says it."""
+    properties = found.holder.get("properties", {})
+    described = properties.get(found.keys[-1] if found.keys else "", {})
+    return f": {described['description']}" if "description" in described else ""
 
 
 def _message(problem: Any) -> str:
@@ -120,7 +130,16 @@ def _message(problem: Any) -> str:
         case "too_short":
             return f"should have at least {context['min_length']} entry"
         case "string_pattern_mismatch":
+            if problem["loc"][-1] == "base_url":
+                return (
+                    "should begin with http:// or https://, with no user name, query, fragment "
+                    "or blank in it"
+                )
             return f"should have the form {context['pattern']}"
+        case "float_parsing":
+            return "should be a number"
+        case "int_parsing":
+            return "should be a whole number"
         case _:
             told = str(problem["msg"]).removeprefix("Value error, ")
             return told.removeprefix("Input ")
