@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,13 +53,28 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         check_engine(config)
     todo = pending(recipe.recipe, out)
     folder = RunFolder(out)
-    lines = [f"{recipe.recipe.name}, in {out}"]
+    lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]
     lines += [f"  {name:<24} {'to do' if todo[name] else 'done'}" for name in todo]
     if todo["generate"]:
         lines += ["", *_describe_generation(recipe.recipe, folder)]
     if todo["judge"]:
         lines += ["", *_describe_judge(recipe.recipe, folder, todo["generate"])]
     return "\n".join(lines)
+
+
+def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
+    """That the folder was made with other settings than these, such as by --set."""
+    if not is_run_folder(out):
+        return []
+    try:
+        if load_recipe(str(out)).recipe == recipe.recipe:
+            return []
+    except InputError:
+        return []
+    return [
+        "  The folder's last run had other settings. What it would do with them:",
+        f"  toolbank plan {shlex.quote(str(out))}",
+    ]
 
 
 def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
@@ -107,6 +123,8 @@ def _describe_calls(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
         yield from _told(
             "journal", f"holds {held:,} replies already; these are not asked for again"
         )
+    if held and not forecast.calls(most=True):
+        return
     yield from _told("tokens", _tokens(forecast))
     yield from _told("cost", _cost(forecast, config))
     yield from _told("time", _time(forecast, config))
@@ -117,6 +135,8 @@ def _describe_calls(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
 def _calls_of_generation(forecast: Forecast) -> str:
     fewest, most = forecast.calls(most=False), forecast.calls(most=True)
     write, polish = forecast.stages
+    if not most:
+        return "none, or a few: the journal has as many replies as are needed"
     if forecast.accepted is None:
         return (
             f"{fewest:,} if every attempt is accepted, {most:,} if only every second one is. "
@@ -220,7 +240,7 @@ def _time(forecast: Forecast, config: EngineConfig) -> str:
     doubts = " (auto may find more or fewer)" if config.concurrency == "auto" else ""
     assumed = "" if latency else " (assumed until there are replies)"
     return (
-        f"{told} with {_at_once(config):,} calls at once{doubts} of "
+        f"{told} with {_calls_at_once(config)} at once{doubts} of "
         f"{seconds(latency or _ASSUMED_SECONDS)} each{assumed}"
     )
 
@@ -241,6 +261,11 @@ def _bounds(
 
 def _at_once(config: EngineConfig) -> int:
     return _ASSUMED_AT_ONCE if config.concurrency == "auto" else config.concurrency
+
+
+def _calls_at_once(config: EngineConfig) -> str:
+    calls = _at_once(config)
+    return "1 call" if calls == 1 else f"{calls:,} calls"
 
 
 def _budgets(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
