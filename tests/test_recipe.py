@@ -154,6 +154,8 @@ def test_a_folder_with_an_encoder_is_found_from_the_recipes_folder(tmp_path):
         ("sources.5.package=json", "'5'"),
         ("generate.queries=x", "--set generate.queries"),
         ("retrievers=[{type: bm26}]", "--set retrievers: .*bm26"),
+        ("generate.max_outage=10m", "max_outage: should be a number: seconds"),
+        ("generate.base_url=127.0.0.1:80", "should begin with http:// or https://"),
         ('generate.replies="a\\0b"', "path"),
         ("generate=" + "[" * 5000, "not valid YAML"),
     ],

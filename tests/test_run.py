@@ -54,6 +54,32 @@ def test_a_stage_that_waits_ends_the_run_and_the_next_run_goes_on_with_it(run):
     assert "generate" not in done.todo
 
 
+def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):
+    def script(call):
+        text = f"How far is the {call.number} from the {call.number * 7} of my shop?"
+        if call.asks_polish:
+            return Answer.json({"already_good": False, "reason": "", "query": text})
+        return Answer.json(
+            {"tools": call.offered[:2], "explanation": "One by one.", "draft": text}
+        )
+
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    with ChatServer(script) as server:
+        settings = [
+            "generate.engine=openai",
+            f"generate.base_url={server.url}",
+            "generate.model=m",
+            "generate.concurrency=1",
+            "generate.budget.calls=8",
+        ]
+        recipe = load_recipe(str(tmp_path / "mine.yaml"), settings)
+        result = run_recipe(recipe, tmp_path / "out", until="generate")
+    told = describe_result(result)
+    assert "the budget of 8 calls" in told
+    assert "of an earlier bank or recipe" not in told
+    assert told.splitlines()[-1].endswith("--set generate.budget.calls=16")
+
+
 def test_a_preview_of_an_endpoint_that_refuses_ends_with_its_message(tmp_path):
     (tmp_path / "mine.yaml").write_text(RECIPE)
     with ChatServer(lambda call: Answer.error(401)) as server:

@@ -265,7 +265,7 @@ def test_a_refused_setting_is_named_with_what_to_do(told, advice):
     if advice:
         assert advice in str(error)
     else:
-        assert str(error).endswith(told)
+        assert str(error).endswith(f"{told}.")
 
 
 def test_a_rate_limit_that_is_used_up_asks_everybody_to_wait():
