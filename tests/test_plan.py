@@ -105,6 +105,15 @@ def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     assert len(server.calls) == made + 60
 
 
+def test_where_nothing_is_left_to_ask_no_tokens_or_time_are_told(recipe, out):
+    run_recipe(recipe(), out, until="generate")
+    told = plan(recipe("generate.queries=10"), out)
+    assert "none, or a few" in told
+    assert "tokens" not in told
+    assert f"toolbank plan {out}" in told
+    assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
+
+
 def test_replies_to_other_prompts_are_planned_anew(recipe, out):
     run_recipe(recipe(), out, until="generate")
     told = plan(recipe("seed=1"), out)

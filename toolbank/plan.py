@@ -136,15 +136,16 @@ def _calls_of_generation(forecast: Forecast) -> str:
     fewest, most = forecast.calls(most=False), forecast.calls(most=True)
     write, polish = forecast.stages
     if not most:
-        return "none, or a few: the journal has as many replies as are needed"
+        share = "" if forecast.accepted is None else _accepted_share(forecast.accepted)
+        return f"none, or a few{share}: the journal has as many replies as are needed"
     if forecast.accepted is None:
         return (
             f"{fewest:,} if every attempt is accepted, {most:,} if only every second one is. "
             "An attempt is a write and, where its draft passes the checks, a polish."
         )
     return (
-        f"about {about(most)}: {about(write.most)} writes and {about(polish.most)} polishes, "
-        f"if {100 * forecast.accepted:.0f} % of the attempts are accepted as up to now"
+        f"about {about(most)}: {about(write.most)} writes and {about(polish.most)} polishes"
+        f"{_accepted_share(forecast.accepted)}"
     )
 
 
@@ -161,6 +162,10 @@ def _falls_short(forecast: Forecast, config: GenerateConfig) -> str:
     else:
         told = f"{about(fewest)} if only every second attempt is accepted"
     return f"{told}: generate.max_attempts ends the run at {limit:,} attempts"
+
+
+def _accepted_share(share: float) -> str:
+    return f", if {100 * share:.0f} % of the attempts are accepted as up to now"
 
 
 def _files(forecast: Forecast, config: EngineConfig, folder: RunFolder) -> str:
