@@ -138,7 +138,7 @@ def test_nobody_listening_is_a_connection_failure_that_may_pass():
 
     error = asyncio.run(knock())
     assert (error.reason, error.retryable, error.fatal) == ("connection", True, False)
-    assert "Is the server running" in str(error)
+    assert "can't connect (connection refused). Is the server running" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def connection_error(error: Exception, url: str, key: str) -> EngineError:
     """The failure of a call that got no HTTP answer, or not all of it."""
     cause = error.__cause__ or error
     # aiohttp's own words on a failed connection tell of its inside; the system's are plain.
-    system = getattr(cause, "os_error", None)
+    system = getattr(error, "os_error", None) or getattr(cause, "os_error", None)
     told = _hide(_tell_system(system or cause), key)[:_SHOWN] or type(cause).__name__
     what = "can't connect" if system else "can't connect, or the connection broke"
     return EngineError(
@@ -165,7 +165,7 @@ def _quote(text: str, key: str) -> str:
     return f" It says: {text}{'' if text[-1] in '.!?' else '.'}"
 
 
-def _tell_system(error: Exception) -> str:
+def _tell_system(error: BaseException) -> str:
     """Such as "connection refused"."""
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         number = error.errno or 0
