@@ -99,6 +99,8 @@ class Writer:
             attempt = Attempt(number, "failed", error.reason, str(error))
         else:
             self._failed_in_a_row = 0
+        finally:
+            self.asker.end_row(number)
         return replace(attempt, requests=tuple(keys))
 
     def describe(self) -> dict[str, Any]:

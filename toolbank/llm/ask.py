@@ -88,6 +88,10 @@ class Asker:
         if self._refused and not self.stop:
             self.stop.ask("budget", self._refused)
 
+    def end_row(self, row: int) -> None:
+        """Note that a row makes no further call: a budget holds nothing back for it any more."""
+        self.gate.end_row(row)
+
     async def ask(self, request: ChatRequest) -> Asked:
         """The journal's reply to this request, or else the engine's, once it is in the journal.
 
@@ -173,13 +177,17 @@ class Asker:
         tries, spent = 0, 0.0
         random: Random | None = None
         while True:
-            is_probe = await self.gate.enter(request.attempt, tokens)
+            is_probe = await self.gate.enter(request, tokens)
             outages, begun = outage.number, monotonic()
             try:
                 seconds = config.total_timeout - spent
-                return await self._try(request, tokens, seconds, is_probe=is_probe)
+                reply = await self._try(request, tokens, seconds, is_probe=is_probe)
             except EngineError as error:
                 failed = error
+                self._budget.end(request, None)
+            else:
+                self._budget.end(request, reply)
+                return reply
             finally:
                 self.gate.leave()
             if outage.is_down or outage.number != outages:
@@ -197,6 +205,7 @@ class Asker:
             await self._keep(key, request, failed, is_final)
             if is_final:
                 self.counts.failures[failed.reason] += 1
+                self.end_row(request.attempt)
                 raise failed
             self.counts.retries[failed.reason] += 1
             await self.gate.sleep(wait)

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.llm.control.virtual import request
 from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import StageUsage
@@ -20,7 +21,7 @@ def test_calls_count_over_the_folder_failed_ones_too_and_of_this_stage_alone():
     spent = budget([USED, JUDGED], calls=14)
     for _ in range(2):
         assert not spent.why_spent(0.0)
-        spent.send()
+        spent.send(request(0))
     assert "14 calls" in spent.why_spent(0.0)
     assert "--set generate.budget.calls=28" in spent.why_spent(0.0)
 

@@ -66,11 +66,25 @@ def test_a_budget_of_calls_is_never_overshot():
     assert "20 calls" in asker.stop.message
 
 
-def test_a_budget_of_tokens_is_overshot_by_no_more_than_what_is_in_flight():
-    engine = Endpoint(good)
-    asker, journal, _ = ask_all(engine, 50, concurrency=4, budget={"tokens": 150})
+def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
+    def lengthy(*_):
+        return ChatReply("{}", "m", 1500, 300)
+
+    engine = Endpoint(lengthy)
+    asker, journal, _ = ask_all(engine, 2000, concurrency=300, budget={"tokens": 10**6})
     assert asker.stop.cause == "budget"
-    assert 10 <= len(journal.replies) < 14
+    assert 540 <= len(journal.replies) <= 555
+    price = {"input": 0.15, "output": 0.6}
+    asker, _, _ = ask_all(
+        Endpoint(lengthy), 2000, concurrency=256, price=price, budget={"dollars": 0.3}
+    )
+    assert 0.29 < asker.dollars <= 0.3
+
+
+def test_a_budget_that_is_smaller_than_the_first_estimate_is_tried():
+    engine = Endpoint(good)
+    _, journal, _ = ask_all(engine, 50, concurrency=4, budget={"tokens": 150})
+    assert len(journal.replies) == 10
 
 
 def test_a_budget_of_minutes_ends_a_run_that_waits_too():

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from toolbank.errors import InputError
 from toolbank.llm.accounts import add_up_spent
-from toolbank.llm.chat import ChatReply, Message
+from toolbank.llm.chat import ChatReply, ChatRequest, Message
 from toolbank.llm.config import EngineConfig
+from toolbank.llm.control.reserves import Cost, Reserves
 from toolbank.llm.control.stop import Stop
 from toolbank.llm.prices import cost, resolve_price
 
@@ -39,6 +40,8 @@ class Budget:
         self._section = config.section
         self._price = resolve_price(config)
         self._begun = now
+        usage = list(usage)
+        self._reserves = Reserves(usage, self._price)
         spent = add_up_spent(usage, config)
         self._calls = spent.calls
         self._tokens = spent.tokens
@@ -67,9 +70,52 @@ class Budget:
         bounds = (config.calls, config.tokens, config.dollars)
         return any(bound is not None for bound in bounds)
 
-    def send(self) -> None:
-        """Note a call that is made."""
+    def fits(self, request: ChatRequest) -> bool:
+        """Whether there is room for a call and what its row needs after it.
+
+        That is beside what is in flight, and what the rows need that were begun before; the rows
+        after it come last, so that what is missing in the end is at the end.
+        """
+        if not self.is_counted:
+            return True
+        reserves, row = self._reserves, request.attempt
+        need = reserves.need(request)
+        if self._has_room(reserves.beside(row).plus(need)):
+            return True
+        before = reserves.before(row)
+        if self._has_room(before.plus(need)):
+            return True
+        # Of the first call of all nobody knows what it costs, until it was made.
+        is_first = not (reserves.is_known(request) or any(before))
+        return is_first and self._has_room(Cost(calls=need.calls))
+
+    def may_finish(self, request: ChatRequest, now: float) -> bool:
+        """Whether only the minutes are over, and a row that was begun needs this call still."""
+        return (
+            self._reserves.has_begun(request.attempt)
+            and not self._why_counted()
+            and self.seconds_left(now) is not None
+            and self.fits(request)
+        )
+
+    def may_fit_later(self, request: ChatRequest) -> bool:
+        """Whether rows that were begun before may yet give back what is held for them."""
+        return any(self._reserves.before(request.attempt))
+
+    def send(self, request: ChatRequest) -> None:
+        """Note a call that is made, and hold back what it and its row may cost."""
         self._calls += 1
+        if self._is_bounded:
+            self._reserves.begin(request)
+
+    def end(self, request: ChatRequest, reply: ChatReply | None) -> None:
+        """Note that a call has ended; one without a reply may be made again."""
+        if self._is_bounded:
+            self._reserves.end(request, reply)
+
+    def end_row(self, row: int) -> None:
+        """Hold nothing back any more for a row that makes no further call."""
+        self._reserves.release(row)
 
     def take(self, reply: ChatReply) -> None:
         """Note what a reply cost."""
@@ -119,21 +165,46 @@ class Budget:
 
     def why_spent(self, now: float) -> str:
         """Which budget is spent and how to go on, or "" where none is."""
+        left = self.seconds_left(now)
+        is_late = left is not None and left <= 0
+        return self._why_counted() or (self._tell_minutes() if is_late else "")
+
+    def _why_counted(self) -> str:
         config = self._config
         calls = self._calls + len(self._promised)
         if config.calls is not None and calls >= config.calls:
-            return self._tell("calls", f"{config.calls:,}", str(2 * config.calls))
+            return self._tell(
+                "calls", f"{config.calls:,}", str(2 * max(config.calls, calls))
+            )
         tokens = self._tokens + self._promised_tokens
         if config.tokens is not None and tokens >= config.tokens:
-            return self._tell("tokens", f"{config.tokens:,}", str(2 * config.tokens))
+            return self._tell(
+                "tokens",
+                f"{config.tokens:,}",
+                str(2 * max(config.tokens, round(tokens))),
+            )
         dollars = self._dollars + self._promised_dollars
         if config.dollars is not None and dollars >= config.dollars:
             told = self._tell(
-                "dollars", f"{config.dollars:.10g}", f"{2 * config.dollars:.10g}"
+                "dollars",
+                f"{config.dollars:.10g}",
+                f"{2 * max(config.dollars, round(dollars, 2)):.10g}",
             )
             return f"{told}{self._not_counted}"
-        left = self.seconds_left(now)
-        return self._tell_minutes() if left is not None and left <= 0 else ""
+        return ""
+
+    def why_full(self, request: ChatRequest) -> str:
+        """Which budget has no room for a call, and how to go on."""
+        need = self._reserves.before(request.attempt).plus(self._reserves.need(request))
+        config = self._config
+        if config.calls is not None and self._calls + need.calls > config.calls:
+            return self._tell_full("calls", config.calls, config.calls - self._calls)
+        if config.tokens is not None and self._tokens + need.tokens > config.tokens:
+            return self._tell_full(
+                "tokens", config.tokens, config.tokens - self._tokens
+            )
+        bound = config.dollars or 0.0
+        return self._tell_full("dollars", bound, round(bound - self._dollars, 4))
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
@@ -155,8 +226,30 @@ class Budget:
             f"({self._section}.budget.minutes); the same command goes on"
         )
 
-    def _tell(self, unit: str, spent: str, more: str) -> str:
+    @property
+    def _is_bounded(self) -> bool:
+        return self.is_counted or self._config.minutes is not None
+
+    def _has_room(self, need: Cost) -> bool:
+        config = self._config
         return (
-            f"the budget of {spent} {unit} is spent; to go on, raise it: "
+            (config.calls is None or self._calls + need.calls <= config.calls)
+            and (config.tokens is None or self._tokens + need.tokens <= config.tokens)
+            and (
+                config.dollars is None or self._dollars + need.dollars <= config.dollars
+            )
+        )
+
+    def _tell_full(self, unit: str, bound: float, left: float) -> str:
+        return self._tell(
+            unit,
+            f"{bound:,.10g}",
+            f"{2 * bound:.10g}",
+            f" but for {left:,.10g}, too little for a further query",
+        )
+
+    def _tell(self, unit: str, spent: str, more: str, rest: str = "") -> str:
+        return (
+            f"the budget of {spent} {unit} is spent{rest}; to go on, raise it: "
             f"--set {self._section}.budget.{unit}={more}"
         )

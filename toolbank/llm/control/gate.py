@@ -8,14 +8,17 @@ import itertools
 from time import monotonic
 from typing import Any
 
+from toolbank.llm.chat import ChatRequest
 from toolbank.llm.control.budget import Budget
 from toolbank.llm.control.limit import CallLimit
 from toolbank.llm.control.outage import Outage
 from toolbank.llm.control.rates import Rates
 from toolbank.llm.control.stop import Stop, Stopped
 
-# A call that waits: the number of its row, the order of its coming, its tokens.
-_Waiting = tuple[int, int, float, asyncio.Future[bool]]
+# Seconds that are rounding alone, and too few to wait for.
+_SOON = 1e-6
+# A call that waits: the number of its row, the order of its coming, itself and its tokens.
+_Waiting = tuple[int, int, ChatRequest, float, asyncio.Future[bool]]
 
 
 class Gate:
@@ -23,7 +26,7 @@ class Gate:
 
     So a row that was begun is finished before another. Nobody goes past the limit, the rates, a
     pause that the endpoint asked for, an outage but for its probe, or a budget; a spent budget
-    ends the run.
+    ends the run. Where its minutes are over, rows that were begun are finished all the same.
     """
 
     def __init__(
@@ -43,18 +46,19 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
         stop.listen(self._send_home)
 
-    async def enter(self, row: int, tokens: float) -> bool:
+    async def enter(self, request: ChatRequest, tokens: float) -> bool:
         """Return when a call may be made, and whether it is a probe; it holds a place until `leave`.
 
         Raises:
             Stopped: the run is ending.
         """
-        if not self._waiting and self._may_go(tokens):
-            return self._take(row, tokens)
-        if self._stop:
+        if not self._waiting and self._may_go(request, tokens):
+            return self._take(request, tokens)
+        if self._is_over(request):
             raise Stopped
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (row, next(self._order), tokens, future))
+        waiting = request.attempt, next(self._order), request, tokens, future
+        heapq.heappush(self._waiting, waiting)
         self._admit()
         try:
             return await future
@@ -66,6 +70,12 @@ class Gate:
     def leave(self) -> None:
         """Give the place back."""
         self.in_flight -= 1
+        if self._waiting:
+            self._admit()
+
+    def end_row(self, row: int) -> None:
+        """Note that a row makes no further call."""
+        self._budget.end_row(row)
         if self._waiting:
             self._admit()
 
@@ -102,40 +112,59 @@ class Gate:
             timer.cancel()
             self._sleeping.discard(future)
 
-    def _may_go(self, tokens: float) -> bool:
-        """Whether a call may be made now; else what could change this wakes the first that waits."""
-        if self._stop or self.in_flight >= self._limit.now:
+    def _is_over(self, request: ChatRequest) -> bool:
+        """Whether the run is ending for this call."""
+        if not self._stop:
             return False
         now = monotonic()
-        if why := self._budget.why_spent(now):
+        is_held_up = self._outage.is_down or self._paused_until > now
+        return (
+            self._stop.cause != "budget"
+            or is_held_up
+            or not self._budget.may_finish(request, now)
+        )
+
+    def _may_go(self, request: ChatRequest, tokens: float) -> bool:
+        """Whether a call may be made now; else what could change this wakes the first that waits."""
+        if self._is_over(request) or self.in_flight >= self._limit.now:
+            return False
+        now = monotonic()
+        if not self._stop and (why := self._budget.why_spent(now)):
             self._stop.ask("budget", why)
+            if self._is_over(request):
+                return False
+        if not self._budget.fits(request):
+            if not (self.in_flight or self._budget.may_fit_later(request)):
+                self._stop.ask("budget", self._budget.why_full(request))
             return False
         probe = self._outage.delay(now)
         if probe is None:
             return False
         delay = max(probe, self._paused_until - now, self._rates.delay(tokens, now))
-        if delay <= 0:
+        if delay <= _SOON:
             return True
         self._admit_in(delay, self._budget.seconds_left(now))
         return False
 
-    def _take(self, row: int, tokens: float) -> bool:
+    def _take(self, request: ChatRequest, tokens: float) -> bool:
         self.in_flight += 1
-        self._budget.send()
+        self._budget.send(request)
         self._rates.take(tokens, monotonic())
         if self._outage.is_down:
             self._outage.begin_probe()
-            self._last_probe = row
+            self._last_probe = request.attempt
         return self._outage.is_down
 
     def _admit(self) -> None:
+        if self._stop:
+            self._send_home()
         while self._waiting:
             position = self._first()
-            row, _, tokens, future = self._waiting[position]
+            _, _, request, tokens, future = self._waiting[position]
             if not future.done():
-                if not self._may_go(tokens):
+                if not self._may_go(request, tokens):
                     return
-                future.set_result(self._take(row, tokens))
+                future.set_result(self._take(request, tokens))
             self._remove(position)
 
     def _first(self) -> int:
@@ -144,7 +173,8 @@ class Gate:
             return 0
         last = self._last_probe
         ranked = ((row <= last, row, n) for n, (row, *_) in enumerate(self._waiting))
-        return min(ranked)[2]
+        position = min(ranked)[2]
+        return position if self._budget.fits(self._waiting[position][2]) else 0
 
     def _remove(self, position: int) -> None:
         if position == 0:
@@ -156,14 +186,19 @@ class Gate:
     def _admit_in(self, delay: float, seconds_left: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        seconds = delay if seconds_left is None else min(delay, seconds_left)
+        seconds = (
+            min(delay, seconds_left) if seconds_left and seconds_left > 0 else delay
+        )
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(max(0.0, seconds), self._admit)
 
     def _send_home(self) -> None:
-        waiting = [future for *_, future in self._waiting]
-        self._waiting.clear()
-        for future in waiting:
+        over = [waiting for waiting in self._waiting if self._is_over(waiting[2])]
+        if over:
+            gone = {order for _, order, *_ in over}
+            self._waiting = [one for one in self._waiting if one[1] not in gone]
+            heapq.heapify(self._waiting)
+        for *_, future in over:
             _dismiss(future)
         for sleeping in self._sleeping:
             _dismiss(sleeping)
