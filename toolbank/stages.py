@@ -264,11 +264,12 @@ def _judge(recipe: Recipe, folder: RunFolder) -> Outcome:
             Bank.load(folder.bank), recipe.judge, seed=recipe.seed, journal=journal
         )
         calls = describe_calls(journal.usage(), recipe.judge)
-    write_json(folder.judge, {**judged, "calls": calls})
+    write_json(folder.judge, {**judged.content, "calls": calls})
     return Outcome(
-        f"{judged['n']} pairs by {judged['judge']}",
+        judged.message,
         (folder.judge,),
-        complete=not judged["calls_failed"],
+        complete=not judged.content["calls_failed"],
+        problems=judged.problems,
     )
 
 

@@ -1,6 +1,8 @@
 import asyncio
 import json
+import os
 import re
+import signal
 
 import pytest
 
@@ -42,7 +44,8 @@ def judge(bank, tmp_path, monkeypatch):
     def run(bank=bank, seed=0, **settings):
         config = JudgeConfig(**settings)
         with Journal(tmp_path / "journal.sqlite") as journal:
-            return judge_bank(bank, config, seed=seed, journal=journal)
+            run.judged = judge_bank(bank, config, seed=seed, journal=journal)
+            return run.judged.content
 
     return run
 
@@ -167,7 +170,7 @@ def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_
         assert len(server.calls) == asked + 48 - 9
 
 
-def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge, capsys):
+def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
     with ChatServer(prefer("good")) as server:
         settings = {"engine": "openai", "base_url": server.url, "model": "m"}
         judged = judge(concurrency=1, budget={"calls": 20}, **settings)
@@ -176,8 +179,29 @@ def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge, capsys):
             judged["criteria"][name]["failed"].get("budget", 0) for name in CRITERIA
         )
         assert unjudged == judged["calls_failed"] == 28
-        assert "judge.budget.calls=40" in capsys.readouterr().err
+        assert "20 replies asked for" in judge.judged.message
+        stopped, missing = judge.judged.problems
+        assert "judge.budget.calls=40" in stopped
+        assert "verdicts missing: 28" in missing
         assert counts(judge(**settings)) == (8, 0, 0)
+
+
+def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
+    def script(call):
+        if call.number == 12:
+            os.kill(os.getpid(), signal.SIGINT)
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
+        with pytest.raises(ToolbankError, match="stopped in judge"):
+            judge(concurrency=4, **settings)
+        asked = len(server.calls)
+        assert 13 <= asked < 48
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            assert len(journal) == asked
+        assert counts(judge(**settings)) == (8, 0, 0)
+        assert len(server.calls) == 48
 
 
 def test_an_engine_that_answers_in_rounds_can_not_judge(judge, monkeypatch):

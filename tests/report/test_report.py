@@ -46,7 +46,8 @@ def add_judge(run):
     with Journal(run / "journal.sqlite") as journal:
         bank = Bank.load(run / "bank")
         write_json(
-            run / "judge.json", judge_bank(bank, JudgeConfig(), seed=0, journal=journal)
+            run / "judge.json",
+            judge_bank(bank, JudgeConfig(), seed=0, journal=journal).content,
         )
 
 

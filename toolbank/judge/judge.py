@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
@@ -20,7 +21,6 @@ from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
 from toolbank.llm.chat import EngineError, RoundEngine
 from toolbank.llm.control.stop import Stopped
 from toolbank.llm.templates import PromptTemplate
-from toolbank.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.llm.ask import Asker
@@ -30,12 +30,21 @@ _Answer = tuple[str | None, str]
 _Ask = Callable[[int, Criterion, Side, Side], Awaitable[_Answer]]
 
 
+@dataclass(frozen=True)
+class Judged:
+    """The content of judge.json, and for people what was done and what went wrong."""
+
+    content: dict[str, Any]
+    message: str
+    problems: tuple[str, ...] = ()
+
+
 def judge_bank(
     bank: Bank, config: JudgeConfig, *, seed: int, journal: Journal
-) -> dict[str, Any]:
-    """Judge pairs in both orders by every criterion; gives the content of judge.json.
+) -> Judged:
+    """Judge pairs in both orders by every criterion.
 
-    Two verdicts that differ by order make a tie. Keys: `judge`, `heuristic`, `against`, `n`,
+    Two verdicts that differ by order make a tie. Keys of the content: `judge`, `heuristic`, `against`, `n`,
     `method`, `criteria` (a summary each), `calls_failed` (any that a new run may mend) and
     `pairs` (ids, texts and the verdict of each order).
 
@@ -49,13 +58,13 @@ def judge_bank(
 
 async def _judge(
     pairs: Sequence[Pair], config: JudgeConfig, seed: int, journal: Journal
-) -> dict[str, Any]:
-    calls_failed = 0
+) -> Judged:
+    model: _ModelAsker | None = None
     if config.engine == "rules":
         name = heuristic.NAME
         rows = await _judge_pairs(pairs, config, _ask_heuristic)
     else:
-        name, rows, calls_failed = await _ask_model(pairs, config, seed, journal)
+        name, rows, model = await _ask_model(pairs, config, seed, journal)
     described: dict[str, Any] = {
         "judge": name,
         "heuristic": config.engine == "rules",
@@ -65,21 +74,25 @@ async def _judge(
     }
     if described["heuristic"]:
         described["read_by_eye"] = heuristic.READ_BY_EYE
-    return {
+    content = {
         **described,
         "criteria": {
             criterion: summarise(row[position] for row in rows)
             for position, criterion in enumerate(config.criteria)
         },
-        "calls_failed": calls_failed,
+        "calls_failed": model.calls_failed if model else 0,
         "pairs": [_describe(pair, row) for pair, row in zip(pairs, rows, strict=True)],
     }
+    message = f"{len(pairs):,} pairs by {name}"
+    if model is None:
+        return Judged(content, message)
+    return Judged(content, f"{message}; {model.told}", tuple(model.list_problems()))
 
 
 async def _ask_model(
     pairs: Sequence[Pair], config: JudgeConfig, seed: int, journal: Journal
-) -> tuple[str, list[list[Judgement]], int]:
-    """The model's name, its judgements of each pair, and how many calls gave none."""
+) -> tuple[str, list[list[Judgement]], _ModelAsker]:
+    """The model's name, its judgements of each pair, and what asking it came to."""
     from toolbank.llm import create_engine
     from toolbank.llm.ask import Asker
     from toolbank.llm.control.interrupt import interruptible
@@ -104,9 +117,7 @@ async def _ask_model(
             "stopped in judge. Every verdict that came is kept; the same command goes on from "
             "there."
         )
-    if asker.stop:
-        tell(f"the judge stopped early: {asker.stop.message}.")
-    return engine.model, rows, model.calls_failed
+    return engine.model, rows, model
 
 
 async def _judge_pairs(
@@ -180,6 +191,24 @@ class _ModelAsker:
         self.calls_failed = 0
         self._asker = asker
         self._template = PromptTemplate(TEMPLATE)
+        self._last_failure = ""
+
+    @property
+    def told(self) -> str:
+        """The counts of the calls in a line."""
+        dollars = self._asker.dollars
+        spent = "" if dollars is None else f", ${dollars:,.2f} in all"
+        return f"{self._asker.counts.summary()}{spent}"
+
+    def list_problems(self) -> Iterator[str]:
+        """What the user should know of the verdicts."""
+        stop = self._asker.stop
+        if stop:
+            yield f"stopped early: {stop.message}"
+        if self.calls_failed:
+            yield f"verdicts missing: {self.calls_failed:,}; the next run asks for them again"
+        if self._last_failure:
+            yield f"the last failure: {self._last_failure}"
 
     async def ask(
         self, number: int, criterion: Criterion, first: Side, second: Side
@@ -191,6 +220,7 @@ class _ModelAsker:
             reply = (await self._asker.ask(request)).reply
         except EngineError as error:
             self.calls_failed += 1
+            self._last_failure = str(error)
             return None, error.reason
         except Stopped:
             self.calls_failed += 1
