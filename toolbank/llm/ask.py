@@ -237,7 +237,7 @@ class Asker:
             raise
         except TimeoutError as error:
             raise EngineError(
-                f"{self._engine.name}: no reply within {getattr(config, setting):g} s (the "
+                f"{self._where()}: no reply within {getattr(config, setting):g} s (the "
                 f"setting `{setting}`).",
                 reason="timeout",
                 retryable=True,
@@ -247,6 +247,12 @@ class Asker:
                 f"{self._engine.name}: {type(error).__name__}: {error}",
                 reason="engine-error",
             ) from error
+
+    def _where(self) -> str:
+        """Who was asked, for messages: the endpoint, or an engine that has none."""
+        config, engine = self._config, self._engine
+        place = config.base_url if config.engine == "openai" else engine.name
+        return f"{place} ({engine.model})"
 
     def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
         now = monotonic()
