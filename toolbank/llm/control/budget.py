@@ -79,6 +79,8 @@ class Budget:
         if not self.is_counted:
             return True
         reserves, row = self._reserves, request.attempt
+        if self._counts_tokens and reserves.is_guess(request):
+            return False
         need = reserves.need(request)
         if self._has_room(reserves.beside(row).plus(need)):
             return True
@@ -225,6 +227,10 @@ class Budget:
             f"the budget of {self._config.minutes:g} minutes a command is spent "
             f"({self._section}.budget.minutes); the same command goes on"
         )
+
+    @property
+    def _counts_tokens(self) -> bool:
+        return self._config.tokens is not None or self._config.dollars is not None
 
     @property
     def _is_bounded(self) -> bool:

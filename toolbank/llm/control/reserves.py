@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _CHARACTERS_PER_TOKEN = 4
 # What a completion is taken to cost before the first of its stage came.
 _FIRST_COMPLETION = 300.0
+# So many calls of a stage are made before the first has told what they cost.
+_MOST_GUESSED = 8
 # The calls that a row needs once this one was answered.
 _AFTER = {"write": ("polish",)}
 
@@ -75,6 +77,11 @@ class Reserves:
     def is_known(self, request: ChatRequest) -> bool:
         """Whether a reply of this stage came yet."""
         return request.stage in self._seen
+
+    def is_guess(self, request: ChatRequest) -> bool:
+        """Whether so many calls are made already of whose cost nothing is known."""
+        stage = request.stage
+        return stage not in self._seen and self._all_sent[stage] >= _MOST_GUESSED
 
     def beside(self, row: int) -> Cost:
         """What the calls in flight and all other rows will cost still."""
