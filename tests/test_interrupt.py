@@ -229,9 +229,9 @@ def test_an_interrupt_with_nothing_in_flight_says_so(tmp_path):
 
     with ChatServer(fail) as server:
         (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
-        terminal = Terminal([TOOLBANK, "run", "mine.yaml"], tmp_path)
+        alone = ["--set", "generate.concurrency=1"]
+        terminal = Terminal([TOOLBANK, "run", "mine.yaml", *alone], tmp_path)
         terminal.wait_for("all calls wait")
-        terminal.wait_for("0/")
         terminal.press_ctrl_c()
         terminal.wait_for(
             "stopping; no call is in flight; a second Ctrl-C or SIGTERM stops at once."

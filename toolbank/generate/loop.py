@@ -95,7 +95,7 @@ async def _generate(writer: Writer, folder: Path) -> Generated:
             with show_progress(fold, writer.asker, wanted or writer.count_offers()):
                 waiting = await dispatcher.work()
         finally:
-            await writer.engine.close()
+            await writer.asker.close()
     stop.raise_error()
     if stop.cause == "interrupt":
         raise ToolbankError(explain_interrupt(writer, fold, folder))

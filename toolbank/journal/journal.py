@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -157,6 +157,12 @@ class Journal:
             failure.final,
         )
         await self._write([(FAILURES, values)], failure.identity)
+
+    async def flush(self) -> None:
+        """Return when all that was put is on disk, or has failed."""
+        if self._writer is not None:
+            with suppress(ToolbankError):
+                await self._writer.write()
 
     def entries(self, attempt: int | None = None) -> Iterator[Entry]:
         """All exchanges, or those of one attempt, by attempt and stage.

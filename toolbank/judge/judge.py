@@ -110,7 +110,7 @@ async def _ask_model(
                 )
             rows = await _judge_pairs(pairs, config, model.ask)
         finally:
-            await engine.close()
+            await asker.close()
     asker.stop.raise_error()
     if asker.stop.cause == "interrupt":
         raise ToolbankError(

@@ -170,6 +170,14 @@ class Asker:
             for failure in self._journal.failures(request.attempt)
         )
 
+    async def close(self) -> None:
+        """Let go of the engine once all that came is on disk.
+
+        Those who asked may be gone after an interrupt, while replies still wait to be written.
+        """
+        await self._journal.flush()
+        await self._engine.close()
+
     async def _call(self, key: str, request: ChatRequest) -> ChatReply:
         """Try until there is a reply or no more hope."""
         config, outage = self._config, self._outage
