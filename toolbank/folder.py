@@ -51,6 +51,11 @@ class RunFolder:
         return self.path / "models"
 
     @property
+    def checkpoints(self) -> Path:
+        """Of trainings that are not done."""
+        return self.path / "checkpoints"
+
+    @property
     def metrics(self) -> Path:
         """A list of records."""
         return self.path / "metrics.json"

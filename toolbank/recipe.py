@@ -70,10 +70,19 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> Recipe:
-        types = [config.type for config in self.retrievers]
-        for kind in types:
-            if types.count(kind) > 1:
-                raise ValueError(f"retrievers: {kind} is listed more than once")
+        fitted: list[str] = []
+        for config in self.retrievers:
+            if config.label in fitted:
+                raise ValueError(
+                    f"retrievers: {config.label} is listed more than once; give one a name"
+                )
+            for needed in config.needs:
+                if needed not in fitted:
+                    raise ValueError(
+                        f"retrievers: {config.label} builds on {needed}, which is not listed "
+                        "before it"
+                    )
+            fitted.append(config.label)
         return self
 
 

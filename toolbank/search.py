@@ -62,9 +62,9 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     folder = open_run(Path(run))
     recipe = load_recipe(str(folder.recipe)).recipe
     names = [
-        config.type
+        config.label
         for config in recipe.retrievers
-        if (folder.models / config.type).is_dir()
+        if (folder.models / config.label).is_dir()
     ]
     if not names:
         raise InputError(

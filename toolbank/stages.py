@@ -38,7 +38,7 @@ from toolbank.llm.accounts import describe_calls
 from toolbank.llm.config import TRANSPORT, EngineConfig
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe, is_run_folder, load_recipe
-from toolbank.retrievers.config import Bm25Config, RetrieverConfig
+from toolbank.retrievers.config import RetrieverConfig
 from toolbank.sources.config import SourceConfig
 
 STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
@@ -113,7 +113,7 @@ def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
             refresh=partial(_refresh_calls, folder.judge, recipe.judge, folder),
         ),
         *(
-            stage(f"retrievers/{config.type}", _fit_depends, _fit, config)
+            stage(f"retrievers/{config.label}", _fit_depends, _fit, config)
             for config in recipe.retrievers
         ),
         stage("evaluate", _evaluate_depends, _evaluate),
@@ -291,36 +291,50 @@ def _refresh_calls(
 
 
 def _fit_depends(
-    config: RetrieverConfig, _: Recipe, folder: RunFolder
+    config: RetrieverConfig, recipe: Recipe, folder: RunFolder
 ) -> dict[str, Any]:
     return {
         "bank": _bank_hashes(folder),
         "config": _settings(config),
         "encoder": _encoder_identity(config),
+        "needs": {name: hash_tree(folder.models / name) for name in config.needs},
+        "seed": recipe.seed,
         "toolbank": toolbank.__version__,
     }
 
 
 def _encoder_identity(config: RetrieverConfig) -> str | None:
-    if isinstance(config, Bm25Config):
-        return None
     from toolbank.encoders.places import encoder_identity
 
-    return encoder_identity(config.encoder)
+    encoder = getattr(config, "encoder", None)
+    return encoder_identity(encoder) if encoder else None
 
 
-def _fit(config: RetrieverConfig, _: Recipe, folder: RunFolder) -> Outcome:
-    from toolbank.retrievers import create_retriever
+def _fit(config: RetrieverConfig, recipe: Recipe, folder: RunFolder) -> Outcome:
+    from toolbank.retrievers import create_retriever, load_retriever
+    from toolbank.retrievers.protocol import FitContext
 
+    key = stage_key(f"retrievers/{config.label}", _fit_depends(config, recipe, folder))
+    checkpoints = folder.checkpoints / f"{config.label}-{key[:16]}"
     retriever = create_retriever(config)
-    retriever.fit(Bank.load(folder.bank))
-    target = folder.models / config.type
+    retriever.fit(
+        Bank.load(folder.bank),
+        FitContext(
+            seed=recipe.seed,
+            checkpoints=checkpoints,
+            fitted={
+                name: load_retriever(folder.models / name) for name in config.needs
+            },
+        ),
+    )
+    target = folder.models / config.label
     folder.models.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.models, prefix=".") as name:
-        made = Path(name) / config.type
+        made = Path(name) / config.label
         retriever.save(made)
         shutil.rmtree(target, ignore_errors=True)
         made.rename(target)
+    shutil.rmtree(checkpoints, ignore_errors=True)
     return Outcome(
         "fitted", tuple(path for path in target.rglob("*") if path.is_file())
     )
@@ -340,7 +354,7 @@ def _evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
 def _evaluate(recipe: Recipe, folder: RunFolder) -> Outcome:
     bank = Bank.load(folder.bank)
     sets = [*split_sets(bank), *_file_sets(bank, recipe.evaluate.on)]
-    names = [config.type for config in recipe.retrievers]
+    names = [config.label for config in recipe.retrievers]
     write_json(folder.metrics, _measure(folder, names, sets, recipe))
     write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
     told = ", ".join(
@@ -375,7 +389,7 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
 
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
-    names = [config.type for config in recipe.retrievers]
+    names = [config.label for config in recipe.retrievers]
     for stage in make_stages(recipe, folder):
         key = (
             stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
@@ -467,7 +481,7 @@ def _bank_hashes(folder: RunFolder) -> dict[str, str]:
 
 def _model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:
     return {
-        config.type: hash_tree(folder.models / config.type)
+        config.label: hash_tree(folder.models / config.label)
         for config in recipe.retrievers
     }
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def create_retriever(config: RetrieverConfig) -> Retriever:
     """A retriever of the configured method, still to be fitted."""
-    from toolbank.retrievers.methods import METHODS
+    from toolbank.retrievers.methods import find_method
 
-    retriever: Retriever = METHODS[config.type](config)
+    retriever: Retriever = find_method(config.type)(config)
     return retriever
 
 
@@ -26,7 +26,7 @@ def load_retriever(folder: Path) -> Retriever:
     Raises:
         InputError: the folder or a file in it is missing, damaged, or of an unknown method.
     """
-    from toolbank.retrievers.methods import METHODS
+    from toolbank.retrievers.methods import METHODS, find_method
     from toolbank.retrievers.store import read_type
 
     kind = read_type(folder)
@@ -34,5 +34,5 @@ def load_retriever(folder: Path) -> Retriever:
         raise InputError(
             f"{folder}: a retriever of type {kind!r}; this version knows {', '.join(METHODS)}."
         )
-    retriever: Retriever = METHODS[kind].load(folder)
+    retriever: Retriever = find_method(kind).load(folder)
     return retriever

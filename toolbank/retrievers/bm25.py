@@ -14,7 +14,7 @@ from toolbank.bank import Bank
 from toolbank.errors import InputError
 from toolbank.files import read_json, write_json
 from toolbank.retrievers.config import Bm25Config
-from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.protocol import ALONE, FitContext, Hits
 from toolbank.retrievers.ranking import blocks, join, top_k
 from toolbank.retrievers.store import (
     VECTORS,
@@ -39,12 +39,12 @@ class Bm25Retriever:
     """
 
     def __init__(self, config: Bm25Config) -> None:
-        self.name: str = config.type
+        self.name: str = config.label
         self.config = config
         self.tools: tuple[str, ...] = ()
         self._index = bm25s.BM25()
 
-    def fit(self, bank: Bank) -> None:
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Index the tools; queries are not used.
 
         Raises:

@@ -4,24 +4,29 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolbank.config import Config
 from toolbank.encoders.config import EncoderConfig
+from toolbank.retrievers.decomposition.config import DecompositionConfig
+from toolbank.retrievers.method import MethodConfig
+from toolbank.retrievers.mlc.config import MlcConfig
+from toolbank.retrievers.nnn.config import NnnConfig
+from toolbank.retrievers.protip.config import ProtipConfig
+from toolbank.retrievers.refiner.config import RefinerConfig
 
 
-class Bm25Config(Config):
+class Bm25Config(MethodConfig):
     """BM25 over the tools' names and descriptions."""
 
     type: Literal["bm25"] = "bm25"
 
 
-class DescriptionsConfig(Config):
+class DescriptionsConfig(MethodConfig):
     """Cosine between the request and the tools' embedded descriptions."""
 
     type: Literal["descriptions"] = "descriptions"
     encoder: EncoderConfig = EncoderConfig()
 
 
-class NearestConfig(Config):
+class NearestConfig(MethodConfig):
     """The tools of the most similar train queries."""
 
     type: Literal["nearest"] = "nearest"
@@ -29,7 +34,7 @@ class NearestConfig(Config):
     neighbours: int = Field(default=10, ge=1)
 
 
-class Tool2VecConfig(Config):
+class Tool2VecConfig(MethodConfig):
     """Cosine between the request and the mean of the queries that use a tool."""
 
     type: Literal["tool2vec"] = "tool2vec"
@@ -43,6 +48,14 @@ class Tool2VecConfig(Config):
 
 
 RetrieverConfig = Annotated[
-    Bm25Config | DescriptionsConfig | NearestConfig | Tool2VecConfig,
+    Bm25Config
+    | DescriptionsConfig
+    | NearestConfig
+    | Tool2VecConfig
+    | MlcConfig
+    | RefinerConfig
+    | ProtipConfig
+    | NnnConfig
+    | DecompositionConfig,
     Field(discriminator="type"),
 ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toolbank.bank import Bank
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import DescriptionsConfig
-from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.protocol import ALONE, FitContext, Hits
 from toolbank.retrievers.ranking import search_vectors
 from toolbank.retrievers.store import load_arrays, load_head, save_arrays, save_head
 from toolbank.retrievers.text import title_and_summary
@@ -25,12 +25,12 @@ class DescriptionsRetriever:
     """
 
     def __init__(self, config: DescriptionsConfig) -> None:
-        self.name: str = config.type
+        self.name: str = config.label
         self.config = config
         self.tools: tuple[str, ...] = ()
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
 
-    def fit(self, bank: Bank) -> None:
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Embed the tools' names and summaries; queries are not used."""
         encoder = load_encoder(self.config.encoder)
         self.tools = tuple(tool.name for tool in bank.tools)

@@ -1,15 +1,22 @@
-"""Which class is which method."""
+"""Which class is which method; a method's libraries are read when it is used."""
 
+from importlib import import_module
 from typing import Any
 
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.descriptions import DescriptionsRetriever
-from toolbank.retrievers.nearest import NearestRetriever
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
-
-METHODS: dict[str, Any] = {
-    "bm25": Bm25Retriever,
-    "descriptions": DescriptionsRetriever,
-    "nearest": NearestRetriever,
-    "tool2vec": Tool2VecRetriever,
+METHODS = {
+    "bm25": "bm25:Bm25Retriever",
+    "descriptions": "descriptions:DescriptionsRetriever",
+    "nearest": "nearest:NearestRetriever",
+    "tool2vec": "tool2vec:Tool2VecRetriever",
+    "mlc": "mlc.retriever:MlcRetriever",
+    "refiner": "refiner.retriever:RefinerRetriever",
+    "protip": "protip.retriever:ProtipRetriever",
+    "nnn": "nnn.retriever:NnnRetriever",
+    "decomposition": "decomposition.retriever:DecompositionRetriever",
 }
+
+
+def find_method(kind: str) -> Any:
+    """The class of a method in `METHODS`."""
+    module, _, name = METHODS[kind].partition(":")
+    return getattr(import_module(f"toolbank.retrievers.{module}"), name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toolbank.bank import Bank
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import NearestConfig
-from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.protocol import ALONE, FitContext, Hits
 from toolbank.retrievers.ranking import blocks, cosine_scores, join, top_k
 from toolbank.retrievers.store import (
     VECTORS,
@@ -37,14 +37,14 @@ class NearestRetriever:
     """
 
     def __init__(self, config: NearestConfig) -> None:
-        self.name: str = config.type
+        self.name: str = config.label
         self.config = config
         self.tools: tuple[str, ...] = ()
         self._descriptions: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self._queries: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self._uses: NDArray[np.int64] = np.zeros((0, 0), np.int64)
 
-    def fit(self, bank: Bank) -> None:
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Embed the train queries and the descriptions."""
         encoder = load_encoder(self.config.encoder)
         usage = train_usage(bank)

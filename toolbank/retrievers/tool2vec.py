@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toolbank.bank import Bank
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import Tool2VecConfig
-from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.protocol import ALONE, FitContext, Hits
 from toolbank.retrievers.ranking import search_vectors
 from toolbank.retrievers.store import (
     VECTORS,
@@ -42,13 +42,13 @@ class Tool2VecRetriever:
     """
 
     def __init__(self, config: Tool2VecConfig) -> None:
-        self.name: str = config.type
+        self.name: str = config.label
         self.config = config
         self.tools: tuple[str, ...] = ()
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.common: NDArray[np.float32] = np.zeros(0, np.float32)
 
-    def fit(self, bank: Bank) -> None:
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Average the train queries of every tool and its description."""
         encoder = load_encoder(self.config.encoder)
         usage = train_usage(bank)

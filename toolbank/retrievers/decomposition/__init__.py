@@ -1,0 +1,1 @@
+"""Task decomposition: a search for each part of the request, interleaved."""

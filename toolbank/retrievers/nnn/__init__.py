@@ -1,0 +1,1 @@
+"""Non-negative elastic net decoding over the tools' vectors (arXiv 2606.17910)."""

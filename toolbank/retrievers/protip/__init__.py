@@ -1,0 +1,1 @@
+"""ProTIP: one tool after the other, each subtracted from the request (arXiv 2312.10332)."""

@@ -1,0 +1,37 @@
+"""Configuration of ToolRefiner."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.retrievers.method import MethodConfig
+from toolbank.training.config import TrainingConfig
+
+
+class RefinerTraining(TrainingConfig):
+    """As the paper trains it, but for fewer epochs."""
+
+    epochs: float = Field(default=10, gt=0)
+    schedule: Literal["linear", "cosine", "constant"] = "cosine"
+
+
+class RefinerConfig(MethodConfig):
+    """Judge the candidates of a first stage together with the request."""
+
+    type: Literal["refiner"] = "refiner"
+    first_stage: str = Field(
+        default="tool2vec", description="a retriever of the recipe"
+    )
+    vectors: str = Field(
+        default="tool2vec",
+        description="the retriever whose vectors stand for the tools",
+    )
+    candidates: int = Field(default=64, ge=1)
+    encoder: EncoderConfig = EncoderConfig()
+    training: RefinerTraining = RefinerTraining()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Its first stage, and whose vectors it reads."""
+        return tuple(dict.fromkeys((self.first_stage, self.vectors)))

@@ -1,0 +1,1 @@
+"""Training on transformers' and sentence-transformers' Trainers: a service that retrievers use."""

@@ -1,0 +1,36 @@
+"""Configuration of a training."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolbank.config import Config
+
+
+class TrainingConfig(Config):
+    """How weights are trained; each method has defaults of its own.
+
+    A batch is of one device; `accumulation` of them make a step.
+    """
+
+    epochs: float = Field(default=3, gt=0)
+    batch_size: int = Field(default=32, ge=1)
+    accumulation: int = Field(default=1, ge=1, description="batches a step")
+    learning_rate: float = Field(default=5e-5, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    warmup: float = Field(
+        default=0.1, ge=0, description="below 1 a share of the steps, else their number"
+    )
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        default="auto", description="auto: bf16 where the GPU has it, else fp32"
+    )
+    patience: int = Field(
+        default=0,
+        ge=0,
+        description="epochs without gain on validation that end it; 0: all are trained",
+    )
+    max_length: int = Field(default=128, ge=8, description="tokens; more are cut off")
+    report_to: tuple[str, ...] = Field(
+        default=(), description="such as tensorboard or wandb"
+    )
