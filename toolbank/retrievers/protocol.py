@@ -1,14 +1,19 @@
 """What every retriever can do."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
+
+if TYPE_CHECKING:
+    from toolbank.retrievers.config import RetrieverConfig
 
 Hits = tuple[NDArray[np.int64], NDArray[np.float32]]
 
@@ -24,7 +29,7 @@ class FitContext:
 
     seed: int = 0
     checkpoints: Path | None = None
-    fitted: Mapping[str, "Retriever"] = field(default_factory=dict)
+    fitted: Mapping[str, Retriever] = field(default_factory=dict)
 
 
 ALONE = FitContext()
@@ -39,6 +44,11 @@ class Retriever(Protocol):
 
     name: str
     tools: tuple[str, ...]
+
+    @property
+    def config(self) -> RetrieverConfig:
+        """The configuration that it was made of."""
+        ...
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Learn from the bank's tools and from its queries of split "train".

@@ -1,0 +1,140 @@
+"""Cross-fitting: no query is searched for by a retriever that was fitted on it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.bank import Bank, Query, Tool
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.config import Bm25Config, NearestConfig
+from toolbank.retrievers.crossfit import assign_folds, cross_fit
+from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.protocol import FitContext
+
+CONTEXT = FitContext(seed=3)
+TEXTS = (
+    "bake a cake for ten",
+    "ride to the station",
+    "water the lawn",
+    "how old is this tree",
+    "paint the fence green",
+    "translate a letter",
+    "sharpen my knives",
+)
+NEIGHBOUR = NearestConfig(neighbours=1)
+
+
+@pytest.fixture
+def own_tools():
+    """A bank in which every query has a tool that no other query uses."""
+    tools = tuple(Tool(name=f"t{i}", kind="function") for i in range(len(TEXTS)))
+    queries = tuple(
+        Query(id=str(i), query=text, tools=(f"t{i}",), split="train")
+        for i, text in enumerate(TEXTS)
+    )
+    held_back = Query(id="v", query=TEXTS[0], tools=("t0",), split="validation")
+    return Bank(tools, (held_back, *queries))
+
+
+@given(
+    st.lists(st.sampled_from("abcdefghij"), max_size=30),
+    st.integers(2, 6),
+    st.integers(0, 9),
+)
+def test_each_text_is_in_one_fold(texts, folds, seed):
+    held_out = assign_folds(texts, folds, seed)
+    assert sorted(np.concatenate([[], *held_out])) == list(range(len(texts)))
+    assert len(held_out) == min(folds, len(set(texts)))
+    fold_texts = [{texts[row] for row in rows} for rows in held_out]
+    assert sum(map(len, fold_texts)) == len(set(texts))
+    sizes = list(map(len, fold_texts))
+    assert max(sizes, default=0) - min(sizes, default=0) <= 1
+
+
+def test_folds_follow_the_seed_and_not_the_order_of_the_texts():
+    texts = list(TEXTS)
+    first = {texts[i] for i in assign_folds(texts, 2, seed=1)[0]}
+    texts.reverse()
+    assert {texts[i] for i in assign_folds(texts, 2, seed=1)[0]} == first
+    others = [{texts[i] for i in assign_folds(texts, 2, seed=s)[0]} for s in range(9)]
+    assert any(other != first for other in others)
+
+
+@pytest.mark.parametrize("folds", [2, 3, 100])
+def test_no_query_votes_for_its_own_tools(own_tools, folds):
+    retriever = create_retriever(NEIGHBOUR)
+    retriever.fit(own_tools)
+    seen, _ = retriever.search(TEXTS, 1)
+    assert seen[:, 0].tolist() == list(range(len(TEXTS)))
+    indices, scores = cross_fit(NEIGHBOUR, own_tools, 7, CONTEXT, folds)
+    own = indices == np.arange(len(TEXTS))[:, None]
+    assert own.sum(axis=1).tolist() == [1] * len(TEXTS)
+    assert (scores[own] <= 0).all()
+    assert (scores[:, 0] > 0).all()
+
+
+def test_hits_are_in_the_order_of_the_train_queries(own_tools):
+    bm25 = create_retriever(Bm25Config())
+    bm25.fit(own_tools)
+    expected = bm25.search(TEXTS, 3)
+    found = cross_fit(Bm25Config(), own_tools, 3, CONTEXT)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_no_more_hits_than_tools(own_tools):
+    indices, scores = cross_fit(Bm25Config(), own_tools, 64, CONTEXT)
+    assert indices.shape == scores.shape == (7, 7)
+
+
+def test_without_train_queries_there_are_no_hits(own_tools):
+    indices, scores = cross_fit(Bm25Config(), Bank(own_tools.tools), 3, CONTEXT)
+    assert indices.shape == scores.shape == (0, 3)
+
+
+def test_validation_queries_are_in_every_fold(own_tools, monkeypatch):
+    banks = []
+    fit = NearestRetriever.fit
+    monkeypatch.setattr(
+        NearestRetriever,
+        "fit",
+        lambda self, bank, context: (banks.append(bank), fit(self, bank, context)),
+    )
+    cross_fit(NEIGHBOUR, own_tools, 3, CONTEXT)
+    assert [len(bank.split("validation")) for bank in banks] == [1, 1]
+    assert sum(len(bank.split("train")) for bank in banks) == len(TEXTS)
+
+
+def test_killed_between_folds_it_goes_on_with_the_next(
+    own_tools, tmp_path, monkeypatch
+):
+    context = FitContext(seed=3, checkpoints=tmp_path / "kept")
+    whole = cross_fit(NEIGHBOUR, own_tools, 3, FitContext(seed=3))
+    fits = []
+    fit = NearestRetriever.fit
+
+    def fit_once(self, bank, context):
+        fits.append(context.checkpoints.name)
+        if len(fits) == 2:
+            raise KeyboardInterrupt
+        fit(self, bank, context)
+
+    monkeypatch.setattr(NearestRetriever, "fit", fit_once)
+    with pytest.raises(KeyboardInterrupt):
+        cross_fit(NEIGHBOUR, own_tools, 3, context)
+    found = cross_fit(NEIGHBOUR, own_tools, 3, context)
+    assert fits == ["fold-0", "fold-1", "fold-1"]
+    for one, other in zip(found, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_damaged_file_of_hits_is_made_again(own_tools, tmp_path):
+    context = FitContext(seed=3, checkpoints=tmp_path)
+    whole = cross_fit(NEIGHBOUR, own_tools, 3, context)
+    (file,) = (tmp_path / "fold-1-hits").iterdir()
+    file.write_bytes(file.read_bytes()[:-5])
+    for one, other in zip(
+        cross_fit(NEIGHBOUR, own_tools, 3, context), whole, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
