@@ -305,7 +305,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a finished run's retrievers on labelled requests, or on its test split."""
-    from toolbank.stages import evaluate_run
+    from toolbank.finished import evaluate_run
 
     _echo(evaluate_run(run, on or [], out))
 
@@ -379,7 +379,7 @@ def export(
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.stages import export_run
+    from toolbank.finished import export_run
 
     for path in export_run(run, form.value, out):
         _echo(f"Wrote {path}")

@@ -15,7 +15,8 @@ from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
 from toolbank.llm import check_access, check_engine
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
-from toolbank.stages import STAGES, Outcome, Stage, make_stages
+from toolbank.stage import Outcome, Stage
+from toolbank.stages import STAGES, make_stages
 from toolbank.terminal import say
 
 _OPTION = re.compile(r"--set \S+")

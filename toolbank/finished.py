@@ -1,0 +1,68 @@
+"""What can be done with a finished run beside running it: export it, evaluate it on more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from toolbank.bank import Bank
+from toolbank.errors import InputError
+from toolbank.evaluating import file_sets, measure
+from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.sets import describe_labels, split_sets
+from toolbank.files import write_json
+from toolbank.folder import open_run, stage_key
+from toolbank.recipe import is_run_folder, load_recipe
+from toolbank.stages import make_stages
+
+
+def export_run(path: Path, form: str, out: Path) -> list[Path]:
+    """Write the bank of a run in another format; gives what was written.
+
+    Raises:
+        InputError: no run there, or `out` is in a run's folder or holds something else.
+    """
+    from toolbank.loaders.export import export_bank
+
+    folder = open_run(path)
+    if any(map(is_run_folder, (out, *out.resolve().parents))):
+        raise InputError(f"{out}: in the folder of a run. Give another --out.")
+    return export_bank(Bank.load(folder.bank), form, out)
+
+
+def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
+    """Evaluate a finished run's retrievers on labelled files, or on its test split if none.
+
+    Writes the records to `out` where it is given; gives the table and notes for people.
+
+    Raises:
+        InputError: the run is not finished, or a file is missing or has broken lines.
+    """
+    from toolbank.evaluation.table import format_notes, format_table
+
+    folder = open_run(path)
+    recipe = load_recipe(str(folder.recipe)).recipe
+    names = [config.label for config in recipe.retrievers]
+    for stage in make_stages(recipe, folder):
+        key = (
+            stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
+        )
+        if stage.kind == "retrievers" and not folder.is_done(stage.name, key):
+            raise InputError(
+                f"{path}: {stage.name} is not fitted on this bank. First: toolbank run {path}"
+            )
+    try:
+        EvaluateConfig(on=tuple(on))
+    except ValidationError as error:
+        told = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InputError(f"--on {told}.") from error
+    bank = Bank.load(folder.bank)
+    sets = file_sets(bank, on) if on else split_sets(bank)
+    records = measure(folder, names, sets, recipe)
+    if out is not None:
+        write_json(out, records)
+    notes = format_notes([describe_labels(evaluated) for evaluated in sets])
+    wrote = f"Wrote {len(records)} records to {out}" if out else ""
+    return "\n".join(filter(None, (format_table(records), notes, wrote)))
