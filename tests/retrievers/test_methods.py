@@ -17,11 +17,12 @@ from toolbank.retrievers.config import (
 )
 
 CONFIGS = {
-    config.type: config
+    config.label: config
     for config in (
         Bm25Config(),
         DescriptionsConfig(),
         NearestConfig(),
+        NearestConfig(name="nearest-bm25", by="bm25"),
         Tool2VecConfig(),
     )
 }
@@ -104,7 +105,7 @@ def test_vectors_that_do_not_fit_the_tools_are_told(fitted, tmp_path):
 def test_numbers_that_can_not_be_are_told(fitted, tmp_path):
     fitted.save(tmp_path)
     path = tmp_path / "vectors.safetensors"
-    arrays = load_file(path)
+    arrays = load_file(path) if path.exists() else {}
     for name, array in arrays.items():
         wrong = [np.nan, np.inf] if array.dtype.kind == "f" else [-2, 10**6]
         damaged = [array[:-1], array.reshape(-1, 1, 1)]
@@ -122,16 +123,88 @@ def test_numbers_that_can_not_be_are_told(fitted, tmp_path):
     load_retriever(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "words", ['{"a": 1000000}', '{"a": -1}', '{"a": "x"}', '{"a": true}', "[]"]
-)
-def test_a_vocabulary_of_another_index_is_told(bank, tmp_path, words):
-    retriever = create_retriever(Bm25Config())
+def test_an_added_tool_is_found_and_the_others_stay(fitted, bank, tmp_path):
+    bell = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
+    before = fitted.search(REQUESTS, 6)[0]
+    fitted.save(tmp_path / "before")
+    for retriever in (fitted, load_retriever(tmp_path / "before")):
+        retriever.add_tools([bell])
+        assert retriever.tools == (*(tool.name for tool in bank.tools), "door.bell")
+        retriever.save(tmp_path / "after")
+        for one in (retriever, load_retriever(tmp_path / "after")):
+            ranked = one.search(["ring the bell of that house"], 7)[0][0].tolist()
+            # The four tools of the train queries have a vote for any request.
+            assert ranked.index(6) == (4 if fitted.name == "nearest" else 0)
+            hits = one.search(REQUESTS[:1], 7)[0][0]
+            np.testing.assert_array_equal(hits[hits < 6], before[0])
+
+
+@pytest.mark.parametrize("names", [["music.play"], ["new", "new"]])
+def test_a_tool_that_is_there_can_not_be_added(fitted, names):
+    tools = [Tool(name=name, kind="function") for name in names]
+    with pytest.raises(InputError, match=f"{names[-1]}: can't be added"):
+        fitted.add_tools(tools)
+    assert len(fitted.tools) == 6
+    assert fitted.search(["anything"], 10)[0].shape == (1, 6)
+
+
+def test_hits_of_a_train_query_are_those_of_a_fit_without_it(fitted, bank):
+    config = CONFIGS[fitted.name].model_copy(update={"centre": False})
+    fitted = create_retriever(config)
+    fitted.fit(bank)
+    indices, scores = fitted.search_train(bank, 6)
+    train = bank.split("train")
+    assert indices.shape == scores.shape == (len(train), 6)
+    for row, query in enumerate(train):
+        others = tuple(other for other in bank.queries if other is not query)
+        blind = create_retriever(config)
+        blind.fit(Bank(bank.tools, others))
+        expected, values = blind.search([query.query], 6)
+        if fitted.name != "nearest-bm25":
+            np.testing.assert_allclose(scores[row], values[0], atol=2e-6)
+        np.testing.assert_array_equal(indices[row], expected[0])
+
+
+def test_hits_of_train_queries_are_cut_at_k_and_the_same_once_loaded(
+    fitted, bank, tmp_path
+):
+    few, _ = fitted.search_train(bank, 2)
+    many, _ = fitted.search_train(bank, 100)
+    np.testing.assert_array_equal(few, many[:, :2])
+    fitted.save(tmp_path)
+    loaded, _ = load_retriever(tmp_path).search_train(bank, 2)
+    np.testing.assert_array_equal(few, loaded)
+
+
+@pytest.mark.parametrize("name", ["descriptions", "tool2vec", "nearest"])
+def test_an_encoder_of_another_width_is_told(bank, tmp_path, name):
+    retriever = create_retriever(CONFIGS[name])
     retriever.fit(bank)
     retriever.save(tmp_path)
-    (tmp_path / "vocabulary.json").write_text(words)
-    with pytest.raises(InputError, match=r"vocabulary\.json: damaged .* Fit it again"):
-        load_retriever(tmp_path)
+    path = tmp_path / "vectors.safetensors"
+    narrow = {
+        key: array[..., :100] if array.dtype.kind == "f" else array
+        for key, array in load_file(path).items()
+    }
+    save_file({key: np.ascontiguousarray(a) for key, a in narrow.items()}, path)
+    loaded = load_retriever(tmp_path)
+    with pytest.raises(
+        InputError, match="MiniLM-L6-v2 gives 384 numbers, the saved vectors have 100"
+    ):
+        loaded.search(["anything"], 1)
+    with pytest.raises(InputError, match="gives 384 numbers"):
+        loaded.add_tools([Tool(name="new", kind="function")])
+
+
+@pytest.mark.parametrize("texts", ['["one"]', "[1, 2, 3, 4, 5, 6]", "{}"])
+def test_texts_that_do_not_fit_the_tools_are_told(bank, tmp_path, texts):
+    for config in (Bm25Config(), NearestConfig(by="bm25")):
+        retriever = create_retriever(config)
+        retriever.fit(bank)
+        retriever.save(tmp_path)
+        (tmp_path / "texts.json").write_text(texts)
+        with pytest.raises(InputError, match=r"texts\.json: damaged .* Fit it again"):
+            load_retriever(tmp_path)
 
 
 def test_a_foreign_method_is_named(tmp_path):

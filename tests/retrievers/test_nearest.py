@@ -1,9 +1,11 @@
 """Nearest neighbours: votes first, and the rest by description."""
 
 import numpy as np
+import pytest
 
 from toolbank.bank import Bank
-from toolbank.retrievers.config import DescriptionsConfig, NearestConfig
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, NearestConfig
 from toolbank.retrievers.descriptions import DescriptionsRetriever
 from toolbank.retrievers.nearest import NearestRetriever
 
@@ -45,3 +47,37 @@ def test_without_queries_descriptions_decide(bank):
     descriptions = DescriptionsRetriever(DescriptionsConfig())
     descriptions.fit(bank)
     np.testing.assert_array_equal(indices, descriptions.search([REQUEST], 6)[0])
+
+
+def test_by_bm25_the_query_that_shares_words_votes(bank):
+    retriever = NearestRetriever(NearestConfig(neighbours=1, by="bm25"))
+    retriever.fit(bank)
+    indices, scores = retriever.search([REQUEST, "xyzzy", ""], 6)
+    first = {retriever.tools[i] for i in indices[0, :2]}
+    assert first == {"garden.water", "garden.forecast"}
+    assert scores[0, :2] == pytest.approx(1, abs=0.01)
+    assert (scores[0, 2:] <= 0).all()
+    assert scores[1].tolist() == [-1] * 6
+    assert indices[1].tolist() == indices[2].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_by_bm25_tools_without_a_vote_follow_in_the_order_of_their_texts(bank):
+    retriever = NearestRetriever(NearestConfig(by="bm25"))
+    retriever.fit(Bank(bank.tools))
+    by_text = Bm25Retriever(Bm25Config())
+    by_text.fit(bank)
+    request = ["silence the song and the speakers"]
+    np.testing.assert_array_equal(
+        retriever.search(request, 6)[0], by_text.search(request, 6)[0]
+    )
+
+
+@pytest.mark.parametrize("by", ["embedding", "bm25"])
+def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
+    train = bank.split("train")
+    twin = train[0].model_copy(update={"id": "twin", "tools": ("music.stop",)})
+    retriever = NearestRetriever(NearestConfig(neighbours=1, by=by))
+    retriever.fit(Bank(bank.tools, (*train, twin)))
+    indices, _ = retriever.search_train(Bank(bank.tools, (*train, twin)), 1)
+    assert retriever.tools[indices[0, 0]] == "music.stop"
+    assert retriever.tools[indices[-1, 0]] == "garden.water"

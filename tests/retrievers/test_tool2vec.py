@@ -12,9 +12,16 @@ from toolbank.retrievers.tool2vec import (
     Tool2VecRetriever,
     common_part,
     take_out,
-    tool_vectors,
+    tool_sums,
+    unit_vectors,
 )
 from toolbank.retrievers.usage import train_usage
+
+
+def tool_vectors(queries, descriptions, uses, description_weight):
+    sums = tool_sums(queries, descriptions, uses, description_weight)
+    return unit_vectors(sums, descriptions)
+
 
 E1, E2, E3 = np.eye(3, dtype=np.float32)
 
@@ -96,3 +103,42 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank):
     np.testing.assert_allclose(
         retriever.vectors[2], expected / np.linalg.norm(expected), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+@pytest.mark.parametrize("centre", [True, False])
+def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeypatch):
+    config = Tool2VecConfig(centre=centre, description_weight=weight)
+    retriever = Tool2VecRetriever(config)
+    retriever.fit(bank)
+    own = retriever.own_vectors(bank)
+    usage = train_usage(bank)
+    assert own.shape == (4, 2, 384)
+    # What all queries have in common is held, as the docstring says.
+    commons = iter([retriever.common, retriever._common_to_descriptions] * 4)
+    monkeypatch.setattr(
+        "toolbank.retrievers.tool2vec.common_part", lambda _: next(commons)
+    )
+    for row, query in enumerate(bank.split("train")):
+        blind = Tool2VecRetriever(config)
+        blind.fit(Bank(bank.tools, tuple(q for q in bank.queries if q is not query)))
+        for place, tool in enumerate(usage.tools[row]):
+            expected = blind.vectors[tool] if tool >= 0 else np.zeros(384)
+            np.testing.assert_allclose(own[row, place], expected, atol=1e-6)
+
+
+def test_a_mean_without_one_is_that_of_the_others_by_the_formula():
+    queries = np.random.default_rng(0).normal(size=(5, 8))
+    sums = tool_sums(queries, np.zeros((1, 8), np.float32), np.zeros((5, 1), int), 0)
+    mean, n = queries.mean(axis=0), 5
+    for query in queries:
+        np.testing.assert_allclose(
+            (sums[0] - query) / (n - 1), (n * mean - query) / (n - 1)
+        )
+
+
+def test_an_added_tool_has_the_vector_of_one_without_use(bank):
+    retriever = Tool2VecRetriever(Tool2VecConfig())
+    retriever.fit(bank)
+    (vector,) = retriever.embed_tools([bank.tools[0]])
+    np.testing.assert_allclose(vector, retriever.vectors[0], atol=1e-6)

@@ -30,6 +30,9 @@ class NearestConfig(MethodConfig):
     """The tools of the most similar train queries."""
 
     type: Literal["nearest"] = "nearest"
+    by: Literal["embedding", "bm25"] = Field(
+        default="embedding", description="what similar means; bm25 uses no encoder"
+    )
     encoder: EncoderConfig = EncoderConfig()
     neighbours: int = Field(default=10, ge=1)
 

@@ -98,6 +98,25 @@ def load_arrays(folder: Path, shapes: Mapping[str, tuple[int | None, ...]]) -> A
     return {name: arrays[name] for name in shapes}
 
 
+def save_texts(folder: Path, name: str, texts: Sequence[str]) -> None:
+    """Write texts to <name>.json."""
+    write_json(folder / f"{name}.json", list(texts))
+
+
+def load_texts(folder: Path, name: str, count: int) -> tuple[str, ...]:
+    """Read the `count` texts of <name>.json.
+
+    Raises:
+        InputError: the file is missing or damaged, or holds another number of texts.
+    """
+    path = folder / f"{name}.json"
+    texts = read_json(path)
+    is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    demand(is_list, path, "not a list of texts")
+    demand(len(texts) == count, path, f"{len(texts)} texts, expected {count}")
+    return tuple(texts)
+
+
 def demand(holds: bool, path: Path, what: str) -> None:
     """Refuse a file that does not fit the others; `what` says what is wrong with it.
 
@@ -106,6 +125,20 @@ def demand(holds: bool, path: Path, what: str) -> None:
     """
     if not holds:
         raise InputError(f"{path}: damaged ({what}). {_AGAIN}")
+
+
+def demand_width(given: int, saved: NDArray[np.float32], model: str) -> None:
+    """Refuse an encoder whose vectors have another length than the saved ones [..., d].
+
+    Raises:
+        InputError: they have.
+    """
+    if given != saved.shape[-1]:
+        raise InputError(
+            f"The model {model} gives {given} numbers, the saved vectors have "
+            f"{saved.shape[-1]}; it is not the one that they were made with. Name that one, or "
+            "fit again: toolbank train RUN."
+        )
 
 
 def within(values: NDArray[Any], low: int, high: int) -> bool:

@@ -9,14 +9,22 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank
+from toolbank.bank import Bank, Tool
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.config import Tool2VecConfig
+from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import search_vectors
+from toolbank.retrievers.ranking import (
+    blocks,
+    cosine_scores,
+    join,
+    search_vectors,
+    top_k,
+)
 from toolbank.retrievers.store import (
     VECTORS,
     demand,
+    demand_width,
     load_arrays,
     load_head,
     save_arrays,
@@ -47,41 +55,103 @@ class Tool2VecRetriever:
         self.tools: tuple[str, ...] = ()
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.common: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._common_to_descriptions: NDArray[np.float32] = np.zeros(0, np.float32)
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Average the train queries of every tool and its description."""
         encoder = load_encoder(self.config.encoder)
-        usage = train_usage(bank)
-        queries = encoder.encode_queries(usage.queries)
-        descriptions = encoder.encode_documents(
-            [title_and_summary(t) for t in bank.tools]
-        )
         self.tools = tuple(tool.name for tool in bank.tools)
         self.common = np.zeros(encoder.dimension, np.float32)
+        self._common_to_descriptions = self.common
         if self.config.centre:
+            queries = encoder.encode_queries(train_usage(bank).queries)
             self.common = common_part(queries)
-            queries = take_out(self.common, queries)
-            descriptions = take_out(common_part(descriptions), descriptions)
-        self.vectors = tool_vectors(
-            usage.weights[:, None] * queries,
-            descriptions,
-            usage.tools,
-            self.config.description_weight,
-        )
+            self._common_to_descriptions = common_part(self._describe(bank.tools))
+        sums, descriptions, _ = self._sums(bank)
+        self.vectors = unit_vectors(sums, descriptions)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         return search_vectors(self.embed(queries), self.vectors, k)
 
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
+        """Hits for every train query, its own tools' vectors made as if without it."""
+        queries, uses = self.embed_train(bank), train_usage(bank).tools
+        own = self.own_vectors(bank)
+        parts = []
+        for block in blocks(len(queries), len(self.vectors)):
+            scores = cosine_scores(queries[block], self.vectors)
+            rows, places = np.nonzero(uses[block] >= 0)
+            cosines = np.einsum(
+                "nd,nd->n", queries[block][rows], own[block][rows, places]
+            )
+            scores[rows, uses[block][rows, places]] = np.round(cosines, 6)
+            parts.append(top_k(scores, k))
+        return join(parts, min(k, len(self.vectors)))
+
+    def add_tools(self, tools: Sequence[Tool]) -> None:
+        """Make tools found that were not there in the fit, by their descriptions.
+
+        Raises:
+            InputError: one of them is there already.
+        """
+        names = join_names(self.tools, tools)
+        self.vectors = np.concatenate([self.vectors, self.embed_tools(tools)])
+        self.tools = names
+
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] of requests, in the space of `vectors`."""
+        """Unit vectors [n, d] of requests, in the space of `vectors`.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
         encoder = load_encoder(self.config.encoder)
+        demand_width(encoder.dimension, self.common, self.config.encoder.model)
         return take_out(self.common, encoder.encode_queries(queries))
+
+    def embed_train(self, bank: Bank) -> NDArray[np.float32]:
+        """Unit vectors [n_train, d] of the bank's train queries, in the space of `vectors`."""
+        return self.embed(train_usage(bank).queries)
+
+    def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
+        """Vectors of each train query's own tools, made as if without that query.
+
+        [n_train, most, d], parallel to `train_usage(bank).tools`; zeros where that is padded.
+        Of a mean v over n queries that is (n v - q) / (n - 1), and the same with weights and
+        a description in the sum. It equals a new fit without the query, but for `common`, in
+        which the query stays: one part in n_train + 20.
+        """
+        sums, descriptions, queries = self._sums(bank)
+        uses = train_usage(bank).tools
+        own = np.zeros((*uses.shape, sums.shape[1]), np.float32)
+        for place, tools in enumerate(uses.T):
+            rows = np.flatnonzero(tools >= 0)
+            own[rows, place] = unit_vectors(
+                sums[tools[rows]] - queries[rows], descriptions[tools[rows]]
+            )
+        return own
+
+    def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
+        """Unit vectors [n, d] that tools have here by their descriptions alone.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        vectors = self._describe(tools)
+        demand_width(vectors.shape[1], self.common, self.config.encoder.model)
+        return take_out(self._common_to_descriptions, vectors)
 
     def save(self, folder: Path) -> None:
         """Write all that `load` needs; the encoder is named, not copied."""
         save_head(folder, self.config, self.tools)
-        save_arrays(folder, {"tools": self.vectors, "common": self.common})
+        save_arrays(
+            folder,
+            {
+                "tools": self.vectors,
+                "common": self.common,
+                "common_to_descriptions": self._common_to_descriptions,
+            },
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -93,15 +163,36 @@ class Tool2VecRetriever:
         config, tools = load_head(folder, Tool2VecConfig)
         retriever = cls(config)
         retriever.tools = tools
-        arrays = load_arrays(folder, {"tools": (len(tools), None), "common": (None,)})
-        demand(
-            arrays["tools"].shape[1:] == arrays["common"].shape,
-            folder / VECTORS,
-            "tools and common differ in length",
+        commons = ("common", "common_to_descriptions")
+        arrays = load_arrays(
+            folder, {"tools": (len(tools), None), **dict.fromkeys(commons, (None,))}
         )
-        retriever.vectors = arrays["tools"].astype(np.float32, copy=False)
-        retriever.common = arrays["common"].astype(np.float32, copy=False)
+        for name in commons:
+            demand(
+                arrays["tools"].shape[1:] == arrays[name].shape,
+                folder / VECTORS,
+                f"tools and {name} differ in length",
+            )
+        retriever.vectors, retriever.common, retriever._common_to_descriptions = (
+            arrays[name].astype(np.float32, copy=False) for name in ("tools", *commons)
+        )
         return retriever
+
+    def _describe(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
+        encoder = load_encoder(self.config.encoder)
+        return encoder.encode_documents([title_and_summary(tool) for tool in tools])
+
+    def _sums(
+        self, bank: Bank
+    ) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.float64]]:
+        """Sums [n_tools, d], and what they are of: descriptions, and weighted queries."""
+        usage = train_usage(bank)
+        queries = usage.weights[:, None] * self.embed(usage.queries)
+        descriptions = self.embed_tools(bank.tools)
+        sums = tool_sums(
+            queries, descriptions, usage.tools, self.config.description_weight
+        )
+        return sums, descriptions, queries
 
 
 def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -122,20 +213,26 @@ def take_out(
     return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
-def tool_vectors(
+def tool_sums(
     queries: NDArray[np.floating],
     descriptions: NDArray[np.float32],
     uses: NDArray[np.int64],
     description_weight: float,
-) -> NDArray[np.float32]:
-    """Unit vectors [n_tools, d] of tools from vectors of queries and of descriptions.
+) -> NDArray[np.float64]:
+    """Sums [n_tools, d] of the vectors of a tool's queries and of its weighted description.
 
-    `uses` [n_queries, most] are the indices of each query's tools, padded with -1. A tool
-    that no query uses, or whose sum vanishes, is its description.
+    `uses` [n_queries, most] are the indices of each query's tools, padded with -1.
     """
     query_of, place = np.nonzero(uses >= 0)
     sums = description_weight * descriptions.astype(np.float64)
     np.add.at(sums, uses[query_of, place], queries[query_of].astype(np.float64))
+    return sums
+
+
+def unit_vectors(
+    sums: NDArray[np.float64], descriptions: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Unit vectors [n, d] of sums; where nothing is left of one, the description instead."""
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     used = lengths > 1e-9
     vectors = np.where(used, sums / np.where(used, lengths, 1.0), descriptions)
