@@ -35,6 +35,15 @@ def load_model(name: str) -> SentenceTransformer:
     Raises:
         InputError: there is no such model, or it can't be had or read.
     """
+    return _read_folder(find_model(name))
+
+
+def find_model(name: str) -> Path:
+    """The folder of a model, found as `load_model` finds it, and downloaded if need be.
+
+    Raises:
+        InputError: there is no such model, or it can't be had.
+    """
     folder = find_folder(name)
     if folder is None:
         repository = hub_name(name)
@@ -44,7 +53,7 @@ def load_model(name: str) -> SentenceTransformer:
             folder = _download(repository)
         except InputError as error:
             raise InputError(f"{error}{_hint(name)}") from error
-    return _read_folder(folder)
+    return folder
 
 
 def _read_folder(folder: Path) -> SentenceTransformer:
