@@ -24,12 +24,13 @@ class FitContext:
 
     `checkpoints` is a folder of its own, kept until the fit is done, from which one that was
     killed goes on; None: none are kept. `fitted` are the retrievers that its configuration
-    needs, by label.
+    needs, by label. `logs` is a folder for what TensorBoard shows; None: with the checkpoints.
     """
 
     seed: int = 0
     checkpoints: Path | None = None
     fitted: Mapping[str, Retriever] = field(default_factory=dict)
+    logs: Path | None = None
 
 
 ALONE = FitContext()

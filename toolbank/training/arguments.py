@@ -1,0 +1,107 @@
+"""Settings of a training in transformers' words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolbank.errors import InputError
+from toolbank.training.config import TrainingConfig
+from toolbank.training.ranks import world_size
+
+_LOG_STEPS = 10
+
+
+def make_arguments(
+    config: TrainingConfig, output: Path, seed: int, *, metric: str | None
+) -> dict[str, Any]:
+    """Keyword arguments of TrainingArguments and SentenceTransformerTrainingArguments.
+
+    Weights are saved after each epoch to `output`. Where there is a `metric` of the validation
+    set, it is taken after each epoch too, and the best epoch's weights are those that stay;
+    greater is better, unless its name ends in "loss".
+
+    Raises:
+        InputError: the precision or a program to report to can't be had on this machine.
+    """
+    import torch
+
+    cuda = torch.cuda.is_available()
+    precision = choose_precision(config)
+    return {
+        "output_dir": str(output.resolve()),
+        "num_train_epochs": config.epochs,
+        "per_device_train_batch_size": config.batch_size,
+        "gradient_accumulation_steps": config.accumulation,
+        "learning_rate": config.learning_rate,
+        "weight_decay": config.weight_decay,
+        "warmup_steps": config.warmup,
+        "lr_scheduler_type": _schedule(config),
+        "bf16": precision == "bf16",
+        "fp16": precision == "fp16",
+        "seed": seed % 2**32,
+        "data_seed": seed % 2**32,
+        "save_strategy": "epoch",
+        "save_total_limit": 2,
+        "eval_strategy": "epoch" if metric else "no",
+        "load_best_model_at_end": metric is not None,
+        "metric_for_best_model": metric,
+        "restore_callback_states_from_checkpoint": True,
+        "logging_strategy": "steps",
+        "logging_steps": _LOG_STEPS,
+        "report_to": _find_reporters(config),
+        "disable_tqdm": True,
+        "log_level": "error",
+        "log_level_replica": "error",
+        "remove_unused_columns": False,
+        "dataloader_pin_memory": cuda,
+        "use_cpu": not cuda and (world_size() > 1 or precision == "bf16"),
+        "ddp_find_unused_parameters": world_size() > 1,
+        "ddp_broadcast_buffers": False,
+    }
+
+
+def choose_precision(config: TrainingConfig) -> str:
+    """ "fp32", "bf16" or "fp16": the one asked for, or what suits this machine.
+
+    Raises:
+        InputError: fp16 without a GPU, or bf16 on a GPU that lacks it.
+    """
+    import torch
+
+    cuda = torch.cuda.is_available()
+    has_bf16 = cuda and torch.cuda.is_bf16_supported()
+    if config.precision == "auto":
+        return "bf16" if has_bf16 else "fp32"
+    if config.precision == "fp16" and not cuda:
+        raise InputError(
+            "training.precision: fp16 needs a GPU. Use fp32 or bf16 here, or auto."
+        )
+    if config.precision == "bf16" and cuda and not has_bf16:
+        raise InputError(
+            "training.precision: this GPU has no bf16. Use fp16 or fp32, or auto."
+        )
+    return config.precision
+
+
+def _schedule(config: TrainingConfig) -> str:
+    warms_up = config.warmup and config.schedule == "constant"
+    return "constant_with_warmup" if warms_up else config.schedule
+
+
+def _find_reporters(config: TrainingConfig) -> list[str]:
+    from transformers.integrations import integration_utils
+
+    known = integration_utils.INTEGRATION_TO_CALLBACK
+    available = integration_utils.get_available_reporting_integrations()  # type: ignore[no-untyped-call]
+    for name in config.report_to:
+        if name not in known:
+            raise InputError(
+                f"training.report_to: no program {name!r}; there are "
+                f"{', '.join(sorted(known))}."
+            )
+        if name not in available:
+            raise InputError(
+                f"training.report_to: {name} is not installed. Install it with: pip install {name}"
+            )
+    return list(config.report_to)

@@ -1,0 +1,91 @@
+"""The model card of a trained retriever: README.md in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+import toolbank
+from toolbank.config import Config
+from toolbank.files import write_text
+from toolbank.training.run import Training
+
+
+def write_card(
+    folder: Path,
+    config: Config,
+    *,
+    method: str,
+    counts: Mapping[str, int],
+    trainings: Mapping[str, Training],
+) -> None:
+    """Say what a saved retriever is, what it was trained on, how well it did, how to load it.
+
+    `method` is a sentence for people; `counts` such as {"tools": 320, "train queries": 5000};
+    `trainings` by what was trained, such as {"encoder": ...}.
+    """
+    settings = config.model_dump(mode="json")
+    label = settings.get("name") or settings["type"]
+    encoder = (settings.get("encoder") or {}).get("model", "")
+    head = {
+        "library_name": "toolbank",
+        "tags": ["tool-retrieval", settings["type"]],
+        **(
+            {"base_model": encoder}
+            if "/" in encoder and encoder[0] not in "./~"
+            else {}
+        ),
+    }
+    lines = [
+        "---",
+        yaml.safe_dump(head, sort_keys=False).strip(),
+        "---",
+        "",
+        f"# {label}",
+        "",
+        method,
+        "",
+        f"Made by toolbank {toolbank.__version__}. It finds the tools that a request needs:",
+        "",
+        "```python",
+        "from pathlib import Path",
+        "",
+        "from toolbank.retrievers import load_retriever",
+        "",
+        'retriever = load_retriever(Path("."))  # this folder',
+        'indices, scores = retriever.search(["your request"], k=5)',
+        "print([retriever.tools[i] for i in indices[0]])",
+        "```",
+        "",
+        "## Data",
+        "",
+        *(f"- {name}: {count:,}" for name, count in counts.items()),
+        "",
+    ]
+    for name, training in trainings.items():
+        lines += [f"## Training: {name}", "", *_describe(training), ""]
+    lines += [
+        "## Settings",
+        "",
+        "```yaml",
+        yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip(),
+        "```",
+    ]
+    write_text(folder / "README.md", "\n".join(lines) + "\n")
+
+
+def _describe(training: Training) -> list[str]:
+    lines = [
+        f"{training.examples:,} examples, {training.steps:,} steps, "
+        f"{training.epochs:g} epochs."
+    ]
+    if training.best_epoch is not None:
+        values = ", ".join(f"{value:.4f}" for value in training.history)
+        lines += [
+            "",
+            f"{training.metric} on validation after each epoch: {values}. The weights are "
+            f"those of epoch {training.best_epoch}.",
+        ]
+    return lines

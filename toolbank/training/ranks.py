@@ -1,0 +1,69 @@
+"""The processes of a training by torchrun: which one this is, and telling the others."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import TypeVar
+
+# The others wait while the first one crawls, generates and evaluates.
+_PATIENCE = timedelta(days=30)
+
+T = TypeVar("T")
+
+
+def rank() -> int:
+    """The number of this process among those that torchrun started; 0 without torchrun."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    """How many processes torchrun started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def join_ranks() -> None:
+    """Meet the other processes, once; nothing where there are none.
+
+    Tensors on CPUs are exchanged by gloo, those on GPUs by NCCL.
+    """
+    if world_size() == 1:
+        return
+    import torch
+    from torch import distributed
+
+    if distributed.is_initialized():
+        return
+    cuda = torch.cuda.is_available()
+    if cuda:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    distributed.init_process_group(
+        "cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=_PATIENCE
+    )
+
+
+def leave_ranks() -> None:
+    """Part from the other processes."""
+    if world_size() > 1:
+        from torch import distributed
+
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def broadcast(value: T) -> T:
+    """What the first process has for `value`, in every process; they all must call it."""
+    if world_size() == 1:
+        return value
+    import torch
+    from torch import distributed
+
+    join_ranks()
+    box = [value]
+    distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
+    return box[0]
+
+
+def wait_for_ranks() -> None:
+    """Go on when all processes have come here."""
+    broadcast(None)

@@ -1,0 +1,268 @@
+"""Training a model or a sentence encoder: from the newest checkpoint to the best weights."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.training.arguments import make_arguments
+from toolbank.training.checkpoints import find_checkpoint, read_state
+from toolbank.training.config import TrainingConfig
+from toolbank.training.ranks import broadcast, join_ranks, rank, wait_for_ranks
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    from toolbank.retrievers.protocol import FitContext
+
+METRIC = "recall@5"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a training went, for the model card.
+
+    `history` has the metric of the validation set after each epoch, and is empty where there is
+    none; `best_epoch`, from 1, is the one whose weights stayed.
+    """
+
+    examples: int
+    steps: int
+    epochs: float
+    metric: str
+    history: tuple[float, ...]
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The first epoch with the best metric; None without a validation set."""
+        if not self.history:
+            return None
+        best = min if self.metric.endswith("loss") else max
+        return self.history.index(best(self.history)) + 1
+
+
+def seed_weights(seed: int) -> None:
+    """Seed what new weights are drawn from; to be called before a model is made."""
+    from transformers import set_seed
+
+    set_seed(seed % 2**32)
+
+
+def train_model(
+    model: torch.nn.Module,
+    rows: Sequence[Mapping[str, Any]],
+    config: TrainingConfig,
+    context: FitContext,
+    *,
+    collate: Callable[[list[Any]], dict[str, torch.Tensor]],
+    lengths: Sequence[int] | None = None,
+    validate: Callable[[], float] | None = None,
+    metric: str = METRIC,
+    title: str = "train",
+    part: str = "",
+) -> Training:
+    """Train a model whose forward takes what `collate` makes of rows, and gives "loss".
+
+    The loss is the mean over the batch. `lengths` [n_rows] put rows of like length together.
+    `validate` gives `metric` on the validation set, by the weights as they are: after each
+    epoch it is called with dropout off and without gradients, in the first process alone.
+    The best epoch's weights are left in the model, or the last one's without `validate`. The
+    model is left in evaluation mode. A method that trains more than one model in a fit gives
+    each a `part` of its own.
+
+    Raises:
+        InputError: a setting that can't be had here.
+    """
+    from transformers import TrainingArguments
+
+    from toolbank.training.trainers import ModelTrainer
+
+    def make(arguments: dict[str, Any]) -> Any:
+        return ModelTrainer(
+            lengths=lengths,
+            model=model,
+            args=TrainingArguments(**arguments),
+            train_dataset=rows,
+            eval_dataset=(),
+            data_collator=collate,
+        )
+
+    return _train(
+        make, model, len(rows), config, context, validate, metric, title, part
+    )
+
+
+def train_encoder(
+    encoder: SentenceTransformer,
+    texts: Sequence[str],
+    columns: Mapping[str, Sequence[int]],
+    loss: torch.nn.Module,
+    config: TrainingConfig,
+    context: FitContext,
+    *,
+    labels: Sequence[float] | None = None,
+    distinct: bool = False,
+    validate: Callable[[], float] | None = None,
+    metric: str = METRIC,
+    title: str = "train",
+    part: str = "",
+) -> Training:
+    """Train a sentence encoder by one of sentence-transformers' losses.
+
+    A row of `columns`, in the loss's order (such as anchor, positive, negative), says by their
+    positions which of `texts` go into it; prefixes are the caller's. Each text is tokenised
+    once. `distinct` keeps a text from being in a batch twice, where it would be its own
+    negative. All else is as in `train_model`.
+
+    Raises:
+        InputError: the encoder has no tokens, or a setting that can't be had here.
+    """
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainingArguments
+
+    from toolbank.training.pairs import PairCollator, choose_sampler, encode_texts
+    from toolbank.training.trainers import EncoderTrainer
+
+    ids = encode_texts(encoder, texts, config.max_length)
+    collator: Any = PairCollator(encoder, ids, tuple(columns))
+    dataset = Dataset.from_dict(
+        {name: list(places) for name, places in columns.items()}
+        | ({"label": list(labels)} if labels is not None else {})
+    )
+    lengths = [
+        max(len(ids[place]) for place in row)
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+    def make(arguments: dict[str, Any]) -> Any:
+        return EncoderTrainer(
+            model=encoder,
+            args=SentenceTransformerTrainingArguments(
+                **arguments, batch_sampler=choose_sampler(distinct, lengths)
+            ),
+            train_dataset=dataset,
+            evaluator=[],
+            loss=loss,
+            data_collator=collator,
+        )
+
+    return _train(
+        make, encoder, len(dataset), config, context, validate, metric, title, part
+    )
+
+
+def _train(
+    make: Callable[[dict[str, Any]], Any],
+    model: torch.nn.Module,
+    examples: int,
+    config: TrainingConfig,
+    context: FitContext,
+    validate: Callable[[], float] | None,
+    metric: str,
+    title: str,
+    part: str,
+) -> Training:
+    from transformers import EarlyStoppingCallback, PrinterCallback
+
+    from toolbank.training.progress import Progress
+
+    join_ranks()
+    with _folder(context, part) as folder, _quiet(), _logs(context, part):
+        checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
+        arguments = make_arguments(
+            config, folder, context.seed, metric=metric if validate else None
+        )
+        if checkpoint is not None and (epochs := _stopped_at(checkpoint, config)):
+            arguments["num_train_epochs"] = epochs
+        progress = Progress(title)
+        trainer = make(arguments)
+        trainer.validate, trainer.metric = validate, metric
+        trainer.remove_callback(PrinterCallback)
+        trainer.add_callback(progress)
+        if validate and config.patience:
+            trainer.add_callback(EarlyStoppingCallback(config.patience))
+        try:
+            trainer.train(
+                resume_from_checkpoint=str(checkpoint) if checkpoint else None
+            )
+        finally:
+            progress.close()
+        model.eval()
+        wait_for_ranks()
+    taken = [log for log in trainer.state.log_history if f"eval_{metric}" in log]
+    return Training(
+        examples=examples,
+        steps=trainer.state.global_step,
+        epochs=float(trainer.state.epoch or 0),
+        metric=metric,
+        history=tuple(float(log[f"eval_{metric}"]) for log in taken),
+    )
+
+
+def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:
+    """After how many epochs the training was stopped early; 0: it wasn't."""
+    state = read_state(checkpoint)
+    callback = state.get("stateful_callbacks", {}).get("EarlyStoppingCallback", {})
+    without_gain = callback.get("attributes", {}).get(
+        "early_stopping_patience_counter", 0
+    )
+    stopped = 0 < config.patience <= without_gain
+    return float(state["epoch"]) if stopped else 0.0
+
+
+@contextmanager
+def _folder(context: FitContext, part: str) -> Iterator[Path]:
+    """Where checkpoints go; for this training alone if none are kept."""
+    if context.checkpoints is not None:
+        folder = context.checkpoints / part
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="toolbank-") as name:
+        yield Path(broadcast(name))
+
+
+@contextmanager
+def _logs(context: FitContext, part: str) -> Iterator[None]:
+    """Have TensorBoard's files written where they are kept."""
+    name = "TENSORBOARD_LOGGING_DIR"
+    if context.logs is None or name in os.environ:
+        yield
+        return
+    os.environ[name] = str(context.logs / part)
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the libraries' bars, notes and warnings off the terminal."""
+    from transformers.utils import logging as transformers_logging
+
+    verbosity = transformers_logging.get_verbosity()
+    loggers = [
+        logging.getLogger(name) for name in ("sentence_transformers", "datasets")
+    ]
+    levels = [logger.level for logger in loggers]
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.set_verbosity(verbosity)
