@@ -1,5 +1,6 @@
-"""Which train query uses which tool."""
+"""Which query uses which tool."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ _RULES_WEIGHT = 0.25
 
 @dataclass(frozen=True)
 class Usage:
-    """Train queries, and the indices of their tools, [n_queries, most], padded with -1.
+    """Queries, and the indices of their tools, [n_queries, most], padded with -1.
 
     `weights` [n_queries] say how much each query tells of its tools, in queries of a language
     model or a person. One by the `rules` engine counts for a quarter: its words are mostly the
@@ -29,16 +30,20 @@ def train_usage(bank: Bank) -> Usage:
 
     Names that the bank lacks are no uses.
     """
-    train = bank.split("train")
+    return find_usage(bank, bank.split("train"))
+
+
+def find_usage(bank: Bank, queries: Sequence[Query]) -> Usage:
+    """The uses in these queries, as of `train_usage`."""
     used = [
         sorted({bank.index[n] for n in query.tools if n in bank.index})
-        for query in train
+        for query in queries
     ]
-    tools = np.full((len(train), max(map(len, used), default=0)), -1, dtype=np.int64)
+    tools = np.full((len(queries), max(map(len, used), default=0)), -1, dtype=np.int64)
     for row, indices in zip(tools, used, strict=True):
         row[: len(indices)] = indices
-    weights = np.array([_weight(query) for query in train], dtype=np.float64)
-    return Usage([query.query for query in train], tools, weights)
+    weights = np.array([_weight(query) for query in queries], dtype=np.float64)
+    return Usage([query.query for query in queries], tools, weights)
 
 
 def _weight(query: Query) -> float:
