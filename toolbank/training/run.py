@@ -72,6 +72,7 @@ def train_model(
     """Train a model whose forward takes what `collate` makes of rows, and gives "loss".
 
     The loss is the mean over the batch. `lengths` [n_rows] put rows of like length together.
+    Rows that differ between epochs have a `set_epoch`, which is called when one begins.
     `validate` gives `metric` on the validation set, by the weights as they are: after each
     epoch it is called with dropout off and without gradients, in the first process alone.
     The best epoch's weights are left in the model, or the last one's without `validate`. The

@@ -25,16 +25,23 @@ Validate = Callable[[], float]
 class EpochSampler(Sampler[int]):
     """Every position once, in an order of the seed's and the epoch's; near ones alike in length.
 
-    Without `lengths` it is a plain shuffle.
+    Without `lengths` it is a plain shuffle. `begin` is told of each epoch before its first example
+    is read.
     """
 
     def __init__(
-        self, count: int, seed: int, batch_size: int, lengths: Sequence[int] | None
+        self,
+        count: int,
+        seed: int,
+        batch_size: int,
+        lengths: Sequence[int] | None,
+        begin: Callable[[int], None] | None = None,
     ) -> None:
         self._count = count
         self._seed = seed
         self._batch_size = batch_size
         self._lengths = list(lengths) if lengths is not None else None
+        self._begin = begin
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -45,6 +52,8 @@ class EpochSampler(Sampler[int]):
         return self._count
 
     def __iter__(self) -> Iterator[int]:
+        if self._begin is not None:
+            self._begin(self._epoch)
         generator = torch.Generator().manual_seed(self._seed + self._epoch)
         if self._lengths is None:
             return iter(torch.randperm(self._count, generator=generator).tolist())
@@ -100,7 +109,8 @@ class ModelTrainer(_Validating, Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> EpochSampler:
         rows: Any = train_dataset or self.train_dataset
         size = self.args.train_batch_size * self.args.world_size
-        return EpochSampler(len(rows), self.args.seed, size, self._lengths)
+        begin = getattr(rows, "set_epoch", None)
+        return EpochSampler(len(rows), self.args.seed, size, self._lengths, begin)
 
 
 class EncoderTrainer(_Validating, SentenceTransformerTrainer):
