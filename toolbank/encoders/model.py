@@ -57,7 +57,7 @@ def find_model(name: str) -> Path:
 
 
 def _read_folder(folder: Path) -> SentenceTransformer:
-    with _quiet():
+    with quiet():
         from sentence_transformers import SentenceTransformer
 
         try:
@@ -83,7 +83,7 @@ def _download(repository: str) -> Path:
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         raise InputError(_unreachable(repository, "HF_HUB_OFFLINE is set"))
     try:
-        with _quiet():
+        with quiet():
             # Asked first because a download retries for minutes where there is no network.
             HfApi().model_info(repository, timeout=_HUB_TIMEOUT_S)
             return Path(
@@ -116,7 +116,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the libraries' loading bars and notes off the terminal."""
     from transformers.utils import logging as transformers_logging
 
