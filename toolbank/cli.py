@@ -40,6 +40,7 @@ app = typer.Typer(
 class Stage(StrEnum):
     """The stages of a run, in their order."""
 
+    dataset = "dataset"
     sources = "sources"
     generate = "generate"
     judge = "judge"
@@ -403,17 +404,25 @@ def _run(
     start: Stage | None = None,
     until: Stage | None = None,
 ) -> None:
+    from toolbank.training.ranks import rank
+
+    if rank() > 0:
+        from toolbank.fitting import take_part
+
+        return take_part()
+    from toolbank.fitting import leading
     from toolbank.recipe import load_recipe
     from toolbank.run import describe_result, run_recipe
 
-    loaded = load_recipe(name, settings or ())
-    result = run_recipe(
-        loaded,
-        _folder(name, out, loaded.recipe.name),
-        start=start.value if start else None,
-        until=until.value if until else None,
-    )
-    _echo(describe_result(result))
+    with leading():
+        loaded = load_recipe(name, settings or ())
+        result = run_recipe(
+            loaded,
+            _folder(name, out, loaded.recipe.name),
+            start=start.value if start else None,
+            until=until.value if until else None,
+        )
+    return _echo(describe_result(result))
 
 
 def _folder(name: str, out: Path | None, recipe_name: str) -> Path:

@@ -49,15 +49,16 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         InputError: the recipe asks for what can't be, such as more tools than there are.
         ToolbankError: the journal is damaged.
     """
-    for config in (recipe.recipe.generate, recipe.recipe.judge):
-        check_engine(config)
+    if recipe.recipe.dataset is None:
+        for config in (recipe.recipe.generate, recipe.recipe.judge):
+            check_engine(config)
     todo = pending(recipe.recipe, out)
     folder = RunFolder(out)
     lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]
     lines += [f"  {name:<24} {'to do' if todo[name] else 'done'}" for name in todo]
-    if todo["generate"]:
+    if todo.get("generate"):
         lines += ["", *_describe_generation(recipe.recipe, folder)]
-    if todo["judge"]:
+    if todo.get("judge"):
         lines += ["", *_describe_judge(recipe.recipe, folder, todo["generate"])]
     return "\n".join(lines)
 

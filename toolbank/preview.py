@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolbank import aio
-from toolbank.errors import ToolbankError
+from toolbank.errors import InputError, ToolbankError
 from toolbank.folder import RunFolder
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
@@ -30,6 +30,11 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
         InputError: the recipe asks for what can't be.
         ToolbankError: the endpoint refuses.
     """
+    if recipe.dataset is not None:
+        raise InputError(
+            f"{recipe.name}: its queries come from a dataset; nothing is written that could "
+            "be looked at before."
+        )
     check_engine(recipe.generate)
     check_access(recipe.generate)
     tools = current_tools(recipe, RunFolder(out))

@@ -19,6 +19,7 @@ from toolbank.errors import InputError
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
+from toolbank.loaders.config import DatasetConfig
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers.config import (
     Bm25Config,
@@ -30,7 +31,11 @@ from toolbank.retrievers.config import (
 from toolbank.sources.config import SourceConfig
 from toolbank.split import SplitConfig
 
+# What makes a bank, where no dataset takes its place.
+_MADE = ("sources", "generate", "judge")
 _PATHS = (
+    ("dataset", "path"),
+    ("dataset", "tools"),
     ("generate", "replies"),
     ("generate", "price"),
     ("judge", "price"),
@@ -47,7 +52,10 @@ class Recipe(Config):
         default="", description="picks prompts/examples/<domain>.jsonl; unset: the name"
     )
     seed: int = Field(default=0, ge=-(2**63), lt=2**63)
-    sources: tuple[SourceConfig, ...] = Field(min_length=1)
+    dataset: DatasetConfig | None = Field(
+        default=None, description="in place of sources, generate and judge"
+    )
+    sources: tuple[SourceConfig, ...] = ()
     generate: GenerateConfig = GenerateConfig()
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
@@ -67,6 +75,26 @@ class Recipe(Config):
     def domain_name(self) -> str:
         """What the prompts call the API, and the name of its examples."""
         return self.domain or self.name
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of the stages that this recipe has, in their order."""
+        made = _MADE if self.dataset is None else ("dataset",)
+        return *made, "retrievers", "evaluate", "report"
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> Recipe:
+        given = [name for name in _MADE if name in self.model_fields_set]
+        if self.dataset is None and not self.sources:
+            raise ValueError(
+                "a recipe needs `sources`, a list of at least 1 entry, to make a bank from, or "
+                "`dataset`, to take one that is there"
+            )
+        if self.dataset is not None and given:
+            raise ValueError(
+                f"`dataset` takes the place of `{given[0]}`; leave one of the two out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> Recipe:
@@ -133,7 +161,8 @@ def is_run_folder(path: Path) -> bool:
 
 def dump_recipe(recipe: Recipe) -> str:
     """The recipe as YAML that `load_recipe` reads back to an equal one."""
-    data = recipe.model_dump(mode="json", exclude_none=True)
+    unused = set() if recipe.dataset is None else set(_MADE)
+    data = recipe.model_dump(mode="json", exclude_none=True, exclude=unused)
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
 
 
@@ -216,7 +245,7 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
     else:
         _item(target, parts[-1], setting)
         target[int(parts[-1])] = value
-    if parts[0] in ("generate", "evaluate", "judge", "retrievers"):
+    if parts[0] in ("dataset", "generate", "evaluate", "judge", "retrievers"):
         _anchor_paths({parts[0]: data[parts[0]]}, Path.cwd())
     return parts
 

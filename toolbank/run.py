@@ -16,7 +16,7 @@ from toolbank.folder import RunFolder, stage_key
 from toolbank.llm import check_access, check_engine
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stage import Outcome, Stage
-from toolbank.stages import STAGES, make_stages
+from toolbank.stages import make_stages
 from toolbank.terminal import say
 
 _OPTION = re.compile(r"--set \S+")
@@ -24,12 +24,13 @@ _OPTION = re.compile(r"--set \S+")
 _TOLD = 25
 # The stages that must be done before one can be started with; others may be missing.
 _NEEDS = {
+    "dataset": (),
     "sources": (),
     "generate": ("sources",),
     "judge": ("sources", "generate"),
-    "retrievers": ("sources", "generate"),
-    "evaluate": ("sources", "generate", "retrievers"),
-    "report": ("sources", "generate", "judge", "retrievers", "evaluate"),
+    "retrievers": ("dataset", "sources", "generate"),
+    "evaluate": ("dataset", "sources", "generate", "retrievers"),
+    "report": ("dataset", "sources", "generate", "judge", "retrievers", "evaluate"),
 }
 
 
@@ -66,15 +67,11 @@ def run_recipe(
             goes on from it.
     """
     folder = RunFolder(Path(out))
-    first = STAGES.index(start) if start else 0
-    last = STAGES.index(until) if until else len(STAGES) - 1
-    if first > last:
-        raise InputError(f"--from {start} comes after --until {until}.")
+    chosen = _choose(recipe, start, until)
     if folder.path.exists() and not folder.path.is_dir():
         raise InputError(
             f"{out}: a file, and a run needs a folder. Give another --out."
         )
-    chosen = STAGES[first : last + 1]
     for path in (p for stage in chosen for p in recipe_files(recipe.recipe, stage)):
         if not path.is_file():
             raise InputError(
@@ -119,6 +116,25 @@ def run_recipe(
     return RunResult(
         folder, tuple(did), tuple(_todo(stages, folder)), waiting, ended_early
     )
+
+
+def _choose(
+    recipe: RecipeFile, start: str | None, until: str | None
+) -> tuple[str, ...]:
+    """The names of the stages from `start` up to `until`."""
+    names = recipe.recipe.stages
+    for name in (start, until):
+        if name and name not in names:
+            raise InputError(
+                f"{recipe.path}: no stage {name} in this recipe, whose bank "
+                f"{'comes from a dataset' if recipe.recipe.dataset else 'is made'}; "
+                f"there are: {', '.join(names)}."
+            )
+    first = names.index(start) if start else 0
+    last = names.index(until) if until else len(names) - 1
+    if first > last:
+        raise InputError(f"--from {start} comes after --until {until}.")
+    return names[first : last + 1]
 
 
 def describe_result(result: RunResult) -> str:
@@ -227,7 +243,8 @@ def _resolved(recipe: RecipeFile, folder: RunFolder) -> str:
         origin = [line for line in lines[:1] if line.startswith("# Resolved from ")]
     else:
         origin = [f"# Resolved from {recipe.path.name}, sha256 {recipe.sha256}"]
-    used = prompt_files(recipe.recipe.domain_name)
+    makes = "generate" in recipe.recipe.stages
+    used = prompt_files(recipe.recipe.domain_name) if makes else {}
     files = [f"# {name}: sha256 {sha256}" for name, sha256 in used.items()]
     return "\n".join([*origin, *files, dump_recipe(recipe.recipe)])
 
@@ -245,6 +262,6 @@ def _notes(recipe: RecipeFile) -> list[str]:
             and find_asset("crawlers", name).own
         ):
             notes.append(f"crawlers/{name}: yours, used")
-    if recipe.recipe.generate.engine == "openai":
+    if "generate" in recipe.recipe.stages and recipe.recipe.generate.engine == "openai":
         notes += prompt_notes(recipe.recipe.domain_name)
     return notes

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -20,14 +19,15 @@ from toolbank.bank import (
     write_queries,
     write_tools,
 )
+from toolbank.dataset import dataset_depends, describe_splits, load_dataset
 from toolbank.errors import InputError
 from toolbank.evaluating import evaluate_bank, evaluate_depends
 from toolbank.files import read_json, sha256_file, write_json
-from toolbank.folder import RunFolder, hash_tree, stage_key
+from toolbank.fitting import fit_depends, fit_retriever
+from toolbank.folder import RunFolder, stage_key
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.config import EngineConfig
 from toolbank.recipe import Recipe
-from toolbank.retrievers.config import RetrieverConfig
 from toolbank.sources.config import SourceConfig
 from toolbank.stage import (
     Outcome,
@@ -37,8 +37,6 @@ from toolbank.stage import (
     model_hashes,
     read_settings,
 )
-
-STAGES = ("sources", "generate", "judge", "retrievers", "evaluate", "report")
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _SHAPE_THE_BANK = ("numpydoc", "pyarrow")
@@ -57,24 +55,14 @@ def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
             refresh,
         )
 
+    if recipe.dataset is not None:
+        made = [stage("dataset", dataset_depends, load_dataset)]
+    else:
+        made = _making_stages(recipe, folder, stage)
     return [
-        stage("sources", _sources_depends, _collect),
-        stage(
-            "generate",
-            _generate_depends,
-            _generate,
-            refresh=partial(
-                _refresh_calls, folder.bank / "bank.json", recipe.generate, folder
-            ),
-        ),
-        stage(
-            "judge",
-            _judge_depends,
-            _judge,
-            refresh=partial(_refresh_calls, folder.judge, recipe.judge, folder),
-        ),
+        *made,
         *(
-            stage(f"retrievers/{config.label}", _fit_depends, _fit, config)
+            stage(f"retrievers/{config.label}", fit_depends, fit_retriever, config)
             for config in recipe.retrievers
         ),
         stage("evaluate", evaluate_depends, evaluate_bank),
@@ -93,6 +81,29 @@ def current_tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
     if folder.is_done("sources", key):
         return read_tools(folder.bank / "tools.parquet")
     return collect_tools(recipe.sources, folder.cache).tools
+
+
+def _making_stages(
+    recipe: Recipe, folder: RunFolder, stage: Callable[..., Stage]
+) -> list[Stage]:
+    """The stages that make a bank."""
+    return [
+        stage("sources", _sources_depends, _collect),
+        stage(
+            "generate",
+            _generate_depends,
+            _generate,
+            refresh=partial(
+                _refresh_calls, folder.bank / "bank.json", recipe.generate, folder
+            ),
+        ),
+        stage(
+            "judge",
+            _judge_depends,
+            _judge,
+            refresh=partial(_refresh_calls, folder.judge, recipe.judge, folder),
+        ),
+    ]
 
 
 def _sources_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
@@ -151,7 +162,7 @@ def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
 def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
     from toolbank.generate.loop import generate
     from toolbank.journal import Journal
-    from toolbank.split import assign_splits, split_queries
+    from toolbank.split import draw_withheld, split_queries
 
     domain = recipe.domain_name
     tools = read_tools(folder.bank / "tools.parquet")
@@ -162,16 +173,18 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
         calls = describe_calls(journal.usage(), recipe.generate)
     if made.waiting:
         return Outcome(made.message, (), complete=False, waiting=made.waiting)
-    splits = Counter(assign_splits(len(made.queries), recipe.split, recipe.seed))
+    withheld = draw_withheld([tool.name for tool in tools], recipe.split, recipe.seed)
+    split = partial(split_queries, made.queries, recipe.split, recipe.seed, withheld)
+    splits = Counter(query.split for query in split())
     if not splits["train"]:
         raise InputError(
             f"split: of {len(made.queries)} queries none is left to train on. Hold back "
-            "smaller shares, or write more queries."
+            "smaller shares, withhold fewer tools, or write more queries."
         )
     files = [
         folder.bank / f"{name}.parquet" for name in ("tools", "queries", "attempts")
     ]
-    write_queries(files[1], split_queries(made.queries, recipe.split, recipe.seed))
+    write_queries(files[1], split())
     write_attempts(files[2], made.attempts)
     info = folder.bank / "bank.json"
     write_json(
@@ -189,7 +202,8 @@ def _generate(recipe: Recipe, folder: RunFolder) -> Outcome:
             "generate": made.info,
             "counts": made.counts,
             "calls": calls,
-            "splits": {name: splits[name] for name in ("train", "validation", "test")},
+            "ordered": True,
+            **describe_splits(splits, withheld),
             "sha256": {path.name: sha256_file(path) for path in files},
         },
     )
@@ -251,61 +265,11 @@ def _refresh_calls(
     return (path,)
 
 
-def _fit_depends(
-    config: RetrieverConfig, recipe: Recipe, folder: RunFolder
-) -> dict[str, Any]:
-    return {
-        "bank": bank_hashes(folder),
-        "config": read_settings(config),
-        "encoder": _encoder_identity(config),
-        "needs": {name: hash_tree(folder.models / name) for name in config.needs},
-        "seed": recipe.seed,
-        "toolbank": toolbank.__version__,
-    }
-
-
-def _encoder_identity(config: RetrieverConfig) -> str | None:
-    from toolbank.encoders.places import encoder_identity
-
-    encoder = getattr(config, "encoder", None)
-    return encoder_identity(encoder) if encoder else None
-
-
-def _fit(config: RetrieverConfig, recipe: Recipe, folder: RunFolder) -> Outcome:
-    from toolbank.retrievers import create_retriever, load_retriever
-    from toolbank.retrievers.protocol import FitContext
-
-    key = stage_key(f"retrievers/{config.label}", _fit_depends(config, recipe, folder))
-    checkpoints = folder.checkpoints / f"{config.label}-{key[:16]}"
-    retriever = create_retriever(config)
-    retriever.fit(
-        Bank.load(folder.bank),
-        FitContext(
-            seed=recipe.seed,
-            checkpoints=checkpoints,
-            fitted={
-                name: load_retriever(folder.models / name) for name in config.needs
-            },
-        ),
-    )
-    target = folder.models / config.label
-    folder.models.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.models, prefix=".") as name:
-        made = Path(name) / config.label
-        retriever.save(made)
-        shutil.rmtree(target, ignore_errors=True)
-        made.rename(target)
-    shutil.rmtree(checkpoints, ignore_errors=True)
-    return Outcome(
-        "fitted", tuple(path for path in target.rglob("*") if path.is_file())
-    )
-
-
 def _report_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     return {
         "bank": bank_hashes(folder),
         "info": hash_file(folder.bank / "bank.json"),
-        "judge": hash_file(folder.judge),
+        "judge": hash_file(folder.judge) if "judge" in recipe.stages else None,
         "metrics": hash_file(folder.metrics),
         "labels": hash_file(folder.labels),
         "models": model_hashes(recipe, folder),

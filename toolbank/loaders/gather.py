@@ -1,0 +1,96 @@
+"""A dataset as a bank can hold it; what can't be held is counted, with the reason."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolbank.bank import Query, Tool
+
+_EXAMPLES = 5
+
+
+@dataclass
+class LeftOut:
+    """How often something was left out for a reason, with a few examples of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: defaultdict[str, list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def add(self, reason: str, example: str) -> None:
+        """Count one more; the first few are kept as examples."""
+        self.counts[reason] += 1
+        if len(self.examples[reason]) < _EXAMPLES:
+            self.examples[reason].append(example)
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON, by reason."""
+        return {
+            reason: {"count": count, "examples": self.examples[reason]}
+            for reason, count in sorted(self.counts.items())
+        }
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Tools of different names, and queries that use them, by their names.
+
+    Each query has the split that the dataset gives it, if it gives one.
+    """
+
+    tools: tuple[Tool, ...]
+    queries: tuple[Query, ...]
+    left_out: LeftOut
+
+
+def gather(
+    tools: Iterable[Tool], queries: Iterable[Query], left_out: LeftOut
+) -> Dataset:
+    """Keep what is sound; `left_out` goes on counting what is not.
+
+    Of tools of one name, the first is kept. A query is left out where it is blank, has no tool
+    or one that is not listed, stands there twice, or is trained on and tested with. A tool that
+    a query names twice counts once.
+    """
+    listed: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in listed:
+            left_out.add("tool: listed twice", tool.name)
+        else:
+            listed[tool.name] = tool
+    names = {alias: tool.name for tool in listed.values() for alias in tool.aliases}
+    names |= {name: name for name in listed}
+    kept: dict[str, Query] = {}
+    seen: set[tuple[str, frozenset[str], str | None]] = set()
+    for query in queries:
+        strangers = [name for name in query.tools if name not in names]
+        used = tuple(dict.fromkeys(names.get(name, name) for name in query.tools))
+        same = (query.query, frozenset(used), query.split)
+        if not query.query.strip():
+            left_out.add("query: blank", query.id)
+        elif not used:
+            left_out.add("query: needs no tool", query.id)
+        elif strangers:
+            told = f"{query.id}: {strangers[0]}"
+            left_out.add("query: needs a tool that is not listed", told)
+        elif same in seen:
+            left_out.add("query: listed twice", query.id)
+        elif query.id in kept:
+            left_out.add("query: its id is another's", query.id)
+        else:
+            seen.add(same)
+            kept[query.id] = query.model_copy(update={"tools": used})
+            if len(used) < len(query.tools):
+                left_out.add("tool of a query: named twice", query.id)
+    tested = {query.query for query in kept.values() if query.split == "test"}
+    sound = []
+    for query in kept.values():
+        if query.split != "test" and query.query in tested:
+            left_out.add("query: the same text is in the test", query.id)
+        else:
+            sound.append(query)
+    return Dataset(tuple(listed.values()), tuple(sound), left_out)

@@ -1,0 +1,118 @@
+"""Plain JSONL: tools.jsonl and queries.jsonl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolbank.bank import Query, Split, Tool
+from toolbank.errors import InputError
+from toolbank.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.fields import describe_tool
+from toolbank.loaders.gather import Dataset, LeftOut, gather
+
+_SPLITS: dict[str, Split] = {
+    "train": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+}
+
+
+def read_jsonl(config: DatasetConfig) -> Dataset:
+    """Read a folder with tools.jsonl and queries.jsonl.
+
+    A tool has `name` and `description`, and may have all fields of a bank's; `arguments` or
+    `parameters` may be a JSON Schema. A query has `query` and `tools`, and may have `id`,
+    `split`, `draft`, and `explanation` or a list of `steps`. Other keys are passed over.
+    Queries of another split than train, validation and `config.test` are left out.
+
+    Raises:
+        InputError: a file can't be read, or has broken lines.
+    """
+    left_out = LeftOut()
+    tools = read_tool_lines(config.path / "tools.jsonl")
+    queries = []
+    rows = read_lines(config.path / "queries.jsonl", _parse_query)
+    for query, name in rows:
+        split = _name_split(name, config.test)
+        if name and split is None:
+            left_out.add(f"query: of the split {name!r}", query.id)
+        else:
+            queries.append(query.model_copy(update={"split": split}))
+    if rows and not queries:
+        names = ", ".join(sorted({name for _, name in rows}))
+        raise InputError(
+            f"{config.path / 'queries.jsonl'}: no query is of the split {config.test!r}, train "
+            f"or validation; it has: {names}. Set dataset.test to the one to test with."
+        )
+    return gather(tools, queries, left_out)
+
+
+def jsonl_files(config: DatasetConfig) -> tuple[Path, ...]:
+    """The files that are read."""
+    return config.path / "tools.jsonl", config.path / "queries.jsonl"
+
+
+def read_tool_lines(path: Path) -> list[Tool]:
+    """Read a tools.jsonl.
+
+    Raises:
+        InputError: it can't be read, or has broken lines.
+    """
+    return read_lines(path, _parse_tool)
+
+
+def _parse_tool(row: dict[str, Any], _: int) -> Tool:
+    name = get_text(row, "name")
+    if "kind" in row:
+        known = {key: row[key] for key in row if key in Tool.model_fields}
+        try:
+            return Tool.model_validate(known)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise ValueError(f'"{where}": {problem["msg"]}') from error
+    description = row.get("description") or ""
+    if not isinstance(description, str):
+        raise ValueError('"description" is not a string')
+    parameters = row.get("parameters", row.get("arguments"))
+    tool = describe_tool(name, description)
+    if not _is_schema(parameters):
+        return tool
+    return tool.model_copy(update={"parameters": parameters})
+
+
+def _name_split(name: str, test: str) -> Split | None:
+    return "test" if name == test else _SPLITS.get(name)
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("properties"), dict)
+
+
+def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
+    """A query without its split, and the split's name; "" where it has none."""
+    text = row.get("query")
+    if not isinstance(text, str):
+        get_text(row, "query")
+    split = row.get("split") or ""
+    if not isinstance(split, str):
+        raise ValueError('"split" is not a string')
+    steps = row.get("steps")
+    told = row.get("explanation") or (
+        "\n".join(map(str, steps)) if isinstance(steps, list) else ""
+    )
+    query = Query(
+        id=get_id(row, number) if "id" in row else f"line-{number}",
+        query=str(text),
+        draft=str(row.get("draft") or ""),
+        tools=get_texts(row, "tools"),
+        explanation=str(told),
+        domain=str(row.get("domain") or ""),
+    )
+    return query, split

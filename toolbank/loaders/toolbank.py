@@ -1,0 +1,190 @@
+"""ToolBank: published columns, as files or as a DatasetDict."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank import Query, Split, Tool, read_tools
+from toolbank.errors import InputError
+from toolbank.files import read_json
+from toolbank.jsonl import read_lines
+from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.fields import clean, describe_tool
+from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.jsonl import read_tool_lines
+
+_SPLITS: dict[str, Split] = {
+    "train": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+_STEM = re.compile(r"(train|validation|valid|val|dev|test)(?:[-_.].*)?")
+_KINDS = (".json", ".jsonl", ".parquet")
+
+_Row = tuple[str, dict[str, Any]]
+
+
+def read_toolbank(config: DatasetConfig) -> Dataset:
+    """Read queries with refined_instruction, functions and explanation (arXiv 2409.02141).
+
+    The folder is a DatasetDict as `toolbank export` writes it, or holds {train,validation,test}
+    as JSON, JSONL or parquet, also in parts (train-00000-of-00002.parquet) and in `data/`.
+    Where refined_instruction is empty, the draft `instruction` is taken. The tools are
+    described by `config.tools`: the tools.parquet of a run, a JSONL file, or JSON of the form
+    {name: {new_func, description}}; else by the folder's tools.jsonl. Functions may be named by
+    name or by new_func; entries that share a new_func are one tool.
+
+    Raises:
+        InputError: a file can't be read, or has broken rows.
+    """
+    left_out = LeftOut()
+    tools = _read_descriptions(_tools_file(config), left_out)
+    queries: list[Query] = []
+    for split, rows in _read_splits(config.path):
+        for place, row in rows:
+            queries.append(_parse_query(row, f"{split}-{len(queries)}", split, place))
+    return gather(tools, queries, left_out)
+
+
+def toolbank_files(config: DatasetConfig) -> tuple[Path, ...]:
+    """The files that are read."""
+    if _is_dataset_dict(config.path):
+        arrow = (p for p in config.path.rglob("*") if p.suffix in (".arrow", ".json"))
+        return (*sorted(arrow), _tools_file(config))
+    return (*(path for _, path in _split_files(config.path)), _tools_file(config))
+
+
+def _tools_file(config: DatasetConfig) -> Path:
+    if config.tools is None and not (config.path / "tools.jsonl").is_file():
+        raise InputError(
+            f"{config.path}: no tools.jsonl, which would describe the tools. Set dataset.tools "
+            "to a file that does: the bank/tools.parquet of a run, or ToolBank's JSON of "
+            "function descriptions."
+        )
+    return config.tools or config.path / "tools.jsonl"
+
+
+def _read_descriptions(path: Path, left_out: LeftOut) -> list[Tool]:
+    if path.suffix == ".parquet":
+        return list(read_tools(path))
+    if path.suffix == ".jsonl":
+        return read_tool_lines(path)
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not an object of descriptions by name.")
+    tools: dict[str, Tool] = {}
+    for key, entry in content.items():
+        described = {"description": entry} if isinstance(entry, str) else entry
+        if not isinstance(described, dict) or not isinstance(
+            described.get("description", ""), str
+        ):
+            raise InputError(f"{path}: {key!r} has no description that is a string.")
+        name = clean(key)
+        other = clean(str(described.get("new_func") or name))
+        if other in tools:
+            left_out.add("tool: named as another", f"{name}: {other}")
+            first = tools[other]
+            tools[other] = first.model_copy(update={"aliases": (*first.aliases, name)})
+        else:
+            tools[other] = describe_tool(
+                name,
+                clean(described.get("description", "")),
+                aliases=() if other == name else (other,),
+            )
+    return list(tools.values())
+
+
+def _is_dataset_dict(folder: Path) -> bool:
+    return (folder / "dataset_dict.json").is_file()
+
+
+def _split_files(folder: Path) -> list[tuple[Split, Path]]:
+    files = [
+        (_SPLITS[match[1]], path)
+        for path in sorted((*folder.glob("*.*"), *folder.glob("data/*.*")))
+        if path.suffix in _KINDS and (match := _STEM.fullmatch(path.stem))
+    ]
+    if not files:
+        raise InputError(
+            f"{folder}: no train, validation or test as .json, .jsonl or .parquet, and no "
+            "dataset_dict.json."
+        )
+    order = list(_SPLITS.values())
+    return sorted(files, key=lambda file: order.index(file[0]))
+
+
+def _read_splits(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
+    if _is_dataset_dict(folder):
+        yield from _read_dataset_dict(folder)
+        return
+    for split, path in _split_files(folder):
+        yield split, _read_rows(path)
+
+
+def _read_dataset_dict(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
+    import datasets
+
+    try:
+        splits = datasets.load_from_disk(str(folder))
+        for name, rows in splits.items():
+            if name not in _SPLITS:
+                raise InputError(f"{folder}: a split {name!r}; expected train or test.")
+            numbered = enumerate(rows, start=1)
+            places = ((f"{folder / name}, row {n}", row) for n, row in numbered)
+            yield _SPLITS[name], places
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder}: not a DatasetDict on disk ({error}).") from error
+
+
+def _read_rows(path: Path) -> Iterable[_Row]:
+    if path.suffix == ".jsonl":
+        return read_lines(path, lambda row, n: (f"{path}, line {n}", row))
+    rows = _read_parquet(path) if path.suffix == ".parquet" else read_json(path)
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: not a list of queries.")
+    return [(f"{path}, row {n}", row) for n, row in enumerate(rows, start=1)]
+
+
+def _read_parquet(path: Path) -> list[dict[str, Any]]:
+    from pyarrow import ArrowException, parquet
+
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a parquet file ({error}).") from error
+    return rows
+
+
+def _parse_query(row: Any, name: str, split: Split, place: str) -> Query:
+    if not isinstance(row, dict):
+        raise InputError(f"{place}: not an object with columns.")
+    text = row.get("refined_instruction") or row.get("instruction") or ""
+    functions = row.get("functions")
+    if not isinstance(text, str) or not {"refined_instruction", "instruction"} & set(
+        row
+    ):
+        raise InputError(f"{place}: no refined_instruction that is a string.")
+    if not isinstance(functions, list) or not all(
+        isinstance(function, str) for function in functions
+    ):
+        raise InputError(f"{place}: no functions that are a list of strings.")
+    try:
+        json.dumps([text, functions], ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: half a character, which is no text.") from error
+    return Query(
+        id=str(row.get("id") or name),
+        query=text,
+        draft=str(row.get("draft") or ""),
+        tools=tuple(functions),
+        explanation=str(row.get("explanation") or ""),
+        domain=str(row.get("domain") or ""),
+        split=split,
+    )

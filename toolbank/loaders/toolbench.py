@@ -1,0 +1,122 @@
+"""ToolBench's retrieval data: one folder of G1, G2 or G3 (I1, I2 and I3 of the paper)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank import Query, Split, Tool
+from toolbank.errors import InputError
+from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.fields import clean, describe_tool, make_parameters
+from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.tables import read_table
+
+_SPLITS: tuple[Split, ...] = ("train", "test")
+
+
+def read_toolbench(config: DatasetConfig) -> Dataset:
+    """Read corpus.tsv, {train,test}.query.txt and qrels.{train,test}.tsv (arXiv 2307.16789).
+
+    corpus.tsv has docid and document_content, the JSON of an API; a query file qid and text; a
+    label file qid, a number without meaning, docid and label, all without a header. Each
+    document is a tool of its own, named TOOL::API; where several have one name, all but the
+    first end in their docid. The files repeat rows, which changes nothing.
+
+    Raises:
+        InputError: a file can't be read, or has broken lines.
+    """
+    left_out = LeftOut()
+    tools = _read_corpus(config.path / "corpus.tsv", left_out)
+    queries = [
+        query
+        for split in _SPLITS
+        for query in _read_queries(config.path, split, tools, left_out)
+    ]
+    return gather(tools.values(), queries, left_out)
+
+
+def toolbench_files(config: DatasetConfig) -> tuple[Path, ...]:
+    """The files that are read."""
+    return (
+        config.path / "corpus.tsv",
+        *(config.path / f"{split}.query.txt" for split in _SPLITS),
+        *(config.path / f"qrels.{split}.tsv" for split in _SPLITS),
+    )
+
+
+def _read_corpus(path: Path, left_out: LeftOut) -> dict[str, Tool]:
+    """Tools by docid."""
+    contents: dict[str, str] = {}
+    tools: dict[str, Tool] = {}
+    names: set[str] = set()
+    for number, (docid, content) in read_table(
+        path, ("docid", "document_content"), header=True
+    ):
+        if docid in contents:
+            if contents[docid] != content:
+                left_out.add("tool: its docid is another's", f"line {number}: {docid}")
+            continue
+        contents[docid] = content
+        tools[docid] = _parse_api(content, docid, names, f"{path}, line {number}")
+        names.add(tools[docid].name)
+    return tools
+
+
+def _parse_api(content: str, docid: str, taken: set[str], place: str) -> Tool:
+    try:
+        api = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{place}: document_content is not valid JSON ({error})."
+        ) from error
+    if not isinstance(api, dict):
+        raise InputError(f"{place}: document_content is not a JSON object.")
+    parts = [_text(api, "tool_name"), _text(api, "api_name")]
+    name = "::".join(part for part in parts if part)
+    if not name:
+        raise InputError(f"{place}: neither tool_name nor api_name.")
+    category = _text(api, "category_name")
+    return describe_tool(
+        name if name not in taken else f"{name} #{docid}",
+        f"{_text(api, 'api_description')}\n\nCategory: {category}.",
+        "operation",
+        parameters=make_parameters(
+            api.get("required_parameters"), api.get("optional_parameters")
+        ),
+        source=category,
+    )
+
+
+def _text(api: dict[str, Any], key: str) -> str:
+    value = api.get(key)
+    return "" if value is None else clean(str(value).strip())
+
+
+def _read_queries(
+    folder: Path, split: Split, tools: dict[str, Tool], left_out: LeftOut
+) -> list[Query]:
+    path = folder / f"{split}.query.txt"
+    texts: dict[str, str] = {}
+    for number, (qid, text) in read_table(path, ("qid", "query"), header=False):
+        if texts.setdefault(qid, text) != text:
+            left_out.add("query: its id is another's", f"{path.name}, line {number}")
+    used: dict[str, dict[str, None]] = defaultdict(dict)
+    labels = folder / f"qrels.{split}.tsv"
+    columns = ("qid", "unused", "docid", "label")
+    for number, (qid, _, docid, label) in read_table(labels, columns, header=False):
+        if label.strip() not in ("0", "1"):
+            raise InputError(f"{labels}, line {number}: label {label!r}, not 0 or 1.")
+        if qid not in texts:
+            left_out.add("label: of no query", f"{labels.name}, line {number}")
+        elif label.strip() == "0":
+            left_out.add("label: 0", f"{labels.name}, line {number}")
+        else:
+            tool = tools.get(docid)
+            used[qid][tool.name if tool else f"document {docid}"] = None
+    return [
+        Query(id=f"{split}-{qid}", query=text, tools=tuple(used[qid]), split=split)
+        for qid, text in texts.items()
+    ]

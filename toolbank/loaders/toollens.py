@@ -1,0 +1,161 @@
+"""ToolLens and COLT's other sets: the layout of BEIR."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from toolbank.bank import Query, Split, Tool
+from toolbank.errors import InputError
+from toolbank.jsonl import get_id, read_lines
+from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.fields import describe_tool, make_parameters
+from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.tables import read_table
+
+_KEYS = (
+    "category_name:",
+    ", tool_name:",
+    ", api_name:",
+    ", api_description:",
+    ", required_params: ",
+    ", optional_params: ",
+    ", return_schema: ",
+)
+_COLUMNS = ("query-id", "corpus-id", "score")
+
+
+def read_toollens(config: DatasetConfig) -> Dataset:
+    """Read corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv (COLT, arXiv 2405.16089).
+
+    A line of the corpus and of the queries has `_id` and `text`; a line of the labels
+    query-id, corpus-id and score, below a header. Labels of dev are optional. A text of the
+    form that ToolBench's documents have is taken apart, and its tool named TOOL::API.
+
+    Raises:
+        InputError: a file can't be read, or has broken lines.
+    """
+    left_out = LeftOut()
+    tools = _name_tools(read_lines(config.path / "corpus.jsonl", _parse_document))
+    texts = dict(read_lines(config.path / "queries.jsonl", _parse_text))
+    queries: list[Query] = []
+    labelled: set[str] = set()
+    # What is tested with stays so, also where it is listed for training too.
+    for split, path in reversed(_label_files(config.path)):
+        used = _read_labels(path, texts, tools, left_out)
+        for qid, names in used.items():
+            if qid in labelled:
+                left_out.add("query: labelled in two splits", f"{path.name}: {qid}")
+            else:
+                text = texts[qid]
+                queries.append(
+                    Query(id=qid, query=text, tools=tuple(names), split=split)
+                )
+        labelled |= used.keys()
+    for qid in texts:
+        if qid not in labelled:
+            left_out.add("query: without a label", qid)
+    queries.sort(key=lambda query: query.split == "test")
+    return gather(tools.values(), queries, left_out)
+
+
+def toollens_files(config: DatasetConfig) -> tuple[Path, ...]:
+    """The files that are read."""
+    return (
+        config.path / "corpus.jsonl",
+        config.path / "queries.jsonl",
+        *(path for _, path in _label_files(config.path)),
+    )
+
+
+def _label_files(folder: Path) -> list[tuple[Split, Path]]:
+    files: list[tuple[Split, Path]] = [("train", folder / "qrels" / "train.tsv")]
+    if (folder / "qrels" / "dev.tsv").is_file():
+        files.append(("validation", folder / "qrels" / "dev.tsv"))
+    return [*files, ("test", folder / "qrels" / "test.tsv")]
+
+
+def _parse_text(row: dict[str, Any], number: int) -> tuple[str, str]:
+    return _id(row, number), _string(row, "text")
+
+
+def _parse_document(row: dict[str, Any], number: int) -> tuple[str, Tool]:
+    docid, text = _id(row, number), _string(row, "text")
+    parts = _take_apart(text)
+    if parts is None:
+        title = str(row.get("title") or "").strip()
+        return docid, describe_tool(title or docid, text)
+    category, tool, api, description, required, optional, _ = parts
+    return docid, describe_tool(
+        f"{tool}::{api}",
+        f"{description}\n\nCategory: {category}.",
+        "operation",
+        parameters=make_parameters(_parse_list(required), _parse_list(optional)),
+        source=category,
+    )
+
+
+def _name_tools(documents: list[tuple[str, Tool]]) -> dict[str, Tool]:
+    """Tools by document; of several with one name, all but the first end in the document's id."""
+    tools: dict[str, Tool] = {}
+    taken: set[str] = set()
+    for docid, tool in documents:
+        if docid in tools:
+            raise InputError(f"corpus.jsonl: two documents have the _id {docid!r}.")
+        name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
+        taken.add(name)
+        tools[docid] = tool.model_copy(update={"name": name})
+    return tools
+
+
+def _take_apart(text: str) -> list[str] | None:
+    """The values between the keys of a document, or None where it has another form."""
+    if not text.startswith(_KEYS[0]):
+        return None
+    values, rest = [], text[len(_KEYS[0]) :]
+    for key in _KEYS[1:]:
+        value, found, rest = rest.partition(key)
+        if not found:
+            return None
+        values.append(value.strip())
+    return [*values, rest.strip()]
+
+
+def _parse_list(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+
+
+def _read_labels(
+    path: Path, texts: dict[str, str], tools: dict[str, Tool], left_out: LeftOut
+) -> dict[str, list[str]]:
+    used: dict[str, list[str]] = defaultdict(list)
+    for number, (qid, docid, score) in read_table(path, _COLUMNS, header=True):
+        if not score.strip().lstrip("-").isdecimal():
+            raise InputError(f"{path}, line {number}: score {score!r}, not a number.")
+        if qid not in texts:
+            left_out.add("label: of no query", f"{path.name}, line {number}")
+        elif int(score) <= 0:
+            left_out.add("label: 0", f"{path.name}, line {number}")
+        else:
+            used[qid].append(
+                tools[docid].name if docid in tools else f"document {docid}"
+            )
+    return used
+
+
+def _id(row: dict[str, Any], number: int) -> str:
+    if "_id" not in row:
+        raise ValueError('no "_id"')
+    return get_id({"id": row["_id"]}, number)
+
+
+def _string(row: dict[str, Any], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f'"{key}" is missing or not a string')
+    return value
