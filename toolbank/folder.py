@@ -56,6 +56,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def logs(self) -> Path:
+        """What TensorBoard shows of trainings."""
+        return self.path / "logs"
+
+    @property
     def metrics(self) -> Path:
         """A list of records."""
         return self.path / "metrics.json"

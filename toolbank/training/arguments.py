@@ -62,7 +62,7 @@ def make_arguments(
 
 
 def choose_precision(config: TrainingConfig) -> str:
-    """ "fp32", "bf16" or "fp16": the one asked for, or what suits this machine.
+    """The precision asked for, or the one that suits this machine: fp32, bf16, or fp16.
 
     Raises:
         InputError: fp16 without a GPU, or bf16 on a GPU that lacks it.

@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 def rank() -> int:
     """The number of this process among those that torchrun started; 0 without torchrun."""
-    return int(os.environ.get("RANK", "0"))
+    return int(os.environ["RANK"]) if world_size() > 1 else 0
 
 
 def world_size() -> int:
     """How many processes torchrun started; 1 without it."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return int(os.environ["WORLD_SIZE"]) if "LOCAL_RANK" in os.environ else 1
 
 
 def join_ranks() -> None:
@@ -27,28 +27,34 @@ def join_ranks() -> None:
 
     Tensors on CPUs are exchanged by gloo, those on GPUs by NCCL.
     """
-    if world_size() == 1:
+    if world_size() == 1 or is_joined():
         return
     import torch
     from torch import distributed
 
-    if distributed.is_initialized():
-        return
     cuda = torch.cuda.is_available()
     if cuda:
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group(
         "cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=_PATIENCE
     )
 
 
+def is_joined() -> bool:
+    """Whether this process has met others, and has not left them."""
+    if world_size() == 1:
+        return False
+    from torch import distributed
+
+    return distributed.is_initialized()
+
+
 def leave_ranks() -> None:
-    """Part from the other processes."""
-    if world_size() > 1:
+    """Part from the other processes; those that wait for this one get an error."""
+    if is_joined():
         from torch import distributed
 
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
+        distributed.destroy_process_group()
 
 
 def broadcast(value: T) -> T:
