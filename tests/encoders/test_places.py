@@ -8,7 +8,7 @@ import pytest
 
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
 from toolbank.encoders.places import encoder_identity, find_folder
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence import forget_encoders, load_encoder
 from toolbank.errors import InputError
 
 
@@ -53,7 +53,7 @@ def test_a_plain_name_is_never_a_folder(folder, tmp_path, monkeypatch):
     assert identity(DEFAULT_MODEL) == elsewhere
     assert not elsewhere.startswith("folder ")
     assert identity(f"./{DEFAULT_MODEL}").startswith("folder ")
-    load_encoder.cache_clear()
+    forget_encoders()
     assert load_encoder(EncoderConfig()).dimension == 384
 
 

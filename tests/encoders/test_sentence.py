@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.encoders.sentence import Encoder, forget_encoders, load_encoder
 from toolbank.errors import InputError
 
 WORDS = [
@@ -163,7 +163,7 @@ def test_the_default_model_is_found_and_knows_what_is_alike():
 
 
 def test_it_loads_without_a_word(folder, capfd):
-    load_encoder.cache_clear()
+    forget_encoders()
     load_encoder(EncoderConfig(model=str(folder))).encode_queries(["sum"])
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
@@ -221,6 +221,6 @@ def test_without_the_package_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("toolbank.encoders.places._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
-    load_encoder.cache_clear()
+    forget_encoders()
     with pytest.raises(InputError, match=r"toolbank\[minilm\]"):
         load_encoder(EncoderConfig())

@@ -56,6 +56,12 @@ def find_model(name: str) -> Path:
     return folder
 
 
+def save_model(model: SentenceTransformer, folder: Path) -> None:
+    """Write a model to a folder that `load_model` reads; weights as safetensors."""
+    with _quiet():
+        model.save_pretrained(str(folder), create_model_card=False)
+
+
 def _read_folder(folder: Path) -> SentenceTransformer:
     with quiet():
         from sentence_transformers import SentenceTransformer

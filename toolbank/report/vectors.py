@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from toolbank.bank import Bank, Query
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.places import saved_encoder
 from toolbank.errors import InputError
 from toolbank.files import read_json
 from toolbank.report.content import Content
@@ -182,6 +183,8 @@ def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, ToolVectors]
     try:
         settings = read_json(folder / "config.json")
         config = EncoderConfig.model_validate(settings["encoder"])
+        if settings.get("training"):
+            config = saved_encoder(folder, config)
         names = read_json(folder / "tools.json")
         arrays = load_file(path)
         vectors = arrays["tools"].astype(np.float32, copy=False)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining, PairKind
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.method import MethodConfig
 from toolbank.retrievers.mlc.config import MlcConfig
@@ -19,11 +20,24 @@ class Bm25Config(MethodConfig):
     type: Literal["bm25"] = "bm25"
 
 
+class DescriptionsTraining(EncoderTraining):
+    """Requests are drawn to the descriptions that they are searched by."""
+
+    pairs: tuple[PairKind, ...] = Field(default=("query-description",), min_length=1)
+
+
 class DescriptionsConfig(MethodConfig):
     """Cosine between the request and the tools' embedded descriptions."""
 
     type: Literal["descriptions"] = "descriptions"
     encoder: EncoderConfig = EncoderConfig()
+    text: Literal["summary", "full"] = Field(
+        default="summary",
+        description="full: the description and the parameters too, as far as the encoder reads",
+    )
+    training: DescriptionsTraining | None = Field(
+        default=None, description="of the encoder; unset: it stays as it is"
+    )
 
 
 class NearestConfig(MethodConfig):
@@ -47,6 +61,9 @@ class Tool2VecConfig(MethodConfig):
     )
     centre: bool = Field(
         default=True, description="take out what all queries have in common"
+    )
+    training: EncoderTraining | None = Field(
+        default=None, description="of the encoder; unset: it stays as it is"
     )
 
 

@@ -1,17 +1,19 @@
-"""Embedded descriptions, and no use of queries: the floor under every trained retriever."""
+"""Embedded descriptions: without training the floor under every retriever that learns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.retrievers.config import DescriptionsConfig
+from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protocol import ALONE, FitContext, Hits
 from toolbank.retrievers.ranking import search_vectors
@@ -22,12 +24,26 @@ from toolbank.retrievers.store import (
     save_arrays,
     save_head,
 )
-from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.text import full_text, title_and_summary
+from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
 from toolbank.retrievers.usage import train_usage
+
+if TYPE_CHECKING:
+    from toolbank.encoders.finetune.finetune import FineTuned
+
+
+_TEXTS = {"summary": title_and_summary, "full": full_text}
+_METHOD = (
+    "A sentence encoder fine-tuned on requests and the descriptions of the tools that they use: "
+    "cosine between a request and a tool's description."
+)
 
 
 class DescriptionsRetriever:
-    """Cosine between a request and each tool's name and summary.
+    """Cosine between a request and each tool's name and summary, or all of its description.
+
+    With `training`, the encoder is fine-tuned on the train queries and their tools' texts: the
+    dense retriever of ToolBench (arXiv 2307.16789, section 3.2).
 
     `vectors` [n_tools, d] are the tools' unit vectors.
     """
@@ -37,18 +53,41 @@ class DescriptionsRetriever:
         self.config = config
         self.tools: tuple[str, ...] = ()
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
+        self._own_encoder: Encoder | None = None
+        self._tuned: FineTuned | None = None
 
-    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
-        """Embed the tools' names and summaries; queries are not used."""
-        self.tools = tuple(tool.name for tool in bank.tools)
-        self.vectors = self._describe(bank.tools)
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Embed the tools' texts; without `training`, queries are not used.
+
+        Raises:
+            InputError: no pair can be made of the queries, or the encoder can't be trained.
+        """
+        if self.config.training is not None:
+            self._tuned = tune_encoder(
+                self,
+                bank,
+                self._texts(bank.tools),
+                self.config.encoder,
+                self.config.training,
+                context,
+                partial(self._embed_bank, bank),
+            )
+            self._embed_bank(bank, self._tuned.encoder)
+        else:
+            self._embed_bank(bank, None)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         return search_vectors(self.embed(queries), self.vectors, k)
 
-    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
-        """Hits for every train query; it has seen none, since no query is used."""
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query as of a retriever that has not seen it.
+
+        Without `training` none is seen. With it, encoders are fine-tuned on a part of the
+        queries each (`cross_fit`).
+        """
+        if self.config.training is not None:
+            return cross_fit(self.config, bank, k, context)
         return search_vectors(self.embed_train(bank), self.vectors, k)
 
     def add_tools(self, tools: Sequence[Tool]) -> None:
@@ -67,8 +106,8 @@ class DescriptionsRetriever:
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self.config.encoder)
-        demand_width(encoder.dimension, self.vectors, self.config.encoder.model)
+        encoder = self._encoder()
+        demand_width(encoder.dimension, self.vectors, encoder.config.model)
         return encoder.encode_queries(queries)
 
     def embed_train(self, bank: Bank) -> NDArray[np.float32]:
@@ -78,7 +117,7 @@ class DescriptionsRetriever:
     def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
         """Vectors [n_train, most, d] of each train query's own tools; zeros where padded.
 
-        They are `vectors`: no query is in them.
+        They are those of `vectors`: a tool's vector is of its text alone.
         """
         uses = train_usage(bank).tools
         return np.where(uses[:, :, None] >= 0, self.vectors[uses], np.float32(0))
@@ -89,14 +128,16 @@ class DescriptionsRetriever:
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        vectors = self._describe(tools)
-        demand_width(vectors.shape[1], self.vectors, self.config.encoder.model)
-        return vectors
+        encoder = self._encoder()
+        demand_width(encoder.dimension, self.vectors, encoder.config.model)
+        return encoder.encode_documents(self._texts(tools))
 
     def save(self, folder: Path) -> None:
-        """Write all that `load` needs; the encoder is named, not copied."""
+        """Write all that `load` needs; an encoder that was not trained is named, not copied."""
         save_head(folder, self.config, self.tools)
         save_arrays(folder, {"tools": self.vectors})
+        if self._own_encoder is not None:
+            save_encoder(folder, self.config, self._own_encoder, self._tuned, _METHOD)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -110,8 +151,17 @@ class DescriptionsRetriever:
         retriever.tools = tools
         arrays = load_arrays(folder, {"tools": (len(tools), None)})
         retriever.vectors = arrays["tools"].astype(np.float32, copy=False)
+        if config.training is not None:
+            retriever._own_encoder = read_encoder(folder, config.encoder)
         return retriever
 
-    def _describe(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
-        encoder = load_encoder(self.config.encoder)
-        return encoder.encode_documents([title_and_summary(tool) for tool in tools])
+    def _embed_bank(self, bank: Bank, own_encoder: Encoder | None) -> None:
+        self._own_encoder = own_encoder
+        self.tools = tuple(tool.name for tool in bank.tools)
+        self.vectors = self._encoder().encode_documents(self._texts(bank.tools))
+
+    def _encoder(self) -> Encoder:
+        return self._own_encoder or load_encoder(self.config.encoder)
+
+    def _texts(self, tools: Sequence[Tool]) -> list[str]:
+        return [_TEXTS[self.config.text](tool) for tool in tools]

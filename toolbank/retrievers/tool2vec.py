@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.retrievers.config import Tool2VecConfig
+from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protocol import ALONE, FitContext, Hits
 from toolbank.retrievers.ranking import (
@@ -31,9 +33,17 @@ from toolbank.retrievers.store import (
     save_head,
 )
 from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
 from toolbank.retrievers.usage import train_usage
 
+if TYPE_CHECKING:
+    from toolbank.encoders.finetune.finetune import FineTuned
+
 _PSEUDO_TEXTS = 20
+_METHOD = (
+    "Tool2Vec (arXiv 2409.02141): cosine between a request and the mean of the requests that use "
+    "a tool, drawn toward its description, by a sentence encoder fine-tuned on them."
+)
 
 
 class Tool2VecRetriever:
@@ -43,7 +53,8 @@ class Tool2VecRetriever:
     queries of t + w E(description)). So a tool that no query uses is its description, and one
     with few queries stays near it. With `centre`, what all queries have in common, and apart
     from it what all descriptions have in common, is taken out of every vector first: it says
-    nothing about the tool, and without it no tool is near to every request.
+    nothing about the tool, and without it no tool is near to every request. With `training`,
+    the encoder is fine-tuned on the train queries first.
 
     `vectors` [n_tools, d] are the tools' unit vectors; `common` [d] is what is taken out of a
     request.
@@ -56,26 +67,41 @@ class Tool2VecRetriever:
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.common: NDArray[np.float32] = np.zeros(0, np.float32)
         self._common_to_descriptions: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._own_encoder: Encoder | None = None
+        self._tuned: FineTuned | None = None
 
-    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
-        """Average the train queries of every tool and its description."""
-        encoder = load_encoder(self.config.encoder)
-        self.tools = tuple(tool.name for tool in bank.tools)
-        self.common = np.zeros(encoder.dimension, np.float32)
-        self._common_to_descriptions = self.common
-        if self.config.centre:
-            queries = encoder.encode_queries(train_usage(bank).queries)
-            self.common = common_part(queries)
-            self._common_to_descriptions = common_part(self._describe(bank.tools))
-        sums, descriptions, _ = self._sums(bank)
-        self.vectors = unit_vectors(sums, descriptions)
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Average the train queries of every tool and its description.
+
+        Raises:
+            InputError: no pair can be made of the queries, or the encoder can't be trained.
+        """
+        if self.config.training is not None:
+            self._tuned = tune_encoder(
+                self,
+                bank,
+                [title_and_summary(tool) for tool in bank.tools],
+                self.config.encoder,
+                self.config.training,
+                context,
+                partial(self._average, bank),
+            )
+            self._average(bank, self._tuned.encoder)
+        else:
+            self._average(bank, None)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         return search_vectors(self.embed(queries), self.vectors, k)
 
-    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
-        """Hits for every train query, its own tools' vectors made as if without it."""
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query as of a retriever that has not seen it.
+
+        Without `training`, its own tools' vectors are made as if without it (`own_vectors`).
+        With it, encoders are fine-tuned on a part of the queries each (`cross_fit`).
+        """
+        if self.config.training is not None:
+            return cross_fit(self.config, bank, k, context)
         queries, uses = self.embed_train(bank), train_usage(bank).tools
         own = self.own_vectors(bank)
         parts = []
@@ -105,8 +131,8 @@ class Tool2VecRetriever:
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        encoder = load_encoder(self.config.encoder)
-        demand_width(encoder.dimension, self.common, self.config.encoder.model)
+        encoder = self._encoder()
+        demand_width(encoder.dimension, self.common, encoder.config.model)
         return take_out(self.common, encoder.encode_queries(queries))
 
     def embed_train(self, bank: Bank) -> NDArray[np.float32]:
@@ -137,12 +163,12 @@ class Tool2VecRetriever:
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        vectors = self._describe(tools)
-        demand_width(vectors.shape[1], self.common, self.config.encoder.model)
-        return take_out(self._common_to_descriptions, vectors)
+        encoder = self._encoder()
+        demand_width(encoder.dimension, self.common, encoder.config.model)
+        return take_out(self._common_to_descriptions, self._describe(tools))
 
     def save(self, folder: Path) -> None:
-        """Write all that `load` needs; the encoder is named, not copied."""
+        """Write all that `load` needs; an encoder that was not trained is named, not copied."""
         save_head(folder, self.config, self.tools)
         save_arrays(
             folder,
@@ -152,6 +178,8 @@ class Tool2VecRetriever:
                 "common_to_descriptions": self._common_to_descriptions,
             },
         )
+        if self._own_encoder is not None:
+            save_encoder(folder, self.config, self._own_encoder, self._tuned, _METHOD)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -176,11 +204,28 @@ class Tool2VecRetriever:
         retriever.vectors, retriever.common, retriever._common_to_descriptions = (
             arrays[name].astype(np.float32, copy=False) for name in ("tools", *commons)
         )
+        if config.training is not None:
+            retriever._own_encoder = read_encoder(folder, config.encoder)
         return retriever
 
+    def _average(self, bank: Bank, own_encoder: Encoder | None) -> None:
+        self._own_encoder = own_encoder
+        self.tools = tuple(tool.name for tool in bank.tools)
+        self.common = np.zeros(self._encoder().dimension, np.float32)
+        self._common_to_descriptions = self.common
+        if self.config.centre:
+            queries = self._encoder().encode_queries(train_usage(bank).queries)
+            self.common = common_part(queries)
+            self._common_to_descriptions = common_part(self._describe(bank.tools))
+        sums, descriptions, _ = self._sums(bank)
+        self.vectors = unit_vectors(sums, descriptions)
+
+    def _encoder(self) -> Encoder:
+        return self._own_encoder or load_encoder(self.config.encoder)
+
     def _describe(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
-        encoder = load_encoder(self.config.encoder)
-        return encoder.encode_documents([title_and_summary(tool) for tool in tools])
+        texts = [title_and_summary(tool) for tool in tools]
+        return self._encoder().encode_documents(texts)
 
     def _sums(
         self, bank: Bank

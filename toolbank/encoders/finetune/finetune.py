@@ -1,0 +1,146 @@
+"""Fine-tuning a sentence encoder on queries and the tools that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
+from toolbank.encoders.finetune.pairs import draw_pairs
+from toolbank.encoders.finetune.texts import Rows, TrainingTexts
+from toolbank.encoders.model import load_model
+from toolbank.encoders.sentence import Encoder
+from toolbank.errors import InputError
+from toolbank.training.run import Training, train_encoder
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    from toolbank.retrievers.protocol import FitContext
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """An encoder with trained weights, how it was trained, and on how much."""
+
+    encoder: Encoder
+    training: Training
+    counts: Mapping[str, int]
+
+
+def fine_tune(
+    config: EncoderConfig,
+    training: EncoderTraining,
+    texts: TrainingTexts,
+    context: FitContext,
+    validate: Callable[[Encoder], float] | None,
+) -> FineTuned:
+    """Train a copy of an encoder so that texts about the same tools lie near each other.
+
+    `validate` gives Recall@5 on validation with an encoder; the best epoch's weights stay.
+
+    Raises:
+        InputError: no pair can be made of the queries, or the encoder can't be had or trained.
+    """
+    model = load_model(config.model)
+    longest = model.max_seq_length or training.max_length
+    model.max_seq_length = min(longest, training.max_length)
+    rows, counts = make_rows(config, training, texts, context.seed)
+    trained = train_encoder(
+        model,
+        texts.texts,
+        _columns(rows),
+        make_loss(model, training, rows, texts),
+        training,
+        context,
+        labels=range(len(rows)),
+        validate=None if validate is None else lambda: validate(Encoder(model, config)),
+        title="fine-tune encoder",
+        part="encoder",
+    )
+    return FineTuned(Encoder(model, config), trained, counts)
+
+
+def make_rows(
+    config: EncoderConfig, training: EncoderTraining, texts: TrainingTexts, seed: int
+) -> tuple[Rows, dict[str, int]]:
+    """Positions [n_rows, 2 + n_negatives] of anchor, positive and negatives; and counts.
+
+    Raises:
+        InputError: there is no pair, or for no pair a negative.
+    """
+    pairs = draw_pairs(texts, training.pairs, seed)
+    used = (texts.tools[: texts.n_queries] >= 0).any(axis=1)
+    counts = {
+        "pairs": len(pairs),
+        "train queries in no pair": int(texts.n_queries - len(np.unique(pairs[:, 0]))),
+        "train queries without a tool of the bank": int((~used).sum()),
+    }
+    negatives = np.zeros((len(pairs), 0), np.int64)
+    if training.hard_negatives:
+        vectors = _encode(config, texts)
+        negatives = mine_negatives(texts, pairs, vectors, training.hard_negatives)
+    elif training.loss == "triplet":
+        negatives = draw_negatives(texts, pairs, seed)[:, None]
+    rows = np.concatenate([pairs, negatives], axis=1)
+    if training.loss == "triplet":
+        found = rows[:, 2] != rows[:, 1]
+        counts["pairs without a negative"] = int((~found).sum())
+        rows = rows[found]
+    if not len(rows):
+        raise InputError(
+            f"training: no {' or '.join(training.pairs)} pairs can be made of "
+            f"{texts.n_queries} train queries. Add queries that use the same tools, or leave "
+            "training out."
+        )
+    return rows, counts
+
+
+def make_loss(
+    model: SentenceTransformer,
+    training: EncoderTraining,
+    rows: Rows,
+    texts: TrainingTexts,
+) -> torch.nn.Module:
+    """The configured loss; all of them compare by cosine, as the search does."""
+    import torch
+    from sentence_transformers.sentence_transformer.losses import (
+        TripletDistanceMetric,
+        TripletLoss,
+    )
+
+    from toolbank.encoders.finetune.cached_ranking import CachedMaskedRankingLoss
+    from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
+    from toolbank.encoders.finetune.masking import SharedTools
+
+    loss: torch.nn.Module
+    if training.loss == "triplet":
+        loss = TripletLoss(model, TripletDistanceMetric.COSINE, training.margin)
+        return loss
+    shared = SharedTools(torch.from_numpy(rows), torch.from_numpy(texts.tools))
+    if training.mini_batch:
+        loss = CachedMaskedRankingLoss(
+            model, shared, training.scale, training.mini_batch
+        )
+    else:
+        loss = MaskedRankingLoss(model, shared, training.scale)
+    return loss
+
+
+def _columns(rows: Rows) -> dict[str, Sequence[int]]:
+    names = ["anchor", "positive", *(f"negative_{i}" for i in range(rows.shape[1] - 2))]
+    return {name: rows[:, i].tolist() for i, name in enumerate(names)}
+
+
+def _encode(
+    config: EncoderConfig, texts: TrainingTexts
+) -> np.typing.NDArray[np.float32]:
+    """Unit vectors [n_texts, d] by the encoder before it is trained; prefixes are there."""
+    bare = config.model_copy(update={"query_prefix": "", "document_prefix": ""})
+    return Encoder(load_model(config.model), bare).encode_queries(texts.texts)

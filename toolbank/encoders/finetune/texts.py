@@ -1,0 +1,56 @@
+"""The texts of a fine-tuning, and which tools each of them is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.encoders.config import EncoderConfig
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrainingTexts:
+    """Queries and, behind them, the tools' descriptions; each behind its prefix.
+
+    `tools` [n_texts, most] are the indices of the tools that each text is about, padded with
+    -1: those that a query uses, the one that a description describes.
+    """
+
+    texts: tuple[str, ...]
+    tools: Rows
+    n_queries: int
+
+    @property
+    def n_tools(self) -> int:
+        """How many descriptions there are."""
+        return len(self.texts) - self.n_queries
+
+
+def make_texts(
+    encoder: EncoderConfig, queries: Sequence[str], uses: Rows, documents: Sequence[str]
+) -> TrainingTexts:
+    """Put prefixes before queries and documents; `uses` [n_queries, most] is padded with -1."""
+    tools = np.full(
+        (len(queries) + len(documents), max(uses.shape[1], 1)), -1, np.int64
+    )
+    tools[: len(queries), : uses.shape[1]] = uses
+    tools[len(queries) :, 0] = np.arange(len(documents))
+    texts = (
+        *(encoder.query_prefix + text for text in queries),
+        *(encoder.document_prefix + text for text in documents),
+    )
+    return TrainingTexts(texts, tools, len(queries))
+
+
+def share_tool(left: Rows, right: Rows) -> NDArray[np.bool_]:
+    """Whether texts are about a tool in common: [n, m] of tools [n, most] and [m, most]."""
+    shared = np.zeros((len(left), len(right)), np.bool_)
+    for tools in left.T:
+        same = (tools[:, None, None] == right).any(axis=2)
+        shared |= same & (tools >= 0)[:, None]
+    return shared

@@ -1,0 +1,83 @@
+"""The encoder of a dense retriever: as it is, or fine-tuned and saved with the retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.bank import Bank
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.places import saved_encoder
+from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.retrievers.usage import train_usage
+from toolbank.retrievers.validation import validation_recall
+from toolbank.training.card import write_card
+
+if TYPE_CHECKING:
+    from toolbank.encoders.finetune.config import EncoderTraining
+    from toolbank.encoders.finetune.finetune import FineTuned
+    from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
+    from toolbank.retrievers.protocol import FitContext, Retriever
+
+
+def tune_encoder(
+    retriever: Retriever,
+    bank: Bank,
+    documents: Sequence[str],
+    config: EncoderConfig,
+    training: EncoderTraining,
+    context: FitContext,
+    use: Callable[[Encoder], None],
+) -> FineTuned:
+    """Fine-tune the encoder of a retriever on the bank's train queries and `documents` [n_tools].
+
+    `use` has the retriever embed its tools by an encoder, so that Recall@5 on the validation
+    queries can be taken of it.
+
+    Raises:
+        InputError: no pair can be made of the queries, or the encoder can't be trained.
+    """
+    from toolbank.encoders.finetune.finetune import fine_tune
+    from toolbank.encoders.finetune.texts import make_texts
+
+    def validate(encoder: Encoder) -> float:
+        use(encoder)
+        return validation_recall(retriever, bank)
+
+    usage = train_usage(bank)
+    return fine_tune(
+        config,
+        training,
+        make_texts(config, usage.queries, usage.tools, documents),
+        context,
+        validate if bank.split("validation") else None,
+    )
+
+
+def save_encoder(
+    folder: Path,
+    config: DescriptionsConfig | Tool2VecConfig,
+    encoder: Encoder,
+    tuned: FineTuned | None,
+    method: str,
+) -> None:
+    """Write a fine-tuned encoder into a retriever's folder and, after the fit, a model card."""
+    encoder.save(Path(saved_encoder(folder, encoder.config).model))
+    if tuned is not None:
+        write_card(
+            folder,
+            config,
+            method=method,
+            counts=tuned.counts,
+            trainings={"encoder": tuned.training},
+        )
+
+
+def read_encoder(folder: Path, config: EncoderConfig) -> Encoder:
+    """Read what `save_encoder` wrote.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    return load_encoder(saved_encoder(folder, config))
