@@ -1,0 +1,97 @@
+"""Classifiers of requests: a transformer with a linear layer, or a head on fixed vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolbank.retrievers.mlc.loss import multi_label_loss
+
+_HIDDEN = 1024
+_DROPOUT = 0.2
+
+
+class VectorClassifier(nn.Module):
+    """Two layers on vectors [n, d] of an encoder that is not trained; logits [n, n_labels]."""
+
+    def __init__(self, dimension: int, n_labels: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(dimension, _HIDDEN)
+        self.dropout = nn.Dropout(_DROPOUT)
+        self.last = nn.Linear(_HIDDEN, n_labels)
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Logits [n, n_labels]."""
+        hidden = nn.functional.gelu(self.first(vectors))
+        logits: torch.Tensor = self.last(self.dropout(hidden))
+        return logits
+
+
+class SequenceClassifier(nn.Module):
+    """A transformers model for sequence classification, by [CLS]; logits [n, n_labels].
+
+    As the paper has it: the architecture's own layers between [CLS] and the last one.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    @property
+    def last(self) -> nn.Linear:
+        """The layer that gives the logits."""
+        return [m for m in self.model.modules() if isinstance(m, nn.Linear)][-1]
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits [n, n_labels]."""
+        output = self.model(input_ids=input_ids, attention_mask=attention_mask)
+        logits: torch.Tensor = output.logits
+        return logits
+
+
+class MeanClassifier(nn.Module):
+    """A linear layer on the mean of the tokens' states; logits [n, n_labels].
+
+    For sentence encoders, whose meaning lies there and not in [CLS].
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        # It pools [CLS]: nothing would train it.
+        if getattr(model, "pooler", None) is not None:
+            model.pooler = None
+        self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1))
+        self.last = nn.Linear(model.config.hidden_size, model.config.num_labels)
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits [n, n_labels]."""
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
+        mask = attention_mask.unsqueeze(-1).to(states.dtype)
+        mean = (states * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+        logits: torch.Tensor = self.last(self.dropout(mean))
+        return logits
+
+
+Classifier = VectorClassifier | SequenceClassifier | MeanClassifier
+
+
+class Objective(nn.Module):
+    """A classifier in training: `labels` [n, n_labels] and `weights` [n] give its loss."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(
+        self, labels: torch.Tensor, weights: torch.Tensor, **inputs: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """The loss of a batch, and its logits [n, n_labels]."""
+        logits = self.classifier(**inputs)
+        return {"loss": multi_label_loss(logits, labels, weights), "logits": logits}

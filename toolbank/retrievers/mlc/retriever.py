@@ -1,0 +1,260 @@
+"""MLC: retrieval as multi-label classification (arXiv 2409.02141, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from toolbank.bank import Bank, Tool
+from toolbank.encoders.sentence import load_encoder
+from toolbank.errors import InputError
+from toolbank.retrievers.crossfit import cross_fit
+from toolbank.retrievers.fallback import SHAPES, Fallback
+from toolbank.retrievers.growth import join_names
+from toolbank.retrievers.mlc.classifier import Classifier, Objective, VectorClassifier
+from toolbank.retrievers.mlc.config import MlcConfig
+from toolbank.retrievers.mlc.examples import Collator, make_rows
+from toolbank.retrievers.mlc.loss import prior_log_odds
+from toolbank.retrievers.mlc.store import (
+    load_classifier,
+    load_head,
+    make_classifier,
+    save_classifier,
+)
+from toolbank.retrievers.protocol import ALONE, FitContext, Hits
+from toolbank.retrievers.ranking import blocks, join, top_k
+from toolbank.retrievers.store import (
+    VECTORS,
+    demand,
+    load_arrays,
+    save_arrays,
+    save_head,
+    within,
+)
+from toolbank.retrievers.store import load_head as load_names
+from toolbank.retrievers.usage import Usage, find_usage, train_usage
+from toolbank.retrievers.validation import validation_recall
+from toolbank.training.card import write_card
+from toolbank.training.run import Training, seed_weights, train_model
+from toolbank.training.text import batches_by_length, pad, pad_id, tokenise
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_MODEL = "model"
+_FOLDS, _FROZEN_FOLDS = 2, 5
+_DESCRIPTION = (
+    "MLC (arXiv 2409.02141): a classifier with a label for each tool, trained by binary "
+    "cross-entropy; tools that no train query uses are found by their descriptions."
+)
+
+
+class MlcRetriever:
+    """A classifier with a label for each tool that a train query uses; all labels independent.
+
+    Scores are log-odds: what the classifier gives of a tool that queries use, with a share
+    `description_weight` of what its description alone gives, and the latter alone of tools
+    that no query uses (see `Fallback`). The classifier is an encoder with a linear layer on
+    [CLS], or on the mean of the tokens for encoders trained so; with `frozen` it is a head of
+    two layers on the encoder's vectors. Trained by binary cross-entropy, each label's bias
+    beginning at its prior log-odds; a query by the `rules` engine counts for a quarter.
+    """
+
+    def __init__(self, config: MlcConfig) -> None:
+        self.name: str = config.label
+        self.config = config
+        self.tools: tuple[str, ...] = ()
+        # Each tool's label; -1 without one.
+        self._labels: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._fallback: Fallback | None = None
+        self._classifier: Classifier | None = None
+        self._tokenizer: PreTrainedTokenizerBase | None = None
+        self._training: Training | None = None
+        self._n_train = 0
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Train the classifier; the best epoch by Recall@5 on validation queries stays.
+
+        Raises:
+            InputError: the encoder can't be had or read, or a setting is not for this machine.
+        """
+        usage = train_usage(bank)
+        used = np.unique(usage.tools[usage.tools >= 0])
+        self.tools = tuple(tool.name for tool in bank.tools)
+        self._n_train = len(usage.queries)
+        self._labels = np.full(len(self.tools), -1, np.int64)
+        self._labels[used] = np.arange(len(used))
+        self._fallback = Fallback.fit(self.config.encoder, bank.tools, usage)
+        self._classifier = self._tokenizer = self._training = None
+        if len(used):
+            self._train(bank, usage, context)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and log-odds of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        n = len(self.tools)
+        parts = [
+            top_k(self._log_odds(queries[block]), k)
+            for block in blocks(len(queries), n)
+        ]
+        return join(parts, min(k, n))
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query by a classifier that was trained without it."""
+        folds = _FROZEN_FOLDS if self.config.frozen else _FOLDS
+        return cross_fit(self.config, bank, k, context, folds=folds)
+
+    def add_tools(self, tools: Sequence[Tool]) -> None:
+        """Make tools found by their descriptions; nothing is trained.
+
+        Raises:
+            InputError: one of them is there already.
+        """
+        self.tools = join_names(self.tools, tools)
+        self._fitted_fallback().add_tools(tools)
+        self._labels = np.append(self._labels, np.full(len(tools), -1, np.int64))
+
+    def save(self, folder: Path) -> None:
+        """Write all that `load` needs; a frozen encoder is named, not copied."""
+        save_head(folder, self.config, self.tools)
+        save_arrays(
+            folder, {**self._fitted_fallback().arrays(), "labels": self._labels}
+        )
+        if self._classifier is not None:
+            save_classifier(folder / _MODEL, self._classifier, self._tokenizer)
+        write_card(
+            folder,
+            self.config,
+            method=_DESCRIPTION,
+            counts={
+                "tools": len(self.tools),
+                "tools with a label": int((self._labels >= 0).sum()),
+                **({"train queries": self._n_train} if self._training else {}),
+            },
+            trainings={"classifier": self._training} if self._training else {},
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; no bank needed.
+
+        Raises:
+            InputError: a file is missing, damaged, or another method's.
+        """
+        config, tools = load_names(folder, MlcConfig)
+        retriever = cls(config)
+        retriever.tools = tools
+        arrays = load_arrays(folder, {**SHAPES, "labels": (len(tools),)})
+        retriever._fallback = Fallback.from_arrays(
+            config.encoder, arrays, len(tools), folder
+        )
+        path = folder / VECTORS
+        demand(
+            within(arrays["labels"], -1, len(tools)), path, "labels out of their range"
+        )
+        labels = arrays["labels"].astype(np.int64, copy=False)
+        n_labels = int((labels >= 0).sum())
+        one_of_each = np.array_equal(np.unique(labels[labels >= 0]), range(n_labels))
+        demand(one_of_each, path, "labels that are not one of each")
+        retriever._labels = labels
+        if n_labels and config.frozen:
+            retriever._classifier = load_head(
+                folder / _MODEL, arrays["descriptions"].shape[1], n_labels
+            )
+        elif n_labels:
+            retriever._classifier, retriever._tokenizer = load_classifier(
+                folder / _MODEL, n_labels
+            )
+        return retriever
+
+    def _train(self, bank: Bank, usage: Usage, context: FitContext) -> None:
+        seed_weights(context.seed)
+        self._classifier = self._make_classifier(bank)
+        inputs = self._read(usage.queries)
+        # The last label is that of the padding.
+        labels = np.append(self._labels, -1)[usage.tools]
+        rows = make_rows(inputs, labels, usage.weights)
+        counts = np.zeros(int(self._labels.max()) + 1)
+        for row in rows:
+            counts[row["labels"]] += row["weight"]
+        prior = prior_log_odds(
+            torch.tensor(counts), sum(float(row["weight"]) for row in rows)
+        )
+        with torch.no_grad():
+            self._classifier.last.bias.copy_(prior)
+        lengths = None if self.config.frozen else [len(row["input"]) for row in rows]
+        self._training = train_model(
+            Objective(self._classifier),
+            rows,
+            self.config.training,
+            context,
+            collate=Collator(self._batch, len(counts)),
+            lengths=lengths,
+            validate=_validation(self, bank),
+            title=self.name,
+        )
+
+    def _make_classifier(self, bank: Bank) -> Classifier:
+        used = np.flatnonzero(self._labels >= 0)
+        if self.config.frozen:
+            dimension = self._fitted_fallback().vectors.shape[1]
+            return VectorClassifier(dimension, len(used))
+        names = [bank.tools[place].name for place in used]
+        classifier, self._tokenizer = make_classifier(self.config.encoder.model, names)
+        return classifier
+
+    def _log_odds(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """Log-odds [n, n_tools], of as many decimals as do not depend on the batch."""
+        scores = self._fitted_fallback().log_odds(queries)
+        if self._classifier is not None:
+            share = self.config.description_weight
+            used = np.flatnonzero(self._labels >= 0)
+            logits = self._logits(queries)[:, self._labels[used]]
+            scores[:, used] = (1 - share) * logits + share * scores[:, used]
+        return np.round(scores, 6)
+
+    def _logits(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """The classifier's [n, n_labels], with dropout off."""
+        assert self._classifier is not None
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        classifier = self._classifier.to(device).eval()
+        inputs = self._read(queries)
+        logits = np.zeros((len(queries), classifier.last.out_features), np.float32)
+        lengths = [len(given) for given in inputs]
+        with torch.inference_mode():
+            for batch in batches_by_length(lengths, self.config.encoder.batch_size):
+                read = self._batch([inputs[place] for place in batch])
+                on_device = {name: values.to(device) for name, values in read.items()}
+                logits[batch] = classifier(**on_device).float().cpu().numpy()
+        return logits
+
+    def _read(self, queries: Sequence[str]) -> Sequence[Any]:
+        """What the classifier reads of each query: token ids, or a vector."""
+        encoder = self.config.encoder
+        if self._tokenizer is None:
+            return list(load_encoder(encoder).encode_queries(queries))
+        texts = [encoder.query_prefix + query for query in queries]
+        longest = min(self.config.training.max_length, self._tokenizer.model_max_length)
+        return tokenise(self._tokenizer, texts, longest)
+
+    def _batch(self, inputs: list[Any]) -> dict[str, torch.Tensor]:
+        """What `_read` gave of some queries, as the classifier's arguments."""
+        if self._tokenizer is None:
+            return {"vectors": torch.from_numpy(np.stack(inputs))}
+        return pad(inputs, pad_id(self._tokenizer))
+
+    def _fitted_fallback(self) -> Fallback:
+        if self._fallback is None:
+            raise InputError(f"{self.name}: not fitted yet. First: toolbank train RUN.")
+        return self._fallback
+
+
+def _validation(retriever: MlcRetriever, bank: Bank) -> Callable[[], float] | None:
+    """What gives Recall@5 on the validation queries; None without any that has a tool."""
+    if not (find_usage(bank, bank.split("validation")).tools >= 0).any():
+        return None
+    return lambda: validation_recall(retriever, bank)
