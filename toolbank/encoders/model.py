@@ -58,7 +58,7 @@ def find_model(name: str) -> Path:
 
 def save_model(model: SentenceTransformer, folder: Path) -> None:
     """Write a model to a folder that `load_model` reads; weights as safetensors."""
-    with _quiet():
+    with quiet():
         model.save_pretrained(str(folder), create_model_card=False)
 
 
