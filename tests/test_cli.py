@@ -22,6 +22,7 @@ generate:
   queries: 30
   offered: 6
   max_tools: 3
+floors: false
 retrievers:
   - type: bm25
 """
@@ -101,6 +102,8 @@ def test_a_run_leaves_what_was_promised(finished):
         "journal.sqlite",
         "models/bm25",
         "metrics.json",
+        "comparisons.json",
+        "hits/bm25.jsonl",
         "judge.json",
         "report.html",
     ):

@@ -28,6 +28,7 @@ generate:
   max_tools: 3
   concurrency: 12
 judge: {pairs: 12}
+floors: false
 retrievers:
   - type: bm25
 """

@@ -25,6 +25,7 @@ generate:
   queries: 20
   offered: 6
   max_tools: 3
+floors: false
 retrievers:
   - type: bm25
 """

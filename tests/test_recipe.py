@@ -142,7 +142,7 @@ def test_aliases_that_multiply_are_read_in_no_time(tmp_path):
 
 def test_a_folder_with_an_encoder_is_found_from_the_recipes_folder(tmp_path):
     text = GOOD + "retrievers: [{type: tool2vec, encoder: {model: ./enc}}]\n"
-    (config,) = load_recipe(write(tmp_path, text)).recipe.retrievers
+    config = load_recipe(write(tmp_path, text)).recipe.retrievers[-1]
     assert config.encoder.model == str(tmp_path / "enc")
 
 
@@ -177,6 +177,59 @@ def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path, monkeypatch):
     loaded = load_recipe("quickstart")
     assert loaded.recipe.name == "mine"
     assert loaded.own
+
+
+def labels(tmp_path, text):
+    return [
+        c.label for c in load_recipe(write(tmp_path, GOOD + text)).recipe.retrievers
+    ]
+
+
+def test_floors_are_added_where_they_are_not_listed(tmp_path):
+    floors = ["bm25", "descriptions", "nearest"]
+    assert labels(tmp_path, "retrievers: [{type: tool2vec}]\n") == [
+        *floors,
+        "tool2vec",
+    ]
+    listed = "retrievers: [{type: nearest, by: bm25, name: votes}, {type: bm25}]\n"
+    assert labels(tmp_path, listed) == ["descriptions", "votes", "bm25"]
+    assert labels(tmp_path, "floors: false\nretrievers: [{type: bm25}]\n") == ["bm25"]
+    trained = "retrievers: [{type: descriptions, training: {}}]\n"
+    assert labels(tmp_path, trained) == [
+        *("bm25", "descriptions-untrained", "nearest", "descriptions")
+    ]
+
+
+def test_floors_that_were_added_are_in_the_resolved_recipe(tmp_path):
+    path = write(tmp_path, GOOD + "retrievers: [{type: tool2vec}]\n")
+    recipe = load_recipe(path).recipe
+    assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+
+
+DATASET = "name: mine\ndataset: {type: jsonl, path: theirs, ordered: true}\n"
+
+
+def test_a_dataset_takes_the_place_of_what_makes_a_bank(tmp_path):
+    recipe = load_recipe(write(tmp_path, DATASET)).recipe
+    assert recipe.stages == ("dataset", "retrievers", "evaluate", "report")
+    assert recipe.dataset.path == tmp_path / "theirs"
+    assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name: mine\n", "needs `sources`.*or `dataset`"),
+        (DATASET + "sources: [{type: python, package: json}]\n", "place of `sources`"),
+        (DATASET + "judge: {pairs: 3}\n", "place of `judge`"),
+        (DATASET.replace("jsonl", "csv"), "dataset.type"),
+        ("name: mine\ndataset: {type: jsonl}\n", "dataset.path: is missing"),
+        (DATASET + "split: {withhold_tools: 1}\n", "split.withhold_tools"),
+    ],
+)
+def test_a_recipe_says_once_where_its_bank_is_from(tmp_path, text, told):
+    with pytest.raises(InputError, match=told):
+        load_recipe(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("section", ["generate", "judge"])

@@ -20,6 +20,7 @@ generate:
   queries: 12
   offered: 6
   max_tools: 3
+floors: false
 retrievers:
   - type: bm25
 """

@@ -26,6 +26,7 @@ generate:
   concurrency: 1
   retries: 1
 judge: {{pairs: 1}}
+floors: false
 retrievers:
   - type: bm25
 """

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import toolbank
 from toolbank.bank import Bank
 from toolbank.errors import InputError
-from toolbank.evaluation.sets import (
-    EvaluationSet,
-    describe_labels,
-    make_set,
-    split_sets,
-)
 from toolbank.files import write_json
 from toolbank.folder import RunFolder
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
+from toolbank.retrievers.floors import is_untrained
 from toolbank.stage import Outcome, bank_hashes, hash_file, model_hashes, read_settings
+
+if TYPE_CHECKING:
+    from toolbank.evaluation.compare import Baselines
+    from toolbank.evaluation.evaluate import Measured
+    from toolbank.evaluation.sets import EvaluationSet
+
+# What the stage leaves; another number makes all be evaluated again.
+_LAYOUT = 2
+
+
+@dataclass
+class Evaluation:
+    """Records of all retrievers on all sets, and of their differences."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
 
 
 def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     """What the figures follow from."""
     return {
+        "layout": _LAYOUT,
         "bank": bank_hashes(folder),
         "models": model_hashes(recipe, folder),
         "config": read_settings(recipe.evaluate, "on"),
@@ -36,15 +50,34 @@ def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
 
 def evaluate_bank(recipe: Recipe, folder: RunFolder) -> Outcome:
     """Evaluate every retriever on the test split and the labelled files."""
+    from toolbank.evaluation.hits import write_hits
+    from toolbank.evaluation.sets import describe_labels, held_out_set
+
     bank = Bank.load(folder.bank)
-    sets = [*split_sets(bank), *file_sets(bank, recipe.evaluate.on)]
-    names = [config.label for config in recipe.retrievers]
-    write_json(folder.metrics, measure(folder, names, sets, recipe))
+    sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
+    measured = list(_measure_all(recipe, folder, sets))
+    evaluation = _evaluate(measured, recipe)
+    write_json(folder.metrics, evaluation.records)
+    write_json(folder.comparisons, evaluation.comparisons)
     write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
+    shutil.rmtree(folder.hits, ignore_errors=True)
+    files = [folder.metrics, folder.comparisons, folder.labels]
+    for of_one in measured:
+        files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
+        write_hits(files[-1], of_one)
     told = ", ".join(
-        f"{evaluated.name} ({len(evaluated.queries)})" for evaluated in sets
+        f"{name} ({len(rows)})"
+        for evaluated in sets
+        for name, rows in evaluated.selections().items()
     )
-    return Outcome(told, (folder.metrics, folder.labels))
+    return Outcome(told, tuple(files))
+
+
+def evaluate_sets(
+    recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
+) -> Evaluation:
+    """Evaluate the fitted retrievers of a run on these sets."""
+    return _evaluate(list(_measure_all(recipe, folder, sets)), recipe)
 
 
 def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
@@ -53,6 +86,8 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     Raises:
         InputError: a file is missing or broken, or none of its labels is a tool of the bank.
     """
+    from toolbank.evaluation.sets import make_set
+
     sets = []
     for path in paths:
         file = read_labelled(path)
@@ -67,20 +102,46 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     return sets
 
 
-def measure(
-    folder: RunFolder,
-    retrievers: Sequence[str],
-    sets: Sequence[EvaluationSet],
-    recipe: Recipe,
-) -> list[dict[str, Any]]:
-    """The records of these retrievers on these sets."""
-    from toolbank.evaluation.evaluate import evaluate_retriever
+def _measure_all(
+    recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
+) -> Iterator[list[Measured]]:
+    """What each retriever finds on each set; one of them is in memory at a time."""
+    from tqdm import tqdm
+
+    from toolbank.evaluation.evaluate import measure
     from toolbank.retrievers import load_retriever
 
-    return [
-        record
-        for name in retrievers
-        for record in evaluate_retriever(
-            load_retriever(folder.models / name), sets, recipe.evaluate, recipe.seed
+    configs = tqdm(recipe.retrievers, "evaluate", unit="retriever", disable=None)
+    for config in configs:
+        retriever = load_retriever(folder.models / config.label)
+        yield [measure(retriever, evaluated, recipe.evaluate) for evaluated in sets]
+
+
+def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
+    from toolbank.evaluation.compare import compare
+    from toolbank.evaluation.evaluate import make_records
+
+    evaluation = Evaluation()
+    for of_one in measured:
+        for one in of_one:
+            evaluation.records += make_records(one, recipe.evaluate, recipe.seed)
+    for on_one in zip(*measured, strict=True):
+        evaluation.comparisons += compare(
+            on_one, _find_baselines(recipe), recipe.evaluate, recipe.seed
         )
-    ]
+    return evaluation
+
+
+def _find_baselines(recipe: Recipe) -> Baselines:
+    from toolbank.evaluation.compare import Baselines
+
+    plain = [config for config in recipe.retrievers if is_untrained(config)]
+    labels = {
+        kind: tuple(config.label for config in plain if config.type == kind)
+        for kind in ("nearest", "descriptions")
+    }
+    return Baselines(
+        {config.label: config.needs[0] for config in recipe.retrievers if config.needs},
+        labels["nearest"],
+        next(iter(labels["descriptions"]), None),
+    )

@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from toolbank.bank import Bank
 from toolbank.errors import InputError
-from toolbank.evaluating import file_sets, measure
+from toolbank.evaluating import evaluate_sets, file_sets
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.sets import describe_labels, split_sets
 from toolbank.files import write_json
 from toolbank.folder import open_run, stage_key
 from toolbank.recipe import is_run_folder, load_recipe
@@ -40,11 +39,15 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     Raises:
         InputError: the run is not finished, or a file is missing or has broken lines.
     """
-    from toolbank.evaluation.table import format_notes, format_table
+    from toolbank.evaluation.sets import describe_labels, held_out_set
+    from toolbank.evaluation.table import (
+        format_comparisons,
+        format_notes,
+        format_table,
+    )
 
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
-    names = [config.label for config in recipe.retrievers]
     for stage in make_stages(recipe, folder):
         key = (
             stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
@@ -59,10 +62,14 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
         told = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InputError(f"--on {told}.") from error
     bank = Bank.load(folder.bank)
-    sets = file_sets(bank, on) if on else split_sets(bank)
-    records = measure(folder, names, sets, recipe)
+    sets = file_sets(bank, on) if on else [held_out_set(bank)]
+    made = evaluate_sets(recipe, folder, sets)
     if out is not None:
-        write_json(out, records)
-    notes = format_notes([describe_labels(evaluated) for evaluated in sets])
-    wrote = f"Wrote {len(records)} records to {out}" if out else ""
-    return "\n".join(filter(None, (format_table(records), notes, wrote)))
+        write_json(out, made.records)
+    blocks = (
+        format_table(made.records),
+        format_comparisons(made.comparisons),
+        format_notes([describe_labels(evaluated) for evaluated in sets]),
+        f"Wrote {len(made.records)} records to {out}" if out else "",
+    )
+    return "\n\n".join(filter(None, blocks))

@@ -66,6 +66,16 @@ class RunFolder:
         return self.path / "metrics.json"
 
     @property
+    def comparisons(self) -> Path:
+        """Differences between retrievers, as a list of records."""
+        return self.path / "comparisons.json"
+
+    @property
+    def hits(self) -> Path:
+        """What each retriever found for each query, a file a retriever."""
+        return self.path / "hits"
+
+    @property
     def labels(self) -> Path:
         """What of the labels of each evaluated set could not count."""
         return self.path / "labels.json"

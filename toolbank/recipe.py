@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from toolbank.assets import AssetKind, find_asset
 from toolbank.config import Config
@@ -28,6 +34,7 @@ from toolbank.retrievers.config import (
     RetrieverConfig,
     Tool2VecConfig,
 )
+from toolbank.retrievers.floors import add_floors
 from toolbank.sources.config import SourceConfig
 from toolbank.split import SplitConfig
 
@@ -59,6 +66,10 @@ class Recipe(Config):
     generate: GenerateConfig = GenerateConfig()
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
+    floors: bool = Field(
+        default=True,
+        description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
+    )
     retrievers: tuple[RetrieverConfig, ...] = Field(
         default=(
             Bm25Config(),
@@ -95,6 +106,13 @@ class Recipe(Config):
                 f"`dataset` takes the place of `{given[0]}`; leave one of the two out"
             )
         return self
+
+    @field_validator("retrievers")
+    @classmethod
+    def _lists_floors(
+        cls, configs: tuple[RetrieverConfig, ...], info: ValidationInfo
+    ) -> tuple[RetrieverConfig, ...]:
+        return add_floors(configs) if info.data.get("floors") else configs
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> Recipe:

@@ -139,12 +139,18 @@ def _choose(
 
 def describe_result(result: RunResult) -> str:
     """The table of the run's metrics, if it is of this bank, and where everything lies."""
-    from toolbank.evaluation.table import format_notes, format_table
+    from toolbank.evaluation.table import (
+        format_comparisons,
+        format_notes,
+        format_table,
+    )
 
     folder = result.folder
     lines = []
     if "evaluate" not in result.todo:
         lines += [format_table(read_json(folder.metrics)), ""]
+        compared = format_comparisons(read_json(folder.comparisons))
+        lines += [compared, ""] if compared else []
         notes = format_notes(read_json(folder.labels))
         lines += [notes, ""] if notes else []
     if result.waiting:
@@ -156,6 +162,7 @@ def describe_result(result: RunResult) -> str:
         (folder.bank, "tools and queries" if has_queries else "tools"),
         (folder.models, 'retrievers; try: toolbank search {} "your request"'),
         (folder.metrics, "every figure with its interval"),
+        (folder.hits, "what each retriever found for each query"),
         (folder.report, "all of it for people"),
     ):
         if path.exists():

@@ -7,7 +7,7 @@ from toolbank.bank import Bank, Query, Tool
 from toolbank.errors import InputError
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import evaluate_retriever
-from toolbank.evaluation.sets import describe_labels, make_set, split_sets
+from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 from toolbank.evaluation.table import format_notes, format_table
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.config import Bm25Config
@@ -53,8 +53,8 @@ def pick(records, **wanted):
 
 
 def test_records_name_retriever_set_metric_and_k(bank, retriever):
-    records = evaluate_retriever(retriever, split_sets(bank), CONFIG, seed=0)
-    assert len(records) == 3 * (3 * 3 + 1)
+    records = evaluate_retriever(retriever, [held_out_set(bank)], CONFIG, seed=0)
+    assert len(records) == 5 * (3 * 3 + 1)
     record = pick(records, set="test", metric="recall", k=2)
     assert record["retriever"] == "bm25"
     assert record["value"] == 1.0
@@ -63,30 +63,48 @@ def test_records_name_retriever_set_metric_and_k(bank, retriever):
     assert pick(records, set="test", metric="mrr")["k"] is None
 
 
+def part(bank, name):
+    held_out = held_out_set(bank)
+    return [held_out.queries[row] for row in held_out.parts[name]]
+
+
 def test_tool_sets_of_train_are_told_apart_whatever_their_order(bank):
-    _, seen, unseen = split_sets(bank)
-    assert seen.queries == ("chart of the average",)
-    assert unseen.queries == ("rows in order",)
+    assert part(bank, "test-seen-sets") == ["chart of the average"]
+    assert part(bank, "test-unseen-sets") == ["rows in order"]
+
+
+def test_tools_of_train_are_told_apart(bank):
+    both = make_query("rows of the chart", "lab.sort", "lab.plot", split="test")
+    more = Bank(bank.tools, (*bank.queries, both))
+    assert part(more, "test-seen-tools") == ["chart of the average"]
+    assert part(more, "test-unseen-tools") == ["rows in order", "rows of the chart"]
 
 
 def test_an_alias_makes_a_seen_set(bank):
     train = make_query("order them", "lab.sort", split="train")
-    _, seen, unseen = split_sets(Bank(bank.tools, (*bank.queries, train)))
-    assert len(seen.queries) == 2
-    assert unseen.queries == ()
+    more = Bank(bank.tools, (*bank.queries, train))
+    assert len(part(more, "test-seen-sets")) == 2
+    assert part(more, "test-unseen-tools") == []
 
 
-def test_an_empty_part_is_shown_as_such(bank, retriever):
+def test_a_part_that_is_empty_is_left_out(bank, retriever):
+    train = make_query("order them", "lab.sort", split="train")
+    more = Bank(bank.tools, (*bank.queries, train))
+    records = evaluate_retriever(retriever, [held_out_set(more)], CONFIG, seed=0)
+    assert {record["set"] for record in records} == {
+        *("test", "test-seen-sets", "test-seen-tools")
+    }
+    told = format_table(records)
+    assert "test-seen-sets, test-seen-tools: all of test" in told
+    assert "unseen" not in told
+
+
+def test_an_empty_test_is_shown_as_such(bank, retriever):
     train_only = Bank(bank.tools, bank.queries[:1])
-    records = evaluate_retriever(retriever, split_sets(train_only), CONFIG, seed=0)
-    record = pick(records, set="test-seen-sets", metric="mrr")
-    assert (record["n"], record["value"], record["low"], record["high"]) == (
-        0,
-        None,
-        None,
-        None,
-    )
-    assert "test-seen-sets: no queries (n = 0)" in format_table(records)
+    records = evaluate_retriever(retriever, [held_out_set(train_only)], CONFIG, seed=0)
+    record = pick(records, metric="mrr")
+    assert (record["n"], record["value"], record["low"]) == (0, None, None)
+    assert format_table(records) == "test: no queries (n = 0)"
 
 
 def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
@@ -123,18 +141,18 @@ def test_two_names_of_one_tool_are_one(bank):
 def test_a_retriever_of_other_tools_is_refused(bank, retriever):
     other = Bank(bank.tools[:2], bank.queries)
     with pytest.raises(InputError, match="fitted on 3 tools"):
-        evaluate_retriever(retriever, split_sets(other), CONFIG, seed=0)
+        evaluate_retriever(retriever, [held_out_set(other)], CONFIG, seed=0)
 
 
 def test_the_same_seed_gives_the_same_records(bank, retriever):
-    sets = split_sets(bank)
+    sets = [held_out_set(bank)]
     first = evaluate_retriever(retriever, sets, CONFIG, seed=5)
     assert evaluate_retriever(retriever, sets, CONFIG, seed=5) == first
 
 
 def test_the_table_shows_percent_and_the_interval_at_five(bank, retriever):
     table = format_table(
-        evaluate_retriever(retriever, split_sets(bank), CONFIG, seed=0)
+        evaluate_retriever(retriever, [held_out_set(bank)], CONFIG, seed=0)
     )
     lines = table.splitlines()
     assert lines[0] == "test (n = 2, percent)"
@@ -146,6 +164,6 @@ def test_the_table_shows_percent_and_the_interval_at_five(bank, retriever):
 
 def test_metrics_need_no_five(bank, retriever):
     config = EvaluateConfig(ks=(2, 3), resamples=100)
-    records = evaluate_retriever(retriever, split_sets(bank), config, seed=0)
+    records = evaluate_retriever(retriever, [held_out_set(bank)], config, seed=0)
     assert "nDCG@2" in format_table(records)
     assert np.isclose(pick(records, set="test", metric="recall", k=3)["value"], 1)

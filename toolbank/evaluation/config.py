@@ -6,6 +6,14 @@ from pydantic import Field, PositiveInt, field_validator
 
 from toolbank.config import Config
 
+TEST_PARTS = (
+    "test-seen-sets",
+    "test-unseen-sets",
+    "test-seen-tools",
+    "test-unseen-tools",
+)
+"""Parts of the test split that are evaluated apart."""
+
 
 class EvaluateConfig(Config):
     """Which metrics, on what."""
@@ -21,7 +29,7 @@ class EvaluateConfig(Config):
     @field_validator("on")
     @classmethod
     def _names_differ(cls, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-        names = ["test", "test-seen-sets", "test-unseen-sets"]
+        names = ["test", *TEST_PARTS]
         for path in paths:
             if path.stem in names:
                 raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Query
+from toolbank.evaluation.config import TEST_PARTS
+
+_Tools = frozenset[int | str]
 
 
 @dataclass(frozen=True)
@@ -18,14 +21,19 @@ class EvaluationSet:
     """Queries and the indices of the tools of `tools` that each needs.
 
     A name that the bank lacks counts as a tool that nothing can find: it has an index past the
-    last tool, so it stays in the denominator of recall. `unknown` says how often each such
-    name is asked for. `refusals` counts lines of a file that need no tool and are left out.
+    last tool, so it stays in the denominator of recall. `labels` are the names of each query's
+    tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
+    `unknown` says how often each name that the bank lacks is asked for. `refusals` counts lines
+    of a file that need no tool and are left out.
     """
 
     name: str
     tools: tuple[str, ...]
+    ids: tuple[str, ...]
     queries: tuple[str, ...]
     gold: tuple[frozenset[int], ...]
+    labels: tuple[tuple[str, ...], ...]
+    parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     refusals: int = 0
 
@@ -37,14 +45,23 @@ class EvaluationSet:
             row[: len(indices)] = sorted(indices)
         return padded
 
+    def selections(self) -> dict[str, NDArray[np.int64]]:
+        """Positions of the queries of the set itself and of each part that has any."""
+        whole = {self.name: np.arange(len(self.queries))}
+        return whole | {name: rows for name, rows in self.parts.items() if len(rows)}
+
 
 def make_set(
-    name: str, bank: Bank, queries: Sequence[Query], refusals: int = 0
+    name: str,
+    bank: Bank,
+    queries: Sequence[Query],
+    refusals: int = 0,
+    parts: Mapping[str, Sequence[int]] | None = None,
 ) -> EvaluationSet:
     """Resolve the names that label queries; an alias counts for its tool."""
     unknown: Counter[str] = Counter()
     strangers: dict[str, int] = {}
-    gold = []
+    gold, labels = [], []
     for query in queries:
         missing = {tool for tool in query.tools if tool not in bank.index}
         unknown.update(missing)
@@ -56,11 +73,21 @@ def make_set(
                 for tool in query.tools
             )
         )
+        named = (
+            tool if tool in missing else bank.tools[bank.index[tool]].name
+            for tool in query.tools
+        )
+        labels.append(tuple(dict.fromkeys(named)))
     return EvaluationSet(
         name=name,
         tools=tuple(tool.name for tool in bank.tools),
+        ids=tuple(query.id for query in queries),
         queries=tuple(query.query for query in queries),
         gold=tuple(gold),
+        labels=tuple(labels),
+        parts={
+            part: np.array(rows, dtype=np.int64) for part, rows in (parts or {}).items()
+        },
         unknown=dict(sorted(unknown.items())),
         refusals=refusals,
     )
@@ -76,18 +103,27 @@ def describe_labels(evaluated: EvaluationSet) -> dict[str, Any]:
     }
 
 
-def split_sets(bank: Bank) -> list[EvaluationSet]:
-    """The test split, and apart: tool sets that a train query has too, and the others."""
+def held_out_set(bank: Bank) -> EvaluationSet:
+    """The test split; its parts tell apart what training has shown.
+
+    - test-seen-sets, test-unseen-sets: whether a train query needs the same set of tools
+    - test-seen-tools, test-unseen-tools: whether train queries use each of the tools
+    """
+    train = [_tool_set(bank, query) for query in bank.split("train")]
+    sets = set(train)
+    tools = frozenset[int | str]().union(*train)
     test = bank.split("test")
-    seen_sets = {_tool_set(bank, query) for query in bank.split("train")}
-    seen = [query for query in test if _tool_set(bank, query) in seen_sets]
-    unseen = [query for query in test if _tool_set(bank, query) not in seen_sets]
-    return [
-        make_set("test", bank, test),
-        make_set("test-seen-sets", bank, seen),
-        make_set("test-unseen-sets", bank, unseen),
-    ]
+    seen: dict[str, Callable[[_Tools], bool]] = {
+        "sets": lambda needed: needed in sets,
+        "tools": lambda needed: needed <= tools,
+    }
+    parts: dict[str, list[int]] = {name: [] for name in TEST_PARTS}
+    for position, query in enumerate(test):
+        for what, is_seen in seen.items():
+            word = "seen" if is_seen(_tool_set(bank, query)) else "unseen"
+            parts[f"test-{word}-{what}"].append(position)
+    return make_set("test", bank, test, parts=parts)
 
 
-def _tool_set(bank: Bank, query: Query) -> frozenset[int | str]:
+def _tool_set(bank: Bank, query: Query) -> _Tools:
     return frozenset(bank.index.get(tool, tool) for tool in query.tools)

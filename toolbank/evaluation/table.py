@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from toolbank.evaluation.compare import main_k
+from toolbank.evaluation.config import TEST_PARTS
+
 _NAMED = 5
-_PARTS = ("test-seen-sets", "test-unseen-sets")
 
 
 def format_table(records: Sequence[dict[str, Any]]) -> str:
     """Records as a block a set and a line a retriever, in percent.
 
-    A part of the test split that is the whole of it is not repeated.
     Recall at every k, with the 95 % interval at 5 (or the smallest k); nDCG and COMP there too.
+    The parts of the test split stand side by side in a block of their own.
     """
     sizes = {record["set"]: record["n"] for record in records}
     blocks = []
-    for name, n in sizes.items():
-        if name in _PARTS and n == sizes.get("test") and n:
-            blocks.append(f"{name}: all of test (n = {n})")
-        else:
-            blocks.append(_format_set(name, [r for r in records if r["set"] == name]))
+    for name in sizes:
+        if name not in TEST_PARTS:
+            blocks.append(_format_set(name, _of_set(records, name)))
+        if name == "test":
+            blocks += _format_parts(records, sizes)
     return "\n\n".join(blocks)
+
+
+def format_comparisons(records: Sequence[dict[str, Any]]) -> str:
+    """Differences in recall on the test split, a line a retriever; empty where there are none."""
+    ks = [r["k"] for r in records if r["metric"] == "recall"]
+    if not ks:
+        return ""
+    k = main_k(ks)
+    found = {
+        (r["retriever"], r["baseline"]): r
+        for r in records
+        if (r["set"], r["metric"], r["k"]) == ("test", "recall", k)
+    }
+    baselines = list(dict.fromkeys(baseline for _, baseline in found))
+    nearest = {r["against"] for (_, b), r in found.items() if b == "nearest neighbours"}
+    rows = [["retriever"], [""]]
+    for baseline in baselines:
+        named = f" ({', '.join(nearest)})" if baseline == "nearest neighbours" else ""
+        rows[0].append(f"minus {baseline}{named}")
+    for retriever in dict.fromkeys(retriever for retriever, _ in found):
+        rows.append([retriever])
+        for baseline in baselines:
+            record = found.get((retriever, baseline))
+            rows[-1].append(_format_difference(record) if record else "")
+    del rows[1]
+    return f"Recall@{k} on test: differences in points, paired 95 %\n{_align(rows)}"
 
 
 def format_notes(labels: Sequence[dict[str, Any]]) -> str:
@@ -44,13 +72,17 @@ def format_notes(labels: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _of_set(records: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [record for record in records if record["set"] == name]
+
+
 def _format_set(name: str, records: Sequence[dict[str, Any]]) -> str:
     n = records[0]["n"]
     if n == 0:
         return f"{name}: no queries (n = 0)"
     values = {(r["retriever"], r["metric"], r["k"]): r for r in records}
     ks = list(dict.fromkeys(r["k"] for r in records if r["metric"] == "recall"))
-    main = 5 if 5 in ks else min(ks)
+    main = main_k(ks)
     header = ["retriever"]
     for k in ks:
         header += [f"R@{k}", "95 %"] if k == main else [f"R@{k}"]
@@ -62,11 +94,45 @@ def _format_set(name: str, records: Sequence[dict[str, Any]]) -> str:
             record = values[retriever, "recall", k]
             row.append(_percent(record["value"]))
             if k == main:
-                row.append(f"{_percent(record['low'])} to {_percent(record['high'])}")
+                row.append(_interval(record))
         row += [_percent(values[retriever, m, main]["value"]) for m in ("ndcg", "comp")]
         row.append(_percent(values[retriever, "mrr", None]["value"]))
         rows.append(row)
     return f"{name} (n = {n:,}, percent)\n{_align(rows)}"
+
+
+def _format_parts(
+    records: Sequence[dict[str, Any]], sizes: dict[str, int]
+) -> list[str]:
+    """Recall of the parts of the test split; of one that is the whole, only that it is."""
+    parts = [name for name in TEST_PARTS if sizes.get(name)]
+    whole = [name for name in parts if sizes[name] == sizes["test"]]
+    blocks = [f"{', '.join(whole)}: all of test"] if whole else []
+    parts = [name for name in parts if name not in whole]
+    if not parts:
+        return blocks
+    recall = [r for r in records if r["metric"] == "recall" and r["set"] in parts]
+    k = main_k([r["k"] for r in recall])
+    values = {(r["retriever"], r["set"]): r for r in recall if r["k"] == k}
+    rows = [["retriever"], ["n"]]
+    for name in parts:
+        rows[0] += [name.removeprefix("test-"), "95 %"]
+        rows[1] += [f"{sizes[name]:,}", ""]
+    for retriever in dict.fromkeys(retriever for retriever, _ in values):
+        rows.append([retriever])
+        for name in parts:
+            record = values[retriever, name]
+            rows[-1] += [_percent(record["value"]), _interval(record)]
+    return [f"Recall@{k} on parts of test (percent)\n{_align(rows)}", *blocks]
+
+
+def _format_difference(record: dict[str, Any]) -> str:
+    ends = " to ".join(f"{100 * record[end]:+.1f}" for end in ("low", "high"))
+    return f"{100 * record['difference']:+.1f} ({ends})"
+
+
+def _interval(record: dict[str, Any]) -> str:
+    return f"{_percent(record['low'])} to {_percent(record['high'])}"
 
 
 def _percent(value: float) -> str:
@@ -75,7 +141,7 @@ def _percent(value: float) -> str:
 
 def _align(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
+    lines = (
         "  "
         + "  ".join(
             cell.ljust(width) if place == 0 else cell.rjust(width)
@@ -83,3 +149,4 @@ def _align(rows: Sequence[Sequence[str]]) -> str:
         )
         for row in rows
     )
+    return "\n".join(line.rstrip() for line in lines)

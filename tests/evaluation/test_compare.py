@@ -1,0 +1,101 @@
+"""Differences between methods: who is held against whom, and how sure that is."""
+
+import numpy as np
+import pytest
+
+from toolbank.evaluation.bootstrap import bootstrap_means
+from toolbank.evaluation.compare import Baselines, compare
+from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.evaluate import Measured, list_metrics
+from toolbank.evaluation.sets import EvaluationSet
+from toolbank.evaluation.table import format_comparisons
+
+CONFIG = EvaluateConfig(ks=(3, 5), resamples=200)
+N = 60
+ALL = EvaluationSet(
+    name="test",
+    tools=("a", "b"),
+    ids=tuple(map(str, range(N))),
+    queries=tuple(map(str, range(N))),
+    gold=(frozenset({0}),) * N,
+    labels=(("a",),) * N,
+    parts={"test-unseen-sets": np.arange(10), "test-unseen-tools": np.arange(0)},
+)
+BASELINES = Baselines({"refiner": "mlc"}, ("votes", "nearest"), "descriptions")
+
+
+def made(name, mean, seed):
+    random = np.random.default_rng(seed)
+    values = (random.random((N, len(list_metrics(CONFIG)))) < mean).astype(float)
+    nothing = np.zeros((N, 0))
+    return Measured(
+        name, ALL, nothing.astype(np.int64), nothing.astype(np.float32), values
+    )
+
+
+@pytest.fixture(scope="module")
+def measured():
+    means = {"descriptions": 0.2, "votes": 0.4, "nearest": 0.7, "mlc": 0.8}
+    return [made(name, mean, i) for i, (name, mean) in enumerate(means.items())] + [
+        made("refiner", 0.9, 9)
+    ]
+
+
+@pytest.fixture(scope="module")
+def records(measured):
+    return compare(measured, BASELINES, CONFIG, seed=4)
+
+
+def against(records, retriever):
+    return {
+        (r["baseline"], r["against"]) for r in records if r["retriever"] == retriever
+    }
+
+
+def test_each_method_meets_its_first_stage_the_best_floor_and_descriptions(records):
+    floors = {("nearest neighbours", "nearest"), ("descriptions", "descriptions")}
+    assert against(records, "refiner") == {("first stage", "mlc"), *floors}
+    assert against(records, "mlc") == floors
+    assert against(records, "nearest") == {("descriptions", "descriptions")}
+    assert against(records, "descriptions") == {("nearest neighbours", "nearest")}
+
+
+def test_the_interval_is_of_the_differences_query_by_query(records, measured):
+    refiner, mlc = measured[-1], measured[-2]
+    column = list_metrics(CONFIG).index(("recall", 5))
+    differences = refiner.values - mlc.values
+    low, high = bootstrap_means(differences, CONFIG.resamples, 4)
+    (record,) = [
+        r
+        for r in records
+        if (r["retriever"], r["against"], r["metric"], r["k"], r["set"])
+        == ("refiner", "mlc", "recall", 5, "test")
+    ]
+    assert record["difference"] == pytest.approx(differences[:, column].mean())
+    assert (record["low"], record["high"]) == pytest.approx((low[column], high[column]))
+
+
+def test_a_method_does_not_differ_from_its_twin(measured):
+    twin = Measured("twin", *list(vars(measured[0]).values())[1:])
+    records = compare([measured[0], twin], Baselines({}, (), "descriptions"), CONFIG, 0)
+    assert {(r["difference"], r["low"], r["high"]) for r in records} == {(0, 0, 0)}
+
+
+def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
+    assert {(r["set"], r["n"]) for r in records} == {
+        ("test", N),
+        ("test-unseen-sets", 10),
+    }
+
+
+def test_a_method_that_is_not_there_is_not_compared_with(measured):
+    assert compare(measured[-1:], BASELINES, CONFIG, seed=0) == []
+
+
+def test_the_block_has_a_line_a_method_and_signs(records):
+    lines = format_comparisons(records).splitlines()
+    assert lines[0] == "Recall@5 on test: differences in points, paired 95 %"
+    assert "minus nearest neighbours (nearest)" in lines[1]
+    (refiner,) = [line for line in lines if line.strip().startswith("refiner")]
+    assert refiner.count("+") >= 4
+    assert format_comparisons([]) == ""

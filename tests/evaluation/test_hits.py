@@ -1,0 +1,75 @@
+"""Another program recomputes every figure from the files of hits."""
+
+import json
+
+import ir_measures
+import pytest
+from ir_measures import RR, R, nDCG
+
+from toolbank.bank import Bank, Query, Tool
+from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.evaluate import make_records, measure
+from toolbank.evaluation.hits import write_hits
+from toolbank.evaluation.sets import held_out_set, make_set
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.config import Bm25Config
+
+CONFIG = EvaluateConfig(ks=(1, 3, 5), resamples=100)
+WORDS = ("mean", "sort", "plot", "sum", "join", "count", "rank", "fill")
+
+
+@pytest.fixture
+def written(tmp_path):
+    tools = tuple(
+        Tool(name=f"lab.{word}", kind="function", summary=f"To {word} values.")
+        for word in WORDS
+    )
+    queries = tuple(
+        Query(
+            id=f"q{i}",
+            query=f"{WORDS[i % 8]} and {WORDS[3 * i % 8]} my values",
+            tools=(f"lab.{WORDS[i % 8]}", f"lab.{WORDS[5 * i % 8]}"),
+            split="test" if i < 12 else "train",
+        )
+        for i in range(40)
+    )
+    bank = Bank(tools, queries)
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(bank)
+    strange = Query(id="x", query="rank them", tools=("lab.rank", "lab.gone"))
+    sets = [held_out_set(bank), make_set("mine", bank, [strange])]
+    measured = [measure(retriever, one, CONFIG) for one in sets]
+    path = tmp_path / "hits" / "bm25.jsonl"
+    write_hits(path, measured)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return lines, [r for one in measured for r in make_records(one, CONFIG, seed=0)]
+
+
+def recompute(lines, metric, k):
+    if metric == "comp":
+        return sum(set(x["tools"]) <= set(x["hits"][:k]) for x in lines) / len(lines)
+    measure = {"recall": R, "ndcg": nDCG}[metric] @ k if k else RR
+    qrels = [ir_measures.Qrel(x["id"], tool, 1) for x in lines for tool in x["tools"]]
+    run = [
+        ir_measures.ScoredDoc(x["id"], tool, -rank)
+        for x in lines
+        for rank, tool in enumerate(x["hits"])
+    ]
+    return ir_measures.calc_aggregate([measure], qrels, run)[measure]
+
+
+def test_every_figure_is_that_of_ir_measures_over_the_file(written):
+    lines, records = written
+    assert {record["set"] for record in records} > {"test", "mine"}
+    for record in records:
+        name = record["set"]
+        chosen = [x for x in lines if name == x["set"] or name in x["parts"]]
+        assert len(chosen) == record["n"]
+        value = recompute(chosen, record["metric"], record["k"])
+        assert value == pytest.approx(record["value"]), record
+
+
+def test_scores_stand_beside_the_hits_and_fall(written):
+    for line in written[0]:
+        assert len(line["scores"]) == len(line["hits"]) == len(WORDS)
+        assert line["scores"] == sorted(line["scores"], reverse=True)

@@ -1,0 +1,108 @@
+"""Methods against each other on the same queries: differences with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from toolbank.evaluation.bootstrap import bootstrap_means
+from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.evaluate import Measured, Record, list_metrics
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """What every method is compared with, by labels.
+
+    `first_stages` are the retrievers that methods build on; `nearest` all that vote among
+    similar train queries, of which the best on a set counts there; `descriptions` the one that
+    has seen no query.
+    """
+
+    first_stages: Mapping[str, str] = field(default_factory=dict)
+    nearest: tuple[str, ...] = ()
+    descriptions: str | None = None
+
+
+def main_k(ks: Sequence[int]) -> int:
+    """The cut-off that stands for the others: 5, or else the smallest."""
+    return 5 if 5 in ks else min(ks)
+
+
+def compare(
+    measured: Sequence[Measured],
+    baselines: Baselines,
+    config: EvaluateConfig,
+    seed: int,
+) -> list[Record]:
+    """Differences between the methods that were measured on one set, for it and its parts.
+
+    A record has retriever, against, baseline ("first stage", "nearest neighbours" or
+    "descriptions"), set, metric, k, difference (positive where the retriever is better), the
+    ends low and high of its 95 % interval, and n. The interval is that of a paired bootstrap:
+    the same queries are drawn for both.
+    """
+    if not measured or not len(measured[0].values):
+        return []
+    by_name = {one.retriever: one for one in measured}
+    pairs = [
+        (one, by_name[against], baseline)
+        for one in measured
+        for baseline, against in _opponents(one, by_name, baselines, config)
+        if against in by_name and against != one.retriever
+    ]
+    if not pairs:
+        return []
+    differences = np.concatenate(
+        [one.values - against.values for one, against, _ in pairs], axis=1
+    )
+    columns = [
+        (one.retriever, against.retriever, baseline, metric, k)
+        for one, against, baseline in pairs
+        for metric, k in list_metrics(config)
+    ]
+    records = []
+    for name, rows in measured[0].evaluated.selections().items():
+        chosen = differences[rows]
+        low, high = bootstrap_means(chosen, config.resamples, seed)
+        for column, difference, least, most in zip(
+            columns, chosen.mean(axis=0), low, high, strict=True
+        ):
+            retriever, against, baseline, metric, k = column
+            records.append(
+                {
+                    "retriever": retriever,
+                    "against": against,
+                    "baseline": baseline,
+                    "set": name,
+                    "metric": metric,
+                    "k": k,
+                    "difference": float(difference),
+                    "low": float(least),
+                    "high": float(most),
+                    "n": len(rows),
+                }
+            )
+    return records
+
+
+def _opponents(
+    one: Measured,
+    by_name: Mapping[str, Measured],
+    baselines: Baselines,
+    config: EvaluateConfig,
+) -> list[tuple[str, str]]:
+    """Each kind of baseline of a method, and which it is."""
+    found = []
+    if one.retriever in baselines.first_stages:
+        found.append(("first stage", baselines.first_stages[one.retriever]))
+    nearest = [name for name in baselines.nearest if name in by_name]
+    if nearest:
+        column = list_metrics(config).index(("recall", main_k(config.ks)))
+        best = max(nearest, key=lambda name: by_name[name].values[:, column].mean())
+        found.append(("nearest neighbours", best))
+    if baselines.descriptions is not None:
+        found.append(("descriptions", baselines.descriptions))
+    return found
