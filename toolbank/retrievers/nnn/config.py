@@ -8,15 +8,21 @@ from toolbank.retrievers.method import MethodConfig
 
 
 class NnnConfig(MethodConfig):
-    """Explain the request's vector as a sum of few tools' vectors."""
+    """Explain the request's vector as a sum of few tools' vectors.
+
+    Strengths that are unset are chosen on the bank's validation queries; without any, they are
+    0.3 and 3.
+    """
 
     type: Literal["nnn"] = "nnn"
     first_stage: str = Field(
         default="tool2vec", description="a dense retriever of the recipe"
     )
     candidates: int = Field(default=64, ge=1)
-    l1: float = Field(default=0.05, ge=0)
-    l2: float = Field(default=0.1, ge=0)
+    l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
+    l2: float | None = Field(
+        default=None, ge=0, description="more, and the weights are more alike"
+    )
 
     @property
     def needs(self) -> tuple[str, ...]:
