@@ -1,0 +1,34 @@
+"""One list of several: first hits of every list, then second hits, without repeats."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.retrievers.protocol import Hits
+
+
+def interleave(
+    lists: NDArray[np.int64], lengths: NDArray[np.int64], n_tools: int, k: int
+) -> Hits:
+    """Interleave each request's lists of hits, as ProTIP is evaluated (arXiv 2312.10332, 4.3).
+
+    `lists` [n, most, depth] are indices of tools, best first and none twice in a list; the
+    first `lengths` [n] lists of each request count, at least one. Its depth is at least
+    min(k, n_tools).
+
+    Returns:
+        Indices and scores, [n, min(k, n_tools)]; the score of rank r, from 1, is 1 / r.
+    """
+    n, most, depth = lists.shape
+    k = min(k, n_tools)
+    never = most * depth
+    places = np.full((n, n_tools), never, dtype=np.int64)
+    for number in range(most):
+        hits = lists[:, number]
+        place = np.where(
+            (number < lengths)[:, None], np.arange(depth) * most + number, never
+        )
+        known = np.take_along_axis(places, hits, axis=1)
+        np.put_along_axis(places, hits, np.minimum(known, place), axis=1)
+    indices = np.argsort(places, axis=1, kind="stable")[:, :k]
+    scores = 1 / np.arange(1, k + 1, dtype=np.float32)
+    return indices, np.tile(scores, (n, 1))

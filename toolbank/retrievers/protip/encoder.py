@@ -1,0 +1,57 @@
+"""ProTIP's encoder: the mean of a text's token vectors, of whatever length it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.encoders.model import load_model, quiet
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def mean_encoder(name: str, max_length: int) -> SentenceTransformer:
+    """The body of an encoder under a mean of tokens, whatever it is pooled by elsewhere.
+
+    Vectors keep their lengths: ProTIP subtracts them, and compares by L2 distance.
+
+    Raises:
+        InputError: there is no such model, or it can't be had or read.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    body: Any = load_model(name)[0]
+    width = body.get_embedding_dimension()
+    encoder = SentenceTransformer(modules=[body, Pooling(width, "mean")])
+    encoder.max_seq_length = min(max_length, encoder.max_seq_length or max_length)
+    return encoder
+
+
+def embed(
+    encoder: SentenceTransformer, texts: Sequence[str], batch_size: int
+) -> NDArray[np.float32]:
+    """Vectors [n, d] of texts, not normalised."""
+    if not texts:
+        return np.zeros((0, encoder.get_embedding_dimension() or 0), np.float32)
+    return np.asarray(
+        encoder.encode(
+            list(texts),
+            prompt="",
+            batch_size=batch_size,
+            normalize_embeddings=False,
+            show_progress_bar=False,
+        ),
+        dtype=np.float32,
+    )
+
+
+def save_encoder(encoder: SentenceTransformer, folder: Path) -> None:
+    """Write an encoder that `load_model` reads, its weights as safetensors."""
+    with quiet():
+        encoder.save_pretrained(str(folder), create_model_card=False)

@@ -1,0 +1,128 @@
+"""Plans as examples to train on, and batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, TypedDict, overload
+
+import torch
+
+from toolbank.retrievers.protip.plans import Plan
+from toolbank.training.text import Ids, pad
+
+Mined = Sequence[Sequence[Sequence[int]]]
+
+
+class PlanExample(TypedDict):
+    """A request as tokens, its plan, and tools that are none of it.
+
+    `drawn` are random ones; `mined` are hard ones of every step, or empty.
+    """
+
+    query: Ids
+    plan: tuple[int, ...]
+    drawn: Sequence[int]
+    mined: Sequence[Sequence[int]]
+
+
+class PlanExamples(Sequence[PlanExample]):
+    """Every plan an example, with new negatives in each epoch.
+
+    `queries` are the plans' requests as tokens. Negatives are random tools, one a step, or what
+    `mine` gives for every step of every plan when an epoch begins.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        queries: Sequence[Ids],
+        n_tools: int,
+        seed: int,
+        mine: Callable[[], Mined] | None = None,
+    ) -> None:
+        self._plans = plans
+        self._queries = queries
+        self._n_tools = n_tools
+        self._seed = seed
+        self._mine = mine
+        self._epoch = 0
+        self._mined: Mined = ()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw or mine for an epoch that begins."""
+        self._epoch = epoch
+        if self._mine:
+            self._mined = self._mine()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    @overload
+    def __getitem__(self, place: int) -> PlanExample: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[PlanExample]: ...
+
+    def __getitem__(self, place: int | slice) -> PlanExample | Sequence[PlanExample]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        plan = self._plans[place].tools
+        return {
+            "query": self._queries[place],
+            "plan": plan,
+            "drawn": () if self._mined else self._draw(place, plan),
+            "mined": self._mined[place] if self._mined else (),
+        }
+
+    def _draw(self, place: int, plan: tuple[int, ...]) -> list[int]:
+        random = Random(f"{self._seed}:protip:{self._epoch}:{place}")
+        others = self._n_tools - len(plan)
+        drawn = random.sample(range(others), min(len(plan), others))
+        # Numbers among the others become indices by stepping over the plan's own.
+        for own in sorted(plan):
+            drawn = [number + (number >= own) for number in drawn]
+        return drawn
+
+
+class PlanCollator:
+    """Examples as a batch in which every tool stands once.
+
+    Gives `queries` and `tools` as padded tokens, `plans` [n, steps] the places of each plan's
+    tools among those of the batch, padded with -1, and `negatives` [n, steps, m]: of a plan
+    with mined ones those of its step, else all tools of the batch that are not the plan's. Those
+    come from the draws of all the batch, and the cost of encoding them is shared.
+    """
+
+    def __init__(self, tools: Sequence[Ids], pad_id: int) -> None:
+        self._tools = tools
+        self._pad_id = pad_id
+
+    def __call__(self, examples: Sequence[PlanExample]) -> dict[str, Any]:
+        """The batch of some examples."""
+        named = {
+            index
+            for example in examples
+            for found in (example["plan"], example["drawn"], *example["mined"])
+            for index in found
+        }
+        present = sorted(named)
+        place = {index: number for number, index in enumerate(present)}
+        most = max(len(example["plan"]) for example in examples)
+        plans = torch.full((len(examples), most), -1)
+        negatives = torch.zeros((len(examples), most, len(present)), dtype=torch.bool)
+        for row, example in enumerate(examples):
+            own = [place[index] for index in example["plan"]]
+            plans[row, : len(own)] = torch.tensor(own)
+            if example["mined"]:
+                for step, hard in enumerate(example["mined"]):
+                    negatives[row, step, [place[index] for index in hard]] = True
+            else:
+                negatives[row, : len(own)] = True
+                negatives[row, :, own] = False
+        return {
+            "queries": pad([example["query"] for example in examples], self._pad_id),
+            "tools": pad([self._tools[index] for index in present], self._pad_id),
+            "plans": plans,
+            "negatives": negatives,
+        }

@@ -1,0 +1,47 @@
+"""ProTIP's step queries and contrastive loss (arXiv 2312.10332, equations 1 and 3)."""
+
+import torch
+from torch import Tensor
+
+
+def step_queries(queries: Tensor, tools: Tensor) -> Tensor:
+    """What each step of a plan asks for: x_j = E(q) - sum of E(t_i) over i < j (eq. 1).
+
+    `queries` [n, d] are the requests' vectors, `tools` [n, steps, d] those of their tools in
+    call order, zeros after a plan's end. Returns [n, steps, d].
+    """
+    before = tools.cumsum(dim=1) - tools
+    return queries[:, None, :] - before
+
+
+def contrastive_losses(distances: Tensor, is_positive: Tensor, margin: float) -> Tensor:
+    """The loss of each pair: y D^2 / 2 + (1 - y) max(0, m - D)^2 / 2 (eq. 3).
+
+    Hadsell, Chopra and LeCun 2006. `distances` are D >= 0, and `is_positive` y, of one shape.
+    """
+    near = distances.square() / 2
+    far = (margin - distances).clamp(min=0).square() / 2
+    return torch.where(is_positive, near, far)
+
+
+def plan_loss(
+    queries: Tensor, tools: Tensor, plans: Tensor, negatives: Tensor, margin: float
+) -> Tensor:
+    """The mean over all steps of a step's positive pair and the mean of its negative pairs.
+
+    `queries` [n, d] and `tools` [m, d] are vectors, `plans` [n, steps] the places in `tools`
+    of each request's tools in call order, padded with -1, and `negatives` [n, steps, m] says
+    which tools are none of the step's. As published, a positive pair has one random negative
+    pair beside it: the mean over many is what that comes to in the long run.
+    """
+    there = plans >= 0
+    own = tools[plans.clamp(min=0)] * there[:, :, None]
+    asked = step_queries(queries, own)[there]
+    gold = plans[there]
+    distances = torch.cdist(asked, tools, compute_mode="donot_use_mm_for_euclid_dist")
+    is_positive = torch.nn.functional.one_hot(gold, len(tools)).bool()
+    losses = contrastive_losses(distances, is_positive, margin)
+    positive = losses[is_positive]
+    far = negatives[there]
+    negative = (losses * far).sum(dim=1) / far.sum(dim=1).clamp(min=1)
+    return (positive + negative).mean()

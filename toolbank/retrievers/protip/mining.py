@@ -1,0 +1,33 @@
+"""Hard negatives: the tools that are nearest to a step and none of its plan's."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.retrievers.protip.plans import Plan
+from toolbank.retrievers.ranking import blocks
+
+Vectors = NDArray[np.float32]
+
+
+def mine_negatives(
+    plans: Sequence[Plan], queries: Vectors, tools: Vectors, most: int
+) -> list[list[list[int]]]:
+    """The nearest tools to every step of every plan by L2 distance, never the plan's own.
+
+    `queries` [n, d] are the vectors of the plans' requests and `tools` [m, d] those of all tools;
+    gives at most `most` tools for each step, nearest first.
+    """
+    mined: list[list[list[int]]] = []
+    squares = np.square(tools).sum(axis=1)
+    for block in blocks(len(plans), 6 * len(tools)):
+        for plan, query in zip(plans[block], queries[block], strict=True):
+            own = list(plan.tools)
+            before = np.cumsum(tools[own], axis=0) - tools[own]
+            steps = query - before
+            nearness = 2 * steps @ tools.T - squares
+            nearness[:, own] = -np.inf
+            order = np.argsort(-nearness, axis=1, kind="stable")
+            mined.append(order[:, : min(most, len(tools) - len(own))].tolist())
+    return mined

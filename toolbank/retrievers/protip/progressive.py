@@ -1,0 +1,100 @@
+"""Greedy progressive search: the nearest tool, then the nearest to what is left, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.retrievers.interleave import interleave
+from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.ranking import blocks, join
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Every step of a search for n requests.
+
+    `hits` [n, steps, depth] are the tools by their distance to the step's query, nearest first,
+    and those taken before last; the first is the one that is taken. `distances` [n, steps,
+    depth] are theirs. `rests` [n, steps] is how much of the request is left at the step, the
+    norm of its query over the distance of the nearest tool: below 1, no tool is as near as
+    nothing at all.
+    """
+
+    hits: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    rests: NDArray[np.float64]
+
+    def lengths(
+        self, least_rest: float, at_least: int | NDArray[np.int64] = 1
+    ) -> NDArray[np.int64]:
+        """How many steps [n] each plan has: it ends before the first with a smaller rest."""
+        goes_on = np.minimum.accumulate(self.rests >= least_rest, axis=1)
+        return np.asarray(np.maximum(goes_on.sum(axis=1), at_least), dtype=np.int64)
+
+
+def search_steps(
+    queries: Vectors,
+    tools: Vectors,
+    steps: int,
+    depth: int,
+    history: Sequence[Sequence[int]] = (),
+) -> Steps:
+    """Search by L2 distance for `steps` tools in turn (arXiv 2312.10332, section 3).
+
+    Step j's query is E(q) less the vectors of the tools taken before it; `queries` [n, d] are
+    E(q) and `tools` [m, d] E(t). No tool is taken twice. `history` are the tools that each
+    request's execution has used already: they count as taken before the first step.
+    """
+    rest = queries.astype(np.float64)
+    vectors = tools.astype(np.float64)
+    taken = np.zeros((len(queries), len(tools)), dtype=np.bool_)
+    for row, used in enumerate(history):
+        distinct = list(dict.fromkeys(used))
+        taken[row, distinct] = True
+        rest[row] -= vectors[distinct].sum(axis=0)
+    rows = np.arange(len(queries))
+    hits, near, rests = [], [], []
+    for _ in range(min(steps, len(tools))):
+        distances = _distances(rest, vectors)
+        distances[taken] = np.inf
+        order = np.argsort(distances, axis=1, kind="stable")
+        best = order[:, 0]
+        nearest = distances[rows, best]
+        norms = np.linalg.norm(rest, axis=1)
+        hits.append(order[:, :depth])
+        near.append(np.take_along_axis(distances, hits[-1], axis=1))
+        rests.append(np.where(np.isinf(nearest), 0, norms / np.maximum(nearest, 1e-9)))
+        taken[rows, best] = True
+        rest -= vectors[best]
+    return Steps(*(np.stack(found, axis=1) for found in (hits, near, rests)))
+
+
+def search_plans(
+    queries: Vectors, tools: Vectors, steps: int, least_rest: float, k: int
+) -> Hits:
+    """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
+    k = min(k, len(tools))
+    parts = []
+    for block in blocks(len(queries), len(tools) * (3 + steps)):
+        found = search_steps(queries[block], tools, steps, k)
+        lengths = found.lengths(least_rest)
+        parts.append(interleave(found.hits, lengths, len(tools), k))
+    return join(parts, k)
+
+
+def _distances(
+    queries: NDArray[np.float64], tools: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """L2 distances [n, m], rounded as cosines are, so that the tools' order decides ties."""
+    squares = (
+        np.square(queries).sum(axis=1)[:, None]
+        + np.square(tools).sum(axis=1)
+        - 2 * queries @ tools.T
+    )
+    return np.asarray(np.round(np.sqrt(np.maximum(squares, 0)), 6), dtype=np.float64)
