@@ -1,0 +1,85 @@
+"""What the refiner is trained on: held-out hits, vectors and labels."""
+
+import numpy as np
+
+from toolbank.retrievers.refiner.candidates import describe_standing, train_rows
+
+N_TOOLS, D = 9, 4
+VECTORS = np.arange(N_TOOLS * D, dtype=np.float32).reshape(N_TOOLS, D)
+DESCRIPTIONS = VECTORS + 1000
+
+
+def make_rows(hits, own_tools, own=None, seed=0):
+    indices = np.array(hits, dtype=np.int64)
+    own_tools = np.array(own_tools, dtype=np.int64)
+    falling = -np.arange(indices.shape[1], dtype=np.float32)
+    return train_rows(
+        [[1, 2]] * len(indices),
+        (indices, np.broadcast_to(falling, indices.shape)),
+        own_tools=own_tools,
+        own=np.zeros((*own_tools.shape, D), np.float32) if own is None else own,
+        vectors=VECTORS,
+        descriptions=DESCRIPTIONS,
+        weights=np.ones(len(indices)),
+        seed=seed,
+    )
+
+
+def test_a_querys_own_tools_have_vectors_made_without_it():
+    own = -np.arange(2 * 3 * D, dtype=np.float32).reshape(2, 3, D) - 1
+    rows = make_rows([[5, 2, 0], [0, 8, 5]], [[0, 5, -1], [8, -1, -1]], own)
+    for row, expected in (
+        (0, [own[0, 1], VECTORS[2], own[0, 0]]),
+        (1, [VECTORS[0], own[1, 0], VECTORS[5]]),
+    ):
+        given = np.where(
+            rows.described[row][:, None], DESCRIPTIONS[rows.candidates[row]], expected
+        )
+        np.testing.assert_array_equal(rows[row]["vectors"], given)
+
+
+def test_some_candidates_stand_under_their_descriptions():
+    hits = np.tile(np.arange(N_TOOLS), (400, 1))
+    rows = make_rows(hits, np.full((400, 1), 3))
+    taken = np.stack([row["vectors"] for row in rows])
+    described = (taken == DESCRIPTIONS).all(axis=2)
+    np.testing.assert_array_equal(described, rows.described)
+    assert 0.12 < described.mean() < 0.18
+    again = make_rows(hits, np.full((400, 1), 3))
+    np.testing.assert_array_equal(again.described, described)
+    other = make_rows(hits, np.full((400, 1), 3), seed=1)
+    assert (other.described != described).any()
+
+
+def test_every_gold_tool_is_a_label_of_its_own():
+    rows = make_rows([[7, 1, 6, 2], [1, 2, 3, 4]], [[6, 7, -1], [4, 8, -1]])
+    assert rows[0]["labels"].tolist() == [True, False, True, False]
+    # Tool 8 was missed: no label stands for it, and padding is no tool.
+    assert rows[1]["labels"].tolist() == [False, False, False, True]
+
+
+def test_candidates_are_the_hits_and_nothing_else():
+    rows = make_rows([[7, 1], [1, 2]], [[6, 8], [0, -1]])
+    assert rows.candidates.tolist() == [[7, 1], [1, 2]]
+    assert not any(row["labels"].any() for row in rows)
+
+
+def test_the_vectors_that_were_given_stay():
+    rows = make_rows([[7, 1]], [[7, -1]])
+    before = VECTORS.copy()
+    rows[0]["vectors"][:] = np.nan
+    np.testing.assert_array_equal(VECTORS, before)
+
+
+def test_standing_is_the_same_in_any_first_stages_units():
+    scores = np.array([[0.9, 0.5, 0.1], [3.0, 2.0, -4.0]], np.float32)
+    standing = describe_standing(scores)
+    np.testing.assert_allclose(standing[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(standing[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
+    np.testing.assert_allclose(describe_standing(7 * scores + 3), standing, atol=1e-4)
+
+
+def test_equal_scores_stand_apart_by_rank_alone():
+    standing = describe_standing(np.ones((1, 3), np.float32))
+    assert standing[0, :, 0].tolist() == [0, 0, 0]
+    assert describe_standing(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)

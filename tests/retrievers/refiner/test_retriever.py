@@ -1,0 +1,319 @@
+"""ToolRefiner from fit to search, with tiny encoders of every shape."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from tests.tiny_models import KINDS, tiny_encoder
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.errors import InputError
+from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.config import (
+    Bm25Config,
+    DescriptionsConfig,
+    NearestConfig,
+    Tool2VecConfig,
+)
+from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
+
+REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory):
+    return {
+        kind: EncoderConfig(
+            model=str(tiny_encoder(tmp_path_factory.mktemp(kind), kind))
+        )
+        for kind in KINDS
+    }
+
+
+def fit(config, bank, *needed, seed=0, checkpoints=None):
+    fitted = {}
+    for other in needed:
+        fitted[other.label] = create_retriever(other)
+        fitted[other.label].fit(bank)
+    retriever = create_retriever(config)
+    retriever.fit(bank, FitContext(seed, checkpoints, fitted))
+    return retriever
+
+
+def refiner(encoder, **settings):
+    training = RefinerTraining(epochs=2, batch_size=2)
+    return RefinerConfig(
+        encoder=encoder, **{"candidates": 4, "training": training, **settings}
+    )
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, encoders, bank):
+    encoder = encoders[request.param]
+    held_back = Query(
+        id="v", query="water the lawn", tools=("garden.water",), split="validation"
+    )
+    watched = Bank(bank.tools, (*bank.queries, held_back))
+    return fit(refiner(encoder), watched, Tool2VecConfig(encoder=encoder))
+
+
+def same(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_candidates_come_first_and_the_first_stages_other_hits_follow(fitted):
+    first, _ = fitted.built_on["tool2vec"].search(REQUESTS, 6)
+    indices, scores = fitted.search(REQUESTS, 100)
+    assert indices.shape == scores.shape == (4, 6)
+    assert (indices.dtype, scores.dtype) == (np.int64, np.float32)
+    np.testing.assert_array_equal(
+        np.sort(indices[:, :4], axis=1), np.sort(first[:, :4], axis=1)
+    )
+    np.testing.assert_array_equal(indices[:, 4:], first[:, 4:])
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert (np.diff(scores[:, 3:], axis=1) < 0).all()
+
+
+def test_fewer_hits_are_the_first_of_more(fitted):
+    for k in (0, 2, 5):
+        same(fitted.search(REQUESTS, k), [a[:, :k] for a in fitted.search(REQUESTS, 6)])
+
+
+def test_one_by_one_is_as_all_together(fitted):
+    together, scores = fitted.search(REQUESTS, 6)
+    for row, request in enumerate(REQUESTS):
+        indices, alone = fitted.search([request], 6)
+        np.testing.assert_array_equal(indices[0], together[row])
+        np.testing.assert_allclose(alone[0], scores[row], atol=2e-4)
+    assert fitted.search([], 3)[0].shape == (0, 3)
+
+
+def test_loaded_it_finds_the_same_without_the_bank(fitted, tmp_path):
+    fitted.save(tmp_path / "one")
+    loaded = load_retriever(tmp_path / "one")
+    assert (loaded.name, loaded.tools) == (fitted.name, fitted.tools)
+    same(loaded.search(REQUESTS, 6), fitted.search(REQUESTS, 6))
+    loaded.save(tmp_path / "again")
+    same(
+        load_retriever(tmp_path / "again").search(REQUESTS, 6),
+        fitted.search(REQUESTS, 6),
+    )
+    for name in ("README.md", "model/model.safetensors"):
+        one, again = tmp_path / "one" / name, tmp_path / "again" / name
+        assert one.read_bytes() == again.read_bytes()
+
+
+def test_saved_twice_it_has_the_same_bytes(fitted, tmp_path):
+    for name in ("one", "two"):
+        fitted.save(tmp_path / name)
+    files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".json", ".md", ".safetensors"}
+    for path in files:
+        copy = tmp_path / "two" / path.relative_to(tmp_path / "one")
+        assert path.read_bytes() == copy.read_bytes()
+
+
+def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_path):
+    fitted.save(tmp_path)
+    assert (tmp_path / "first").is_dir()
+    assert not (tmp_path / "vectors").exists()
+    card = (tmp_path / "README.md").read_text()
+    assert "2409.02141" in card
+    assert "recall@5" in card
+
+
+def test_the_same_seed_gives_the_same_weights(encoders, bank, tmp_path):
+    encoder = encoders["minilm"]
+    for place, seed in (("one", 5), ("two", 5), ("other", 6)):
+        made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder), seed=seed)
+        made.save(tmp_path / place)
+    weights = [
+        (tmp_path / place / "model" / "model.safetensors").read_bytes()
+        for place in ("one", "two", "other")
+    ]
+    assert weights[0] == weights[1] != weights[2]
+
+
+def test_first_stage_and_vectors_may_be_of_two_retrievers(encoders, bank, tmp_path):
+    encoder = encoders["minilm"]
+    made = fit(
+        refiner(encoder, first_stage="bm25", vectors="descriptions"),
+        bank,
+        Bm25Config(),
+        DescriptionsConfig(encoder=encoder),
+    )
+    made.save(tmp_path)
+    loaded = load_retriever(tmp_path)
+    same(loaded.search(REQUESTS, 6), made.search(REQUESTS, 6))
+    bell = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
+    loaded.add_tools([bell])
+    assert loaded.tools == (*made.tools, "door.bell")
+    indices, _ = loaded.search(["ring the bell of that house"], 4)
+    assert 6 in indices[0]
+    loaded.save(tmp_path / "grown")
+    grown = load_retriever(tmp_path / "grown")
+    same(grown.search(REQUESTS, 7), loaded.search(REQUESTS, 7))
+    with pytest.raises(InputError, match=r"door\.bell"):
+        loaded.add_tools([bell])
+
+
+def test_no_train_query_is_searched_by_what_has_seen_it(encoders, bank, monkeypatch):
+    encoder = encoders["minilm"]
+    asked = []
+    for kind in (NearestRetriever, Tool2VecRetriever):
+        search = kind.search
+        monkeypatch.setattr(
+            kind,
+            "search",
+            lambda self, queries, k, search=search: (
+                asked.extend(queries) or search(self, queries, k)
+            ),
+        )
+    held_back = Query(id="v", query="quiet", tools=("music.stop",), split="validation")
+    fit(
+        refiner(encoder, first_stage="nearest"),
+        Bank(bank.tools, (*bank.queries, held_back)),
+        NearestConfig(encoder=encoder),
+        Tool2VecConfig(encoder=encoder),
+    )
+    assert set(asked) == {"quiet"}
+
+
+def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
+    encoders, bank, monkeypatch
+):
+    encoder = encoders["minilm"]
+    config = refiner(encoder)
+    made = fit(config, bank, Tool2VecConfig(encoder=encoder))
+    seen, asked = {}, []
+    fit_tool2vec, search = Tool2VecRetriever.fit, Tool2VecRetriever.search
+
+    def remember(self, bank, context):
+        seen[id(self)] = {query.query for query in bank.split("train")}
+        fit_tool2vec(self, bank, context)
+
+    def check(self, queries, k):
+        asked.extend(queries)
+        assert not seen[id(self)] & set(queries)
+        return search(self, queries, k)
+
+    monkeypatch.setattr(Tool2VecRetriever, "fit", remember)
+    monkeypatch.setattr(Tool2VecRetriever, "search", check)
+    indices, _ = made.search_train(bank, 3, FitContext(seed=1))
+    assert indices.shape == (4, 3)
+    assert sorted(asked) == sorted(query.query for query in bank.split("train"))
+    assert len(seen) == 2
+
+
+def test_it_learns_which_tools_go_together(encoders):
+    names = ["book", "car", "door", "email", "garden", "heat", "jazz", "mail"]
+    partners = ["light", "map", "noise", "paint", "rain", "sort", "track", "water"]
+    tools = tuple(
+        Tool(name=f"t.{word}", kind="function", summary=f"{word} {word}")
+        for word in (*names, *partners)
+    )
+    fillers = [
+        "please",
+        "can",
+        "you",
+        "would",
+        "we",
+        "want",
+        "to",
+        "have",
+        "the",
+        "now",
+        "today",
+        "tomorrow",
+    ]
+    random = np.random.default_rng(0)
+    queries = []
+    for i in range(144):
+        word = names[i % 8]
+        text = " ".join([*random.permutation(fillers)[:4], word])
+        queries.append(
+            Query(
+                id=str(i),
+                query=text,
+                tools=(f"t.{word}", f"t.{partners[i % 8]}"),
+                split="train" if i < 128 else "test",
+            )
+        )
+    bank = Bank(tools, tuple(queries))
+    made = fit(
+        refiner(
+            encoders["bert"],
+            first_stage="bm25",
+            vectors="descriptions",
+            candidates=16,
+            training=RefinerTraining(epochs=12, batch_size=16, learning_rate=5e-3),
+        ),
+        bank,
+        Bm25Config(),
+        DescriptionsConfig(encoder=encoders["bert"]),
+    )
+    texts = [query.query for query in bank.split("test")]
+    gold = np.array([[i % 8, 8 + i % 8] for i in range(128, 144)])
+
+    def recall(retriever):
+        found, _ = retriever.search(texts, 2)
+        return (found[:, :, None] == gold[:, None, :]).any(axis=1).mean()
+
+    assert recall(made.built_on["bm25"]) < 0.6
+    assert recall(made) > 0.9
+
+
+def test_vectors_are_needed(encoders, bank):
+    config = refiner(encoders["minilm"], first_stage="bm25", vectors="bm25")
+    with pytest.raises(InputError, match=r"bm25.* has no vectors of tools"):
+        fit(config, bank, Bm25Config())
+
+
+def test_train_queries_are_needed(encoders, bank):
+    with pytest.raises(InputError, match="no train queries"):
+        fit(refiner(encoders["minilm"]), Bank(bank.tools))
+
+
+def test_a_damaged_or_missing_file_is_told(encoders, bank, tmp_path):
+    encoder = encoders["minilm"]
+    made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder))
+    made.save(tmp_path)
+    names = ["config.json", "tools.json", "first/config.json", "first/tools.json"]
+    names += ["model/config.json", "model/tokenizer.json", "model/model.safetensors"]
+    for name in names:
+        path = tmp_path / name
+        content = path.read_bytes()
+        for damaged in (content[: len(content) // 2], b"", b"[1, 2]", None):
+            if damaged is None:
+                path.unlink()
+            else:
+                path.write_bytes(damaged)
+            with pytest.raises(InputError):
+                load_retriever(tmp_path)
+        path.write_bytes(content)
+    (tmp_path / "first" / "tools.json").write_text('["one"]')
+    with pytest.raises(InputError):
+        load_retriever(tmp_path)
+
+
+def test_weights_that_can_not_be_are_told(encoders, bank, tmp_path):
+    encoder = encoders["minilm"]
+    made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder))
+    made.save(tmp_path)
+    path = tmp_path / "model" / "model.safetensors"
+    weights = load_file(path)
+    wrong = weights["project.weight"].copy()
+    wrong[0, 0] = np.nan
+    rest = {k: v for k, v in weights.items() if k != "head.bias"}
+    for damaged in (
+        {**weights, "project.weight": wrong},
+        {**weights, "project.weight": wrong[:, :-1].copy()},
+        rest,
+    ):
+        save_file(damaged, path)
+        with pytest.raises(InputError, match=r"model.* Fit it again: toolbank train"):
+            load_retriever(tmp_path)

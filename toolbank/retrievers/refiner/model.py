@@ -1,0 +1,59 @@
+"""The network of ToolRefiner (arXiv 2409.02141, section 4.3)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from toolbank.retrievers.refiner.sequence import Body, read_together
+
+STANDING = 2
+_SPREAD = 0.2
+
+
+class RefinerModel(nn.Module):
+    """A logit for each candidate of a request, all of them from one pass of the body.
+
+    A candidate's input is W v, with v [dimension] its tool's vector and W drawn from
+    N(0, 0.2), plus U s, with s [2] its standing in the first stage (`standing`) and U zero at
+    the start. The logit is linear in the state at its place.
+    """
+
+    def __init__(self, body: Body, dimension: int) -> None:
+        super().__init__()
+        width = body.get_input_embeddings().embedding_dim
+        self.body = body
+        self.project = nn.Linear(dimension, width, bias=False)
+        self.standing = nn.Linear(STANDING, width, bias=False)
+        self.head = nn.Linear(body.config.hidden_size, 1)
+        nn.init.normal_(self.project.weight, std=_SPREAD)
+        nn.init.zeros_(self.standing.weight)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        vectors: torch.Tensor,
+        standing: torch.Tensor,
+        candidate_mask: torch.Tensor,
+        labels: torch.Tensor | None = None,
+        weights: torch.Tensor | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """Logits [b, n], and with `labels` [b, n] the loss: binary cross-entropy.
+
+        `input_ids` and `attention_mask` [b, l] are the request's tokens, `vectors`
+        [b, n, dimension] and `standing` [b, n, 2] the candidates'. Where `candidate_mask`
+        [b, n] is 0 there is none: its logit says nothing, and the loss, the mean over all
+        real candidates, each times its request's of `weights` [b], leaves it out.
+        """
+        words = self.body.get_input_embeddings()(input_ids)
+        tools = self.project(vectors) + self.standing(standing)
+        states = read_together(self.body, words, tools, attention_mask, candidate_mask)
+        logits = self.head(states)[..., 0].float()
+        if labels is None or weights is None:
+            return {"logits": logits}
+        losses = nn.functional.binary_cross_entropy_with_logits(
+            logits, labels.float(), reduction="none"
+        )
+        counts = candidate_mask.float() * weights.float()[:, None]
+        return {"loss": (losses * counts).sum() / counts.sum(), "logits": logits}

@@ -1,0 +1,281 @@
+"""ToolRefiner: the candidates of a first stage judged together (arXiv 2409.02141, section 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from toolbank.bank import Bank, Tool
+from toolbank.errors import InputError
+from toolbank.evaluation.metrics import find_gold, recall
+from toolbank.files import write_text
+from toolbank.retrievers import load_retriever
+from toolbank.retrievers.crossfit import cross_fit
+from toolbank.retrievers.protocol import (
+    ALONE,
+    DenseRetriever,
+    FitContext,
+    Hits,
+    Retriever,
+)
+from toolbank.retrievers.ranking import top_k
+from toolbank.retrievers.refiner.candidates import (
+    Rows,
+    collate,
+    search_rows,
+    train_rows,
+)
+from toolbank.retrievers.refiner.config import RefinerConfig
+from toolbank.retrievers.refiner.sequence import longest_request
+from toolbank.retrievers.refiner.store import load_saved, make_model, save_model
+from toolbank.retrievers.store import load_head, save_head
+from toolbank.retrievers.usage import find_usage, train_usage
+from toolbank.training.card import write_card
+from toolbank.training.run import Training, seed_weights, train_model
+from toolbank.training.text import Ids, batches_by_length, pad_id, tokenise
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from toolbank.retrievers.refiner.model import RefinerModel
+
+_FIRST, _VECTORS, _MODEL, _CARD = "first", "vectors", "model", "README.md"
+_BATCH = 32
+_RECALL_AT = 5
+
+
+class RefinerRetriever:
+    """A first stage's candidates, in the order of their logits; its other hits follow.
+
+    One pass of an encoder over the request's tokens and the candidates' projected vectors gives
+    a logit for each candidate. It is trained by binary cross-entropy at every candidate, on
+    candidates and vectors as of retrievers that have not seen the query: so it meets in
+    training what it will meet at search.
+
+    It departs from the paper in four ways. The candidates have no order: all stand at one
+    position. Each brings its first stage's score and rank with it, held out in training. Some
+    stand under their descriptions' vectors in training, for the sake of tools without use. And
+    it trains for fewer epochs.
+    """
+
+    def __init__(self, config: RefinerConfig) -> None:
+        self.name: str = config.label
+        self.config = config
+        self.tools: tuple[str, ...] = ()
+        self._first_stage: Retriever
+        self._dense: DenseRetriever
+        self._model: RefinerModel
+        self._tokenizer: PreTrainedTokenizerBase
+        self._counts: dict[str, int] = {}
+        self._training: Training | None = None
+        self._card = ""
+
+    @property
+    def built_on(self) -> Mapping[str, Retriever]:
+        """Its first stage, and the retriever whose vectors it reads, by their labels."""
+        return {
+            self.config.vectors: self._dense,
+            self.config.first_stage: self._first_stage,
+        }
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Train on the first stage's held-out hits for the train queries.
+
+        The best epoch by Recall@5 on the validation queries stays.
+
+        Raises:
+            InputError: no train queries, no vectors, an encoder that does not serve.
+        """
+        train = bank.split("train")
+        if not train:
+            raise InputError(
+                f"{self.name}: the bank has no train queries to learn from."
+            )
+        self.tools = tuple(tool.name for tool in bank.tools)
+        self._first_stage = context.fitted[self.config.first_stage]
+        self._dense = _demand_vectors(self.name, context.fitted[self.config.vectors])
+        seed_weights(context.seed)
+        self._model, self._tokenizer = make_model(
+            self.config.encoder.model, self._dense.vectors.shape[1]
+        )
+        rows = self._train_rows(bank, context)
+        self._training = train_model(
+            self._model,
+            rows,
+            self.config.training,
+            context,
+            collate=partial(collate, pad_id=pad_id(self._tokenizer)),
+            lengths=[len(ids) for ids in rows.ids],
+            validate=self._make_validation(bank),
+            title=self.name,
+            part="refiner",
+        )
+        self._counts = {
+            "tools": len(bank.tools),
+            "train queries": len(train),
+            "validation queries": len(bank.split("validation")),
+        }
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A candidate's score is its logit. Those of the other hits go on down from the lowest
+        logit in steps of one.
+        """
+        depth = max(k, self.config.candidates)
+        hits = self._first_stage.search(queries, depth)
+        indices, scores = self._refine(self._tokenise(queries), hits)
+        return indices[:, :k], scores[:, :k]
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query as of a refiner, and a first stage, that have not seen it."""
+        built_on = replace(context, fitted=self.built_on)
+        return cross_fit(self.config, bank, k, built_on)
+
+    def add_tools(self, tools: Sequence[Tool]) -> None:
+        """Make tools found that were not there in the fit, where the first stage finds them.
+
+        Raises:
+            InputError: one of them is there already.
+        """
+        self._first_stage.add_tools(tools)
+        if self._dense is not self._first_stage:
+            self._dense.add_tools(tools)
+        self.tools = self._first_stage.tools
+
+    def save(self, folder: Path) -> None:
+        """Write all that `load` needs, the first stage and the vectors' retriever too."""
+        save_head(folder, self.config, self.tools)
+        self._first_stage.save(folder / _FIRST)
+        if self._dense is not self._first_stage:
+            self._dense.save(folder / _VECTORS)
+        save_model(folder / _MODEL, self._model, self._tokenizer)
+        if self._training:
+            write_card(
+                folder,
+                self.config,
+                method="The candidates of a first stage, judged together with the request in "
+                "one pass (ToolRefiner, arXiv 2409.02141, section 4.3).",
+                counts=self._counts,
+                trainings={"refiner": self._training},
+            )
+        elif self._card:
+            write_text(folder / _CARD, self._card)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; no bank needed.
+
+        Raises:
+            InputError: a file is missing, damaged, or another method's.
+        """
+        config, tools = load_head(folder, RefinerConfig)
+        retriever = cls(config)
+        retriever.tools = tools
+        first = load_retriever(folder / _FIRST)
+        other = config.vectors != config.first_stage
+        dense = load_retriever(folder / _VECTORS) if other else first
+        for part in (first, dense):
+            if part.tools != tools:
+                raise InputError(
+                    f"{folder}: damaged ({part.name} has other tools). "
+                    "Fit it again: toolbank train RUN."
+                )
+        retriever._first_stage = first
+        retriever._dense = _demand_vectors(config.label, dense)
+        retriever._model, retriever._tokenizer = load_saved(
+            folder / _MODEL, retriever._dense.vectors.shape[1]
+        )
+        if torch.cuda.is_available():
+            retriever._model.cuda()
+        card = folder / _CARD
+        if card.is_file():
+            retriever._card = card.read_text(encoding="utf-8", errors="replace")
+        return retriever
+
+    def _train_rows(self, bank: Bank, context: FitContext) -> Rows:
+        checkpoints = context.checkpoints and context.checkpoints / _FIRST
+        held_out = self._first_stage.search_train(
+            bank, self.config.candidates, replace(context, checkpoints=checkpoints)
+        )
+        usage = train_usage(bank)
+        return train_rows(
+            self._tokenise(usage.queries),
+            held_out,
+            own_tools=usage.tools,
+            own=self._dense.own_vectors(bank),
+            vectors=self._dense.vectors,
+            descriptions=self._dense.embed_tools(bank.tools),
+            weights=usage.weights,
+            seed=context.seed,
+        )
+
+    def _make_validation(self, bank: Bank) -> Callable[[], float] | None:
+        """What gives Recall@5 on the validation queries, if any, by the weights as they are."""
+        usage = find_usage(bank, bank.split("validation"))
+        n_gold = (usage.tools >= 0).sum(axis=1)
+        if not n_gold.any():
+            return None
+        hits = self._first_stage.search(usage.queries, self.config.candidates)
+        ids = self._tokenise(usage.queries)
+
+        def validate() -> float:
+            indices, _ = self._refine(ids, hits)
+            found = find_gold(indices, usage.tools)[n_gold > 0]
+            return float(recall(found, n_gold[n_gold > 0], _RECALL_AT).mean())
+
+        return validate
+
+    def _tokenise(self, queries: Sequence[str]) -> list[Ids]:
+        prefix = self.config.encoder.query_prefix
+        longest = longest_request(self._model.body)
+        return tokenise(
+            self._tokenizer,
+            [prefix + query for query in queries],
+            min(self.config.training.max_length, longest),
+        )
+
+    def _refine(self, ids: Sequence[Ids], hits: Hits) -> Hits:
+        """The first of the hits in the order of their logits, the others after them."""
+        n = min(self.config.candidates, hits[0].shape[1])
+        # In the order of the tools, so that those of the same logit stay in it.
+        by_tool = np.argsort(hits[0][:, :n], axis=1)
+        logits = self._judge(ids, (hits[0][:, :n], hits[1][:, :n]))
+        order, scores = top_k(np.take_along_axis(logits, by_tool, axis=1), n)
+        places = np.take_along_axis(by_tool, order, axis=1)
+        indices = np.concatenate(
+            [np.take_along_axis(hits[0], places, axis=1), hits[0][:, n:]], axis=1
+        )
+        down = np.arange(1, hits[0].shape[1] - n + 1, dtype=np.float32)
+        below = scores[:, -1:] - down if n else -np.broadcast_to(down, hits[0].shape)
+        return indices, np.concatenate([scores, below], axis=1)
+
+    def _judge(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
+        """Logits [n_queries, n_candidates], to four decimals."""
+        rows = search_rows(ids, hits, self._dense.vectors)
+        logits = np.zeros(hits[0].shape, np.float32)
+        device = self._model.head.weight.device
+        padding = pad_id(self._tokenizer)
+        self._model.eval()
+        for batch in batches_by_length([len(row) for row in ids], _BATCH):
+            inputs = collate([rows[i] for i in batch], padding)
+            with torch.inference_mode():
+                found = self._model(**{k: v.to(device) for k, v in inputs.items()})
+            logits[batch] = found["logits"].cpu().numpy()
+        return np.round(logits, 4)
+
+
+def _demand_vectors(name: str, retriever: Retriever) -> DenseRetriever:
+    if not isinstance(retriever, DenseRetriever):
+        raise InputError(
+            f"{name}: vectors: {retriever.name} ({retriever.config.type}) has no vectors of "
+            "tools. Name a retriever such as tool2vec or descriptions."
+        )
+    return retriever
