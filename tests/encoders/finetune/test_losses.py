@@ -1,0 +1,133 @@
+"""Losses by hand, against the library's, and the same with and without gradient caching."""
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import (
+    MultipleNegativesRankingLoss,
+)
+
+from tests.tiny_models import tiny_encoder
+from toolbank.encoders.finetune.cached_ranking import CachedMaskedRankingLoss
+from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.finetune.finetune import make_loss
+from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
+from toolbank.encoders.finetune.masking import SharedTools, ranking_losses
+from toolbank.encoders.finetune.texts import TrainingTexts
+
+E1, E2, E3 = torch.eye(3)
+NOTHING = torch.nn.Identity()
+
+
+def shared_tools(rows, tools):
+    return SharedTools(torch.tensor(rows), torch.tensor(tools))
+
+
+def distinct(n_rows, n_columns):
+    """Rows whose texts are all about other tools, but for an anchor and its positive."""
+    rows = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
+    tools = np.arange(n_rows * n_columns)[:, None]
+    tools[rows[:, 1]] = tools[rows[:, 0]]
+    return rows.tolist(), tools.tolist()
+
+
+def test_a_loss_worked_by_hand():
+    losses = ranking_losses(
+        anchors=torch.stack([E1, E2]),
+        candidates=torch.stack([E1 + E2, 3 * E2, E3]),
+        own=torch.tensor([0, 1]),
+        excluded=torch.tensor([[False, False, False], [True, False, False]]),
+        scale=2.0,
+    )
+    a, e = 2 / np.sqrt(2), np.exp
+    first = -np.log(e(a) / (e(a) + 1 + 1))
+    second = -np.log(e(2) / (e(2) + 1))
+    assert losses.tolist() == pytest.approx([first, second], rel=1e-5)
+
+
+@pytest.mark.parametrize("n_columns", [2, 4])
+def test_where_nothing_is_shared_it_is_the_librarys(n_columns):
+    torch.manual_seed(0)
+    embeddings = [torch.randn(6, 8) for _ in range(n_columns)]
+    expected = MultipleNegativesRankingLoss(NOTHING, scale=7.0)
+    shared = shared_tools(*distinct(6, n_columns))
+    ours = MaskedRankingLoss(NOTHING, shared, scale=7.0)
+    labels = torch.arange(6)
+    assert ours.compute_loss_from_embeddings(
+        embeddings, labels
+    ).item() == pytest.approx(
+        expected.compute_loss_from_embeddings(embeddings, labels).item(), rel=1e-5
+    )
+
+
+def test_texts_that_share_a_tool_with_the_anchor_are_no_negatives():
+    # Rows of anchor, positive, negative; the second row's positive is about tool 0 as well.
+    rows = [[0, 1, 2], [3, 4, 5]]
+    tools = [[0, -1], [0, -1], [2, -1], [1, -1], [1, 0], [3, -1]]
+    shared = shared_tools(rows, tools)
+    # Columns: both positives, then both negatives.
+    assert shared.excluded(torch.tensor([0, 1]), slice(None)).tolist() == [
+        [False, True, False, False],
+        [False, False, False, False],
+    ]
+    assert shared.excluded(torch.tensor([1, 0]), slice(1, 2)).tolist() == [
+        [True, False, False, False]
+    ]
+
+
+def test_a_shared_text_weighs_nothing_in_the_loss():
+    torch.manual_seed(0)
+    anchors, positives = torch.randn(3, 8), torch.randn(3, 8)
+    # The first and the third row are about the same tool.
+    tools = [[0], [0], [1], [1], [0], [0]]
+    shared = shared_tools([[0, 1], [2, 3], [4, 5]], tools)
+    loss = MaskedRankingLoss(NOTHING, shared, scale=5.0)
+    found = loss.compute_loss_from_embeddings([anchors, positives], torch.arange(3))
+    cosines = (
+        5
+        * torch.nn.functional.normalize(anchors)
+        @ (torch.nn.functional.normalize(positives).T)
+    )
+    cosines[0, 2] = cosines[2, 0] = -torch.inf
+    expected = torch.nn.functional.cross_entropy(cosines, torch.arange(3))
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("mini_batch", [1, 2, 5, 64])
+def test_gradient_caching_changes_neither_loss_nor_gradients(tmp_path, mini_batch):
+    folder = tiny_encoder(tmp_path, "bert", dropout=0)
+    texts = ["water the lawn", "read a book", "play a song", "drive the car", "go home"]
+    rows = [[0, 1, 4], [2, 3, 0], [1, 0, 2], [3, 2, 4], [0, 3, 2]]
+    tools = [[0], [0], [1], [1], [2]]
+    found = []
+    for make in (
+        lambda model, shared: MaskedRankingLoss(model, shared, 20.0),
+        lambda model, shared: CachedMaskedRankingLoss(model, shared, 20.0, mini_batch),
+    ):
+        model = SentenceTransformer(str(folder), device="cpu")
+        loss = make(model, shared_tools(rows, tools))
+        features = [model.preprocess([texts[row[i]] for row in rows]) for i in range(3)]
+        value = loss(features, torch.arange(5))
+        value.backward()
+        gradients = torch.cat(
+            [p.grad.flatten() for p in model[0].parameters() if p.grad is not None]
+        )
+        found.append((value.item(), gradients))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    assert found[0][1].abs().max() > 1e-4
+    torch.testing.assert_close(found[0][1], found[1][1], atol=1e-6, rtol=1e-3)
+
+
+def test_triplets_are_compared_by_cosine_as_the_search_does():
+    texts = TrainingTexts(("a", "b", "c"), np.array([[0], [0], [1]]), 3)
+    training = EncoderTraining(loss="triplet", margin=0.5)
+    loss = make_loss(NOTHING, training, np.array([[0, 1, 2]]), texts)
+    negative = E1 + E2
+    embeddings = [E1[None], E2[None], negative[None]]
+    # 1 - 0, less 1 - 1 / sqrt(2), and the margin.
+    expected = 1 - (1 - 1 / np.sqrt(2)) + 0.5
+    for lengths in ((1, 1, 1), (3, 0.1, 20)):
+        scaled = [e * n for e, n in zip(embeddings, lengths, strict=True)]
+        value = loss.compute_loss_from_embeddings(scaled, None)
+        assert value.item() == pytest.approx(expected, rel=1e-5)
