@@ -17,7 +17,7 @@ parcel park play please price put quiet rain read refund remove reply road room 
 shipment show side sing small song sort stop sum sun table tell that the them then there this
 time to tomorrow track travel turn up valve walk want warm was water we weather week what when
 where which who why will with word work write yard year you
-""".split()
+"""
 _SPECIAL = {
     "wordpiece": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]"},
     "unigram": {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"},
@@ -82,7 +82,9 @@ def _tokenizer(special: dict[str, str], words: Iterable[str]):
     from transformers import PreTrainedTokenizerFast
 
     letters = "abcdefghijklmnopqrstuvwxyz0123456789.,:;!?'\"-_()/"
-    known = dict.fromkeys([*special.values(), "[MASK]", *_WORDS, *words, *letters])
+    known = dict.fromkeys(
+        [*special.values(), "[MASK]", *_WORDS.split(), *words, *letters]
+    )
     pieces = [*known, *(f"##{letter}" for letter in letters)]
     vocabulary = {piece: place for place, piece in enumerate(dict.fromkeys(pieces))}
     fast = Tokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))

@@ -1,0 +1,51 @@
+"""The model card."""
+
+import yaml
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.retrievers.mlc.config import MlcConfig
+from toolbank.training.card import write_card
+from toolbank.training.run import Training
+
+TRAINING = Training(
+    examples=5000, steps=320, epochs=4.0, metric="recall@5", history=(0.5, 0.75, 0.625)
+)
+
+
+def write(folder, **config):
+    write_card(
+        folder,
+        MlcConfig(**config),
+        method="A label a tool.",
+        counts={"tools": 320, "train queries": 5000},
+        trainings={"classifier": TRAINING},
+    )
+    return (folder / "README.md").read_text()
+
+
+def test_it_says_what_was_trained_on_what_and_how_well(tmp_path):
+    text = write(tmp_path, name="labels")
+    for told in (
+        "# labels\n",
+        "A label a tool.",
+        "- train queries: 5,000\n",
+        "5,000 examples, 320 steps, 4 epochs.",
+        "recall@5 on validation after each epoch: 0.5000, 0.7500, 0.6250. The weights are "
+        "those of epoch 2.",
+        "learning_rate: 5.0e-05",
+    ):
+        assert told in text
+    assert write(tmp_path, name="labels") == text
+
+
+def test_its_head_names_a_model_of_the_hub_and_no_folder(tmp_path):
+    def head(model):
+        text = write(tmp_path, encoder=EncoderConfig(model=model))
+        return yaml.safe_load(text.split("---")[1])
+
+    assert head("intfloat/e5-small-v2") == {
+        "library_name": "toolbank",
+        "tags": ["tool-retrieval", "mlc"],
+        "base_model": "intfloat/e5-small-v2",
+    }
+    assert "base_model" not in head("/home/me/encoder")

@@ -1,0 +1,220 @@
+"""Training a sentence encoder by the library's losses."""
+
+import pytest
+import torch
+from sentence_transformers.sentence_transformer.losses import (
+    CosineSimilarityLoss,
+    MultipleNegativesRankingLoss,
+)
+
+from tests.tiny_models import KINDS, tiny_encoder
+from tests.training.classifier import difference
+from toolbank.encoders.model import load_model
+from toolbank.errors import InputError
+from toolbank.retrievers.protocol import FitContext
+from toolbank.training.config import TrainingConfig
+from toolbank.training.pairs import PairCollator, encode_texts
+from toolbank.training.run import train_encoder
+
+ANCHORS = [
+    f"{verb} the {thing}"
+    for verb in ("play", "open")
+    for thing in ("song", "door", "parcel", "lawn", "car", "room", "mail", "book")
+]
+TEXTS = [
+    *ANCHORS,
+    *(f"please {text} again {'rain ' * (i % 5)}" for i, text in enumerate(ANCHORS)),
+]
+COLUMNS = {"anchor": range(16), "positive": range(16, 32)}
+CONFIG = TrainingConfig(epochs=4, batch_size=8, learning_rate=1e-3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+def margin(encoder):
+    """How much nearer a text is to its pair than to the others, on average."""
+    encoder.eval()
+    vectors = torch.nn.functional.normalize(
+        encoder.encode(TEXTS, convert_to_tensor=True), dim=1
+    )
+    cosines = vectors[:16] @ vectors[16:].T
+    return (cosines.diag().mean() - cosines.mean()).item()
+
+
+def weights(encoder):
+    return {k: v.detach().clone() for k, v in encoder.state_dict().items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_come_nearer(tmp_path, kind):
+    encoder = load_model(str(tiny_encoder(tmp_path, kind)))
+    before = margin(encoder)
+    loss = MultipleNegativesRankingLoss(encoder)
+    config = CONFIG.model_copy(update={"epochs": 10, "learning_rate": 2e-3})
+    training = train_encoder(encoder, TEXTS, COLUMNS, loss, config, FitContext())
+    assert training.steps == 20
+    assert margin(encoder) > before + 0.05
+
+
+def test_labels_reach_the_loss(folder):
+    encoder = load_model(str(folder))
+    train_encoder(
+        encoder,
+        TEXTS,
+        {"one": [0, 0] * 16, "other": [16, 15] * 16},
+        CosineSimilarityLoss(encoder),
+        CONFIG,
+        FitContext(),
+        labels=[1.0, -1.0] * 16,
+    )
+    one, near, far = encoder.encode([TEXTS[0], TEXTS[16], TEXTS[15]])
+    assert one @ near > one @ far
+
+
+def test_the_best_epochs_weights_stay_and_dropout_is_off_in_validation(folder):
+    encoder, seen, values = load_model(str(folder)), [], [0.3, 0.8, 0.8, 0.1]
+
+    def validate():
+        assert not any(module.training for module in encoder.modules())
+        assert not torch.is_grad_enabled()
+        seen.append(weights(encoder))
+        return values[len(seen) - 1]
+
+    loss = MultipleNegativesRankingLoss(encoder)
+    training = train_encoder(
+        encoder, TEXTS, COLUMNS, loss, CONFIG, FitContext(), validate=validate
+    )
+    assert training.best_epoch == 2
+    assert difference(weights(encoder), seen[1]) == 0
+    assert difference(weights(encoder), seen[3]) > 0
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, distinct):
+    def train(encoder, context, killed_in=None):
+        done = []
+
+        def validate():
+            done.append(1)
+            if len(done) == killed_in:
+                raise KeyboardInterrupt
+            return 0.5
+
+        loss = MultipleNegativesRankingLoss(encoder)
+        train_encoder(
+            encoder,
+            TEXTS,
+            COLUMNS,
+            loss,
+            CONFIG,
+            context,
+            distinct=distinct,
+            validate=validate,
+            metric="loss",
+        )
+        return weights(encoder)
+
+    whole = train(load_model(str(folder)), FitContext(seed=3))
+    context = FitContext(seed=3, checkpoints=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train(load_model(str(folder)), context, killed_in=3)
+    assert difference(whole, train(load_model(str(folder)), context)) == 0
+
+
+def read_batches(folder, monkeypatch, columns, **settings):
+    """Train for two epochs, and give the rows of each batch."""
+    batches = []
+    collate = PairCollator.__call__
+
+    def note(self, rows):
+        batches.append([tuple(row[name] for name in columns) for row in rows])
+        return collate(self, rows)
+
+    monkeypatch.setattr(PairCollator, "__call__", note)
+    encoder = load_model(str(folder))
+    train_encoder(
+        encoder,
+        TEXTS,
+        columns,
+        MultipleNegativesRankingLoss(encoder),
+        CONFIG.model_copy(update={"epochs": 2, "batch_size": 4}),
+        FitContext(),
+        **settings,
+    )
+    return batches
+
+
+def test_epochs_are_shuffled_and_whole(folder, monkeypatch):
+    batches = read_batches(folder, monkeypatch, COLUMNS)
+    rows = list(zip(*COLUMNS.values(), strict=True))
+    epochs = [
+        [row for batch in part for row in batch] for part in (batches[:4], batches[4:])
+    ]
+    assert [sorted(epoch) for epoch in epochs] == [rows, rows]
+    assert epochs[0] != epochs[1] and rows not in epochs
+
+
+def test_no_text_is_twice_in_a_batch_if_so_asked(folder, monkeypatch):
+    columns = {"anchor": [i // 2 for i in range(32)], "positive": range(32)}
+    batches = read_batches(folder, monkeypatch, columns, distinct=True)
+    for batch in batches:
+        texts = [place for row in batch for place in set(row)]
+        assert len(set(texts)) == len(texts)
+
+
+def test_texts_have_the_tokens_that_the_encoder_gives_them(folder):
+    encoder = load_model(str(folder))
+    ids = encode_texts(encoder, TEXTS, 128)
+    for text, found in zip(TEXTS, ids, strict=True):
+        assert found == encoder.tokenizer(text)["input_ids"]
+
+
+def test_a_text_that_is_cut_off_still_ends_as_one(folder):
+    encoder = load_model(str(folder))
+    (ids,) = encode_texts(encoder, ["open the door " * 20], 8)
+    whole = encoder.tokenizer("open the door " * 20)["input_ids"]
+    assert ids == [*whole[:7], encoder.tokenizer.sep_token_id]
+
+
+def test_a_vector_does_not_depend_on_the_batch(folder):
+    encoder = load_model(str(folder)).eval()
+    ids = encode_texts(encoder, TEXTS, 128)
+    collate = PairCollator(encoder, ids, ("text",))
+
+    def embed(places):
+        batch = collate([{"text": place} for place in places])
+        features = {k.removeprefix("text_"): v for k, v in batch.items()}
+        with torch.no_grad():
+            return encoder(features)["sentence_embedding"]
+
+    together = embed(range(32))
+    for place in range(32):
+        assert torch.allclose(embed([place])[0], together[place], atol=1e-5)
+    assert torch.allclose(
+        together, encoder.encode(TEXTS, convert_to_tensor=True), atol=1e-5
+    )
+
+
+def test_what_has_no_tokens_to_pad_is_refused():
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer, models
+
+    static = StaticEmbedding(
+        Tokenizer(models.WordLevel({"a": 0}, unk_token="a")), embedding_dim=4
+    )
+    with pytest.raises(InputError, match="not a transformer"):
+        encode_texts(SentenceTransformer(modules=[static]), ["a"], 16)
+
+
+def test_it_says_nothing_and_asks_nobody(folder, capfd):
+    encoder = load_model(str(folder))
+    capfd.readouterr()
+    loss = MultipleNegativesRankingLoss(encoder)
+    train_encoder(
+        encoder, TEXTS, COLUMNS, loss, CONFIG, FitContext(), validate=lambda: 1.0
+    )
+    assert capfd.readouterr() == ("", "")

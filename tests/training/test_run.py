@@ -1,0 +1,342 @@
+"""Training: what is trained on what, which weights stay, and going on after a kill."""
+
+import json
+
+import pytest
+import torch
+
+from tests.training.classifier import TEXTS, Classifier, difference
+from toolbank.errors import InputError
+from toolbank.retrievers.protocol import FitContext
+from toolbank.training.config import TrainingConfig
+from toolbank.training.run import train_model
+
+SHORT = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing after it is done."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("encoder")
+    Classifier(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory):
+    """An encoder without dropout."""
+    path = tmp_path_factory.mktemp("still")
+    Classifier(path, dropout=0)
+    return path
+
+
+def epochs_of(read):
+    assert len(read) % len(TEXTS) == 0
+    return [read[i : i + len(TEXTS)] for i in range(0, len(read), len(TEXTS))]
+
+
+def scripted(classifier, values, seen=None):
+    """A validation that gives the values in turn, and notes the weights that it saw."""
+    left = list(values)
+
+    def validate():
+        if seen is not None:
+            seen.append(classifier.weights())
+        value = left.pop(0)
+        if value is None:
+            raise Killed
+        return value
+
+    return validate
+
+
+def test_every_epoch_reads_every_example_once_in_an_order_of_its_own(folder):
+    classifier = Classifier(folder)
+    classifier.train(SHORT, FitContext())
+    epochs = epochs_of(classifier.rows.read)
+    assert [sorted(epoch) for epoch in epochs] == [list(range(len(TEXTS)))] * 3
+    assert list(range(len(TEXTS))) not in epochs
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+def test_rows_without_lengths_are_shuffled_too(folder):
+    classifier = Classifier(folder)
+    train_model(
+        classifier.model,
+        classifier.rows,
+        SHORT,
+        FitContext(),
+        collate=classifier.collate,
+    )
+    epochs = epochs_of(classifier.rows.read)
+    assert [sorted(epoch) for epoch in epochs] == [list(range(len(TEXTS)))] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+def test_rows_of_like_length_share_a_batch(folder):
+    classifier = Classifier(folder)
+    classifier.train(SHORT.model_copy(update={"batch_size": 4}), FitContext())
+    read = classifier.rows.read
+
+    def padding(order):
+        lengths = [len(classifier.ids[place]) for place in order]
+        batches = [lengths[i : i + 4] for i in range(0, len(lengths), 4)]
+        return sum(max(batch) * len(batch) - sum(batch) for batch in batches)
+
+    assert padding(read) < padding(list(range(len(TEXTS))) * 3) / 2
+
+
+def test_dropout_is_on_in_training_and_off_in_validation(folder):
+    classifier = Classifier(folder)
+    modes = []
+    drops = [m for m in classifier.model.modules() if isinstance(m, torch.nn.Dropout)]
+    assert drops and all(drop.p > 0 for drop in drops)
+    drops[0].register_forward_hook(
+        lambda module, *_: modes.append((module.training, torch.is_grad_enabled()))
+    )
+
+    def validate():
+        del modes[:-1]
+        assert modes == [(True, True)]
+        modes.clear()
+        classifier.model(**classifier.collate(range(4)))
+        assert modes == [(False, False)]
+        return 1.0
+
+    classifier.train(SHORT, FitContext(), validate)
+    assert not any(module.training for module in classifier.model.modules())
+
+
+def test_the_weights_of_the_best_epoch_stay(folder, tmp_path):
+    classifier, seen = Classifier(folder), []
+    validate = scripted(classifier, [0.4, 0.7, 0.5], seen)
+    training = classifier.train(SHORT, FitContext(checkpoints=tmp_path), validate)
+    assert training.history == (0.4, 0.7, 0.5)
+    assert training.best_epoch == 2
+    assert difference(classifier.weights(), seen[1]) == 0
+    assert difference(classifier.weights(), seen[2]) > 0
+
+
+def test_of_equal_epochs_the_first_stays(folder):
+    classifier, seen = Classifier(folder), []
+    training = classifier.train(
+        SHORT, FitContext(), scripted(classifier, [0.1, 0.7, 0.7], seen)
+    )
+    assert training.best_epoch == 2
+    assert difference(classifier.weights(), seen[1]) == 0
+
+
+def test_a_loss_is_the_better_the_smaller(folder):
+    classifier, seen = Classifier(folder), []
+    training = classifier.train(
+        SHORT, FitContext(), scripted(classifier, [0.4, 0.2, 0.3], seen), metric="loss"
+    )
+    assert training.best_epoch == 2
+    assert difference(classifier.weights(), seen[1]) == 0
+
+
+def test_patience_ends_the_training(folder):
+    classifier, seen = Classifier(folder), []
+    config = SHORT.model_copy(update={"epochs": 9, "patience": 2})
+    training = classifier.train(
+        config, FitContext(), scripted(classifier, [0.4, 0.3, 0.5, 0.5, 0.4, 1], seen)
+    )
+    assert training.history == (0.4, 0.3, 0.5, 0.5, 0.4)
+    assert difference(classifier.weights(), seen[2]) == 0
+
+
+def test_without_validation_all_is_trained_and_the_last_weights_stay(folder):
+    classifier = Classifier(folder)
+    before = classifier.loss()
+    training = classifier.train(SHORT.model_copy(update={"patience": 1}), FitContext())
+    assert (training.steps, training.epochs, training.history) == (12, 3, ())
+    assert training.best_epoch is None
+    assert classifier.loss() < before
+
+
+def test_the_same_seed_gives_the_same_weights(folder):
+    made = []
+    for seed in (4, 4, 5):
+        classifier = Classifier(folder)
+        classifier.train(SHORT, FitContext(seed=seed))
+        made.append(classifier.weights())
+    assert difference(made[0], made[1]) == 0
+    assert difference(made[0], made[2]) > 0
+
+
+def test_any_seed_of_a_recipe_will_do(folder):
+    for seed in (-(2**63), 2**63 - 1):
+        config = SHORT.model_copy(update={"epochs": 0.25})
+        assert Classifier(folder, seed=seed).train(config, FitContext(seed=seed)).steps
+
+
+def test_accumulated_batches_make_the_step_of_a_large_one(still):
+    made = []
+    for size, accumulation in ((16, 1), (4, 4)):
+        classifier = Classifier(still)
+        config = SHORT.model_copy(
+            update={"batch_size": size, "accumulation": accumulation, "epochs": 1}
+        )
+        # Without lengths, so that the order doesn't depend on the batch's size.
+        training = train_model(
+            classifier.model,
+            classifier.rows,
+            config,
+            FitContext(),
+            collate=classifier.collate,
+        )
+        assert training.steps == 4
+        made.append(classifier.weights())
+    assert difference(*made) < 1e-5
+
+
+@pytest.mark.parametrize("killed_in", [2, 3, 4])
+def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, killed_in):
+    config = SHORT.model_copy(update={"epochs": 4, "patience": 3})
+    values = [0.4, 0.6, 0.5, 0.3]
+    whole = Classifier(folder)
+    whole.train(config, FitContext(seed=2), scripted(whole, values))
+
+    context = FitContext(seed=2, checkpoints=tmp_path)
+    first = Classifier(folder)
+    cut = [*values[: killed_in - 1], None]
+    with pytest.raises(Killed):
+        first.train(config, context, scripted(first, cut))
+    second = Classifier(folder)
+    training = second.train(config, context, scripted(second, values[killed_in - 1 :]))
+    assert training.history == tuple(values)
+    assert difference(whole.weights(), second.weights()) == 0
+    order = first.rows.read[: (killed_in - 1) * len(TEXTS)] + second.rows.read
+    assert order == whole.rows.read
+
+
+def cut_weights(checkpoint):
+    path = checkpoint / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def cut_optimizer(checkpoint):
+    path = checkpoint / "optimizer.pt"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def cut_state(checkpoint):
+    path = checkpoint / "trainer_state.json"
+    path.write_text(path.read_text()[:-40])
+
+
+def lose_state(checkpoint):
+    (checkpoint / "trainer_state.json").unlink()
+
+
+def lose_optimizer(checkpoint):
+    (checkpoint / "optimizer.pt").unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_weights, cut_optimizer, cut_state, lose_state, lose_optimizer]
+)
+def test_a_checkpoint_that_was_cut_short_is_passed_over(folder, tmp_path, damage):
+    values = [0.4, 0.6, 0.5]
+    whole = Classifier(folder)
+    whole.train(SHORT, FitContext(), scripted(whole, values))
+
+    context = FitContext(checkpoints=tmp_path)
+    first = Classifier(folder)
+    with pytest.raises(Killed):
+        first.train(SHORT, context, scripted(first, [0.4, 0.6, None]))
+    damage(tmp_path / "checkpoint-8")
+    second = Classifier(folder)
+    second.train(SHORT, context, scripted(second, values[1:]))
+    assert len(second.rows.read) == 2 * len(TEXTS)
+    assert difference(whole.weights(), second.weights()) == 0
+
+
+def test_without_the_best_epochs_checkpoint_it_starts_anew(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path)
+    config = SHORT.model_copy(update={"epochs": 4})
+    first = Classifier(folder)
+    with pytest.raises(Killed):
+        first.train(config, context, scripted(first, [0.9, 0.6, 0.5, None]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint-12",
+        "checkpoint-4",
+    ]
+    cut_weights(tmp_path / "checkpoint-4")
+    second = Classifier(folder)
+    training = second.train(config, context, scripted(second, [0.9, 0.6, 0.5, 0.4]))
+    assert training.history == (0.9, 0.6, 0.5, 0.4)
+
+
+def test_checkpoints_may_be_moved(folder, tmp_path):
+    first, seen = Classifier(folder), []
+    with pytest.raises(Killed):
+        context = FitContext(checkpoints=tmp_path / "here")
+        first.train(SHORT, context, scripted(first, [0.9, 0.6, None], seen))
+    (tmp_path / "here").rename(tmp_path / "there")
+    second = Classifier(folder)
+    context = FitContext(checkpoints=tmp_path / "there")
+    training = second.train(SHORT, context, scripted(second, [0.5]))
+    assert training.best_epoch == 1
+    assert difference(second.weights(), seen[0]) == 0
+
+
+def test_a_training_that_patience_ended_is_not_gone_on_with(folder, tmp_path):
+    config = SHORT.model_copy(update={"epochs": 6, "patience": 1})
+    context = FitContext(checkpoints=tmp_path)
+    first, seen = Classifier(folder), []
+    first.train(config, context, scripted(first, [0.9, 0.6], seen))
+    second = Classifier(folder)
+    training = second.train(config, context, scripted(second, []))
+    assert training.history == (0.9, 0.6)
+    assert second.rows.read == []
+    assert difference(second.weights(), seen[0]) == 0
+
+
+def test_parts_of_a_fit_have_checkpoints_of_their_own(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path)
+    for part in ("one", "two"):
+        Classifier(folder).train(SHORT, context, part=part)
+        state = tmp_path / part / "checkpoint-12" / "trainer_state.json"
+        assert json.loads(state.read_text())["global_step"] == 12
+
+
+def test_it_says_nothing_where_there_is_no_terminal(folder, capfd):
+    classifier = Classifier(folder)
+    capfd.readouterr()
+    classifier.train(SHORT, FitContext(), lambda: 1.0)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_bf16_on_a_cpu_trains(folder):
+    classifier = Classifier(folder)
+    before = classifier.loss()
+    classifier.train(SHORT.model_copy(update={"precision": "bf16"}), FitContext())
+    assert classifier.loss() < before
+    assert classifier.model.dtype == torch.float32
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_fp16_without_a_gpu_is_refused(folder):
+    config = SHORT.model_copy(update={"precision": "fp16"})
+    with pytest.raises(InputError, match="fp16 needs a GPU"):
+        Classifier(folder).train(config, FitContext())
+
+
+def test_an_unknown_program_to_report_to_is_refused(folder):
+    config = SHORT.model_copy(update={"report_to": ("tensorbord",)})
+    with pytest.raises(InputError, match=r"no program 'tensorbord'.*tensorboard"):
+        Classifier(folder).train(config, FitContext())
+
+
+def test_tensorboards_files_are_kept_where_the_logs_are(folder, tmp_path):
+    pytest.importorskip("tensorboard")
+    config = SHORT.model_copy(update={"report_to": ("tensorboard",)})
+    context = FitContext(checkpoints=tmp_path / "c", logs=tmp_path / "logs")
+    Classifier(folder).train(config, context, lambda: 0.5)
+    (written,) = (tmp_path / "logs").rglob("events.*")
+    assert b"eval/recall@5" in written.read_bytes()
+    assert not list((tmp_path / "c").rglob("events.*"))
