@@ -2,7 +2,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank import Query
-from toolbank.split import SplitConfig, assign_splits, split_queries
+from toolbank.split import (
+    SplitConfig,
+    assign_splits,
+    draw_withheld,
+    split_dataset,
+    split_queries,
+)
 
 
 @given(st.integers(0, 200), st.integers())
@@ -17,3 +23,56 @@ def test_every_query_gets_one_split_and_the_shares_hold(n, seed):
     assert names.count("train") == n - round(0.2 * n) - round(0.1 * n)
     assert split == list(split_queries(queries, config, seed))
     assert names == assign_splits(n, config, seed)
+
+
+def make_queries(splits):
+    return [
+        Query(id=str(i), query=str(i), tools=(f"t{i % 10}",), split=split)
+        for i, split in enumerate(splits)
+    ]
+
+
+TOOLS = [f"t{i}" for i in range(10)]
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers())
+def test_a_datasets_own_test_stays_and_validation_is_of_train(n, n_test, seed):
+    queries = make_queries(["train"] * n + ["test"] * n_test)
+    split = [q.split for q in split_dataset(queries, SplitConfig(), seed)]
+    if n_test:
+        assert split[n:] == ["test"] * n_test
+        assert "test" not in split[:n]
+    else:
+        assert split.count("test") == round(0.1 * n)
+    assert split.count("validation") == round(0.1 * n)
+
+
+def test_a_datasets_own_validation_stays():
+    queries = make_queries(["train", "validation", "test"] * 20)
+    split = split_dataset(queries, SplitConfig(validation=0.4), seed=0)
+    assert [q.split for q in split] == [q.split for q in queries]
+
+
+def test_a_dataset_without_splits_gets_all_three():
+    split = split_dataset(make_queries([None] * 40), SplitConfig(), seed=0)
+    names = [query.split for query in split]
+    assert (names.count("test"), names.count("validation")) == (4, 4)
+    assert None not in names
+
+
+@given(st.floats(0, 0.9), st.integers())
+def test_no_query_of_training_uses_a_withheld_tool(share, seed):
+    config = SplitConfig(test=0.3, withhold_tools=share)
+    withheld = draw_withheld(TOOLS, config, seed)
+    assert len(withheld) == round(10 * share)
+    assert withheld == draw_withheld(TOOLS, config, seed)
+    queries = make_queries([None] * 50)
+    whole = list(split_queries(queries, config, seed))
+    for split in (
+        list(split_queries(queries, config, seed, withheld)),
+        split_dataset(queries, config, seed, withheld),
+    ):
+        for query, before in zip(split, whole, strict=True):
+            uses = not withheld.isdisjoint(query.tools)
+            drops = uses and before.split != "test"
+            assert query.split == (None if drops else before.split)

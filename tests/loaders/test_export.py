@@ -62,6 +62,13 @@ def test_datasets_round_trip(bank, tmp_path):
     loaded["train"].to_parquet(tmp_path / "train.parquet")
 
 
+def test_queries_that_are_withheld_from_training_stay_out_of_it(bank, tmp_path):
+    withheld = Bank(bank.tools, bank.queries, {"withheld": {"tools": ["np.sum"]}})
+    export_bank(withheld, "datasets", tmp_path)
+    assert len(datasets.load_from_disk(str(tmp_path))["train"]) == 1
+    assert "| train | 1 |" in (tmp_path / "README.md").read_text()
+
+
 def test_datasets_come_with_a_card_and_the_tools(bank, tmp_path):
     written = export_bank(bank, "datasets", tmp_path)
     assert tmp_path / "README.md" in written

@@ -7,8 +7,9 @@ from toolbank.bank import Bank
 
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
+    other = None if "withheld" in bank.info else "train"
     splits = {
-        split: sum((query.split or "train") == split for query in bank.queries)
+        split: sum((query.split or other) == split for query in bank.queries)
         for split in ("train", "validation", "test")
     }
     counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())

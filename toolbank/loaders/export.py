@@ -95,8 +95,9 @@ FORMATS: dict[str, Callable[[Bank, Path], None]] = {
 
 
 def _of_split(bank: Bank, split: Split) -> list[Query]:
-    """The queries of a split; one that has none is for training."""
-    return [query for query in bank.queries if (query.split or "train") == split]
+    """The queries of a split; one that has none is for training, or is withheld from it."""
+    other = None if "withheld" in bank.info else "train"
+    return [query for query in bank.queries if (query.split or other) == split]
 
 
 def _published(query: Query) -> dict[str, Any]:

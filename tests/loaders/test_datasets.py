@@ -1,0 +1,369 @@
+"""Datasets of others: every layout is read, and what can't be used is counted."""
+
+import json
+
+import datasets
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.shared import shared
+from toolbank.bank import Bank, Query, Tool, write_tools
+from toolbank.errors import InputError
+from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.datasets import dataset_files, read_dataset
+from toolbank.loaders.export import export_bank
+
+API = {
+    "category_name": "Food",
+    "tool_name": "Cocktails",
+    "api_name": "List",
+    "api_description": "All of them.",
+    "required_parameters": [{"name": "q", "type": "STRING", "description": "words"}],
+    "optional_parameters": [{"name": "n", "type": "NUMBER", "description": ""}],
+}
+DOCUMENT = (
+    "category_name:Food, tool_name:Cocktails, api_name:List, api_description:All of them., "
+    'required_params: [{"name": "q", "type": "STRING", "description": "words"}], '
+    'optional_params: [], return_schema: ""'
+)
+
+
+def lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def table(path, rows):
+    """As pandas writes it: a cell is quoted where it has to be."""
+    import pandas
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pandas.DataFrame(rows).to_csv(path, sep="\t", index=False, header=False)
+
+
+def make_jsonl(folder):
+    lines(
+        folder / "tools.jsonl",
+        [
+            {"name": "a", "description": "Does a.\n\nAt length.", "domain": ["x"]},
+            {"name": "b", "arguments": {"type": "object", "properties": {"n": {}}}},
+        ],
+    )
+    rows = [
+        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
+        {"id": "2", "query": "do b", "tools": ["b", "a"], "split": "test"},
+    ]
+    lines(folder / "queries.jsonl", rows)
+
+
+def make_toolbank(folder):
+    content = {
+        "np.acos": {"new_func": "inverse_cosine", "description": "The angle."},
+        "np.arccos": {"new_func": "inverse_cosine", "description": "The angle, again."},
+        "np.sum": {"new_func": "summation", "description": "The sum."},
+    }
+    (folder / "tools.json").write_text(json.dumps(content))
+    for name, tools in (
+        ("train", ["summation", "np.arccos"]),
+        ("test", ["inverse_cosine"]),
+    ):
+        row = {
+            "refined_instruction": f"What is the {name}?",
+            "functions": tools,
+            "explanation": "e",
+        }
+        (folder / f"{name}.json").write_text(json.dumps([row]))
+
+
+def make_toolbench(folder):
+    content = json.dumps(API)
+    corpus = [("docid", "document_content"), (1, content), (1, content)]
+    table(folder / "corpus.tsv", [*corpus, (2, json.dumps({**API, "api_name": "One"}))])
+    table(
+        folder / "train.query.txt", [(5, 'a "list"\tof them'), (5, 'a "list"\tof them')]
+    )
+    table(folder / "test.query.txt", [(6, "one of them")])
+    table(folder / "qrels.train.tsv", [(5, 0, 1, 1), (5, 0, 2, 1)])
+    table(folder / "qrels.test.tsv", [(6, 0, 2, 1)])
+
+
+def make_toollens(folder):
+    documents = [
+        {"_id": "0", "title": "", "text": DOCUMENT, "metadata": {}},
+        {"_id": "1", "title": "Other", "text": "Something else."},
+    ]
+    lines(folder / "corpus.jsonl", documents)
+    queries = [{"_id": "7", "text": "list them"}, {"_id": "8", "text": "else"}]
+    lines(folder / "queries.jsonl", queries)
+    header = ("query-id", "corpus-id", "score")
+    table(folder / "qrels" / "train.tsv", [header, (7, 0, 1), (7, 1, 1)])
+    table(folder / "qrels" / "test.tsv", [header, (8, 1, 1)])
+
+
+MAKE = {
+    "jsonl": make_jsonl,
+    "toolbank": make_toolbank,
+    "toolbench": make_toolbench,
+    "toollens": make_toollens,
+}
+
+
+def config(kind, folder, **more):
+    if kind == "toolbank":
+        more.setdefault("tools", folder / "tools.json")
+    return DatasetConfig(type=kind, path=folder, **more)
+
+
+def read(kind, folder, **more):
+    return read_dataset(config(kind, folder, **more))
+
+
+def labels(dataset):
+    return {q.query: (q.tools, q.split) for q in dataset.queries}
+
+
+def test_jsonl(tmp_path):
+    make_jsonl(tmp_path)
+    dataset = read("jsonl", tmp_path)
+    first, second = dataset.tools
+    assert (first.summary, first.description) == ("Does a.", "At length.")
+    assert second.parameters["properties"] == {"n": {}}
+    assert labels(dataset) == {
+        "do a": (("a",), "train"),
+        "do b": (("b", "a"), "test"),
+    }
+
+
+def test_toolbank_names_tools_as_its_queries_do(tmp_path):
+    make_toolbank(tmp_path)
+    dataset = read("toolbank", tmp_path)
+    assert [tool.name for tool in dataset.tools] == ["np.acos", "np.sum"]
+    assert labels(dataset) == {
+        "What is the train?": (("np.sum", "np.acos"), "train"),
+        "What is the test?": (("np.acos",), "test"),
+    }
+    assert dataset.left_out.describe()["tool: named as another"]["count"] == 1
+
+
+def test_toolbench(tmp_path):
+    make_toolbench(tmp_path)
+    dataset = read("toolbench", tmp_path)
+    tool = dataset.tools[0]
+    assert (tool.name, tool.kind, tool.summary) == (
+        *("Cocktails::List", "operation", "All of them."),
+    )
+    assert tool.parameters["required"] == ["q"]
+    assert tool.parameters["properties"]["n"]["type"] == "number"
+    assert labels(dataset) == {
+        'a "list"\tof them': (("Cocktails::List", "Cocktails::One"), "train"),
+        "one of them": (("Cocktails::One",), "test"),
+    }
+    assert not dataset.left_out.counts
+
+
+def test_toollens(tmp_path):
+    make_toollens(tmp_path)
+    dataset = read("toollens", tmp_path)
+    assert [tool.name for tool in dataset.tools] == ["Cocktails::List", "Other"]
+    assert dataset.tools[0].parameters["required"] == ["q"]
+    assert labels(dataset) == {
+        "list them": (("Cocktails::List", "Other"), "train"),
+        "else": (("Other",), "test"),
+    }
+
+
+def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
+    make_toolbench(tmp_path)
+    second = {**API, "api_description": "Newer."}
+    rows = [
+        ("docid", "document_content"),
+        (1, json.dumps(API)),
+        (2, json.dumps(second)),
+    ]
+    table(tmp_path / "corpus.tsv", rows)
+    names = [tool.name for tool in read("toolbench", tmp_path).tools]
+    assert names == ["Cocktails::List", "Cocktails::List #2"]
+
+
+def test_what_can_not_be_used_is_counted_with_its_reason(tmp_path):
+    make_jsonl(tmp_path)
+    tools = (tmp_path / "tools.jsonl").read_text()
+    (tmp_path / "tools.jsonl").write_text(tools + '{"name": "a"}\n')
+    rows = [
+        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
+        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
+        {"id": "1", "query": "another", "tools": ["a"], "split": "train"},
+        {"id": "2", "query": "  ", "tools": ["a"], "split": "train"},
+        {"id": "3", "query": "nothing", "tools": [], "split": "train"},
+        {"id": "4", "query": "strange", "tools": ["a", "z"], "split": "train"},
+        {"id": "5", "query": "twice", "tools": ["a", "a"], "split": "train"},
+        {"id": "6", "query": "exam", "tools": ["a"], "split": "train"},
+        {"id": "7", "query": "exam", "tools": ["a"], "split": "test"},
+        {"id": "8", "query": "other exam", "tools": ["a"], "split": "test_hard"},
+    ]
+    lines(tmp_path / "queries.jsonl", rows)
+    dataset = read("jsonl", tmp_path)
+    assert [query.id for query in dataset.queries] == ["1", "5", "7"]
+    assert dataset.queries[1].tools == ("a",)
+    assert dataset.left_out.counts == {
+        "tool: listed twice": 1,
+        "query: listed twice": 1,
+        "query: its id is another's": 1,
+        "query: blank": 1,
+        "query: needs no tool": 1,
+        "query: needs a tool that is not listed": 1,
+        "tool of a query: named twice": 1,
+        "query: the same text is in the test": 1,
+        "query: of the split 'test_hard'": 1,
+    }
+    told = dataset.left_out.describe()["query: needs a tool that is not listed"]
+    assert told["examples"] == ["4: z"]
+
+
+def test_another_split_can_be_the_test(tmp_path):
+    make_jsonl(tmp_path)
+    rows = [
+        {"query": "do a", "tools": ["a"], "split": "train"},
+        {"query": "do b", "tools": ["b"], "split": "test_multi"},
+        {"query": "do both", "tools": ["b"], "split": "test"},
+    ]
+    lines(tmp_path / "queries.jsonl", rows)
+    dataset = read("jsonl", tmp_path, test="test_multi")
+    assert labels(dataset)["do b"][1] == "test"
+    assert dataset.left_out.counts == {"query: of the split 'test'": 1}
+
+
+@pytest.mark.parametrize("form", ["datasets", "jsonl", "toolbank"])
+def test_what_export_writes_is_read_back(tmp_path, form):
+    tools = (
+        Tool(name="np.sum", kind="function", summary="Sum.", aliases=("np.add",)),
+        Tool(name="np.max", kind="function", summary="Largest."),
+    )
+    queries = tuple(
+        Query(
+            id=f"q{i}", query=f"what of {i}?", tools=("np.max", "np.sum"), split=split
+        )
+        for i, split in enumerate(("train", "validation", "test"))
+    )
+    export_bank(Bank(tools, queries), form, tmp_path / "out")
+    write_tools(tmp_path / "tools.parquet", tools)
+    kind = "jsonl" if form == "jsonl" else "toolbank"
+    more = {"tools": tmp_path / "tools.parquet"} if kind == "toolbank" else {}
+    dataset = read(kind, tmp_path / "out", **more)
+    assert dataset.tools == tools
+    assert labels(dataset) == {q.query: (q.tools, q.split) for q in queries}
+    assert not dataset.left_out.counts
+
+
+def test_toolbank_in_parquet_parts(tmp_path):
+    make_toolbank(tmp_path)
+    row = {"refined_instruction": ["part?"], "functions": [["np.sum"]]}
+    (tmp_path / "data").mkdir()
+    part = tmp_path / "data" / "train-00000-of-00001.parquet"
+    datasets.Dataset.from_dict(row).to_parquet(part)
+    assert labels(read("toolbank", tmp_path))["part?"] == (("np.sum",), "train")
+    assert part in dataset_files(config("toolbank", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "told"),
+    [
+        (
+            "jsonl",
+            "queries.jsonl",
+            '{"query": "x"}\n{"tools": []}',
+            'line 1: no "tools"',
+        ),
+        ("jsonl", "tools.jsonl", '{"name": " "}', "line 1"),
+        ("toolbank", "train.json", '[{"functions": []}]', "row 1"),
+        ("toolbank", "train.json", "{}", "not a list"),
+        ("toolbank", "tools.json", '{"a": 3}', "'a'"),
+        ("toolbench", "corpus.tsv", "docid\tdocument_content\n1\t{", "line 2"),
+        ("toolbench", "corpus.tsv", "id\ttext\n1\t{}", "line 1: the columns are id"),
+        ("toolbench", "qrels.train.tsv", "5\t0\t1\n", "line 1: 3 columns"),
+        ("toolbench", "qrels.test.tsv", "5\t0\t1\tyes\n", "line 1: label 'yes'"),
+        ("toollens", "corpus.jsonl", '{"text": "x"}', "line 1"),
+        ("toollens", "qrels/train.tsv", "query-id\tcorpus-id\n", "line 1"),
+        (
+            "toollens",
+            "qrels/test.tsv",
+            "query-id\tcorpus-id\tscore\n8\t1\ta\n",
+            "line 2",
+        ),
+    ],
+)
+def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, told):
+    MAKE[kind](tmp_path)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as caught:
+        read(kind, tmp_path)
+    assert str(tmp_path / name) in str(caught.value)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_a_missing_file_and_folder_are_named(tmp_path, kind):
+    MAKE[kind](tmp_path)
+    gone = dataset_files(config(kind, tmp_path))[-1]
+    gone.unlink()
+    with pytest.raises(InputError, match=f"{gone.name}: no such file"):
+        read(kind, tmp_path)
+    with pytest.raises(InputError, match=r"no such folder.*dataset\.path"):
+        read(kind, tmp_path / "nowhere")
+
+
+def test_tools_of_toolbank_have_to_be_described(tmp_path):
+    make_toolbank(tmp_path)
+    with pytest.raises(InputError, match=r"dataset\.tools"):
+        read("toolbank", tmp_path, tools=None)
+
+
+TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(
+        ["{}", "[]", '{"name": "\\ud800"}', '{"query": "x", "tools": ["a"]}']
+    ),
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data(), kind=st.sampled_from(sorted(MAKE)))
+def test_whatever_the_files_hold_it_is_read_or_refused(tmp_path_factory, data, kind):
+    folder = tmp_path_factory.mktemp("any")
+    MAKE[kind](folder)
+    path = data.draw(st.sampled_from(sorted(dataset_files(config(kind, folder)))))
+    content = path.read_bytes()
+    start = data.draw(st.integers(0, len(content)))
+    stop = data.draw(st.integers(start, len(content)))
+    foreign = data.draw(
+        st.one_of(
+            TEXTS.map(lambda t: t.encode("utf-8", "replace")), st.binary(max_size=9)
+        )
+    )
+    path.write_bytes(content[:start] + foreign + content[stop:])
+    try:
+        dataset = read(kind, folder)
+    except InputError:
+        return
+    names = {tool.name for tool in dataset.tools}
+    assert len(names) == len(dataset.tools)
+    assert all(q.query.strip() and set(q.tools) <= names for q in dataset.queries)
+    write_tools(folder / "tools.parquet", dataset.tools)
+
+
+@pytest.mark.parametrize(
+    ("name", "tools", "queries", "tested"),
+    [("ultratool", 260, 3527, 500), ("toollens", 464, 18770, 1877)],
+)
+def test_public_sets_are_read_whole(name, tools, queries, tested):
+    dataset = read("jsonl", shared(f"data/{name}"))
+    left_out = sum(dataset.left_out.counts.values())
+    assert len(dataset.tools) == tools
+    assert len(dataset.queries) + left_out == queries
+    assert left_out <= 1
+    assert sum(q.split == "test" for q in dataset.queries) == tested

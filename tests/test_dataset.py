@@ -1,0 +1,121 @@
+"""A run whose bank is a dataset of others."""
+
+import json
+
+import pytest
+
+from toolbank.bank import Bank
+from toolbank.errors import InputError
+from toolbank.plan import describe_plan
+from toolbank.preview import preview_attempts
+from toolbank.recipe import load_recipe
+from toolbank.run import describe_result, run_recipe
+
+RECIPE = """\
+name: theirs
+dataset: {type: jsonl, path: data, ordered: true}
+floors: false
+retrievers:
+  - type: bm25
+evaluate: {resamples: 100}
+"""
+NAMES = [f"tool_{word}" for word in ("mean", "sort", "plot", "sum", "join")]
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    tools = [{"name": name, "description": f"Does {name}."} for name in NAMES]
+    queries = [
+        {
+            "id": f"q{i}",
+            "query": f"Please {NAMES[i % 5]} it, {i} times.",
+            "tools": [NAMES[i % 5], NAMES[i * 2 % 5]],
+            "split": "test" if i % 4 == 0 else "train",
+        }
+        for i in range(40)
+    ]
+    queries.append({"id": "odd", "query": "?", "tools": ["gone"], "split": "train"})
+    for name, rows in (("tools", tools), ("queries", queries)):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (data / f"{name}.jsonl").write_text(text)
+    path = tmp_path / "theirs.yaml"
+    path.write_text(RECIPE)
+    return str(path)
+
+
+def run(recipe, out, *settings, **options):
+    return run_recipe(load_recipe(recipe, settings), out, **options)
+
+
+def test_it_is_split_evaluated_and_reported(recipe, tmp_path):
+    result = run(recipe, tmp_path / "out")
+    assert result.did == ("dataset", "retrievers/bm25", "evaluate", "report")
+    bank = Bank.load(result.folder.bank)
+    assert (len(bank.tools), len(bank.queries)) == (5, 40)
+    info = bank.info
+    assert info["splits"] == {"train": 27, "validation": 3, "test": 10}
+    assert info["ordered"] is True
+    assert info["left_out"]["query: needs a tool that is not listed"]["count"] == 1
+    assert set(info["dataset"]["files"]) == {"tools.jsonl", "queries.jsonl"}
+    assert "test (n = 10, percent)" in describe_result(result)
+    assert result.todo == ()
+    again = run(str(tmp_path / "out"), tmp_path / "out")
+    assert again.did == ()
+
+
+def test_the_bank_is_the_same_bytes_wherever_the_data_lies(recipe, tmp_path):
+    first = run(recipe, tmp_path / "a", until="dataset").folder.bank
+    (tmp_path / "data").rename(tmp_path / "moved")
+    moved = f"dataset.path={tmp_path / 'moved'}"
+    second = run(recipe, tmp_path / "b", moved, until="dataset").folder.bank
+    names = sorted(path.name for path in first.iterdir())
+    assert names == ["bank.json", "queries.parquet", "tools.parquet"]
+    for name in names:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_changed_data_makes_the_bank_anew(recipe, tmp_path):
+    run(recipe, tmp_path / "out", until="dataset")
+    with (tmp_path / "data" / "queries.jsonl").open("a") as file:
+        file.write(json.dumps({"query": "more", "tools": NAMES[:1], "split": "train"}))
+    assert run(recipe, tmp_path / "out", until="dataset").did == ("dataset",)
+
+
+def test_withheld_tools_are_new_to_the_test(recipe, tmp_path):
+    result = run(recipe, tmp_path / "out", "split.withhold_tools=0.2")
+    bank = Bank.load(result.folder.bank)
+    (name,) = bank.info["withheld"]["tools"]
+    for split in ("train", "validation"):
+        assert all(name not in query.tools for query in bank.split(split))
+    left_out = sum(query.split is None for query in bank.queries)
+    assert left_out == bank.info["withheld"]["queries_left_out"] > 0
+    assert len(bank.split("test")) == 10
+    lines = (result.folder.hits / "bm25.jsonl").read_text().splitlines()
+    for line in map(json.loads, lines):
+        assert ("test-unseen-tools" in line["parts"]) == (name in line["tools"])
+
+
+@pytest.mark.parametrize("stage", ["sources", "generate", "judge"])
+def test_it_has_no_stage_that_makes_a_bank(recipe, tmp_path, stage):
+    with pytest.raises(InputError, match=rf"no stage {stage} .*dataset, retrievers"):
+        run(recipe, tmp_path / "out", until=stage)
+
+
+def test_a_made_bank_has_no_stage_dataset(tmp_path):
+    with pytest.raises(InputError, match=r"no stage dataset .*sources, generate"):
+        run("quickstart", tmp_path / "out", until="dataset")
+
+
+def test_the_plan_calls_for_no_model(recipe, tmp_path):
+    told = describe_plan(load_recipe(recipe), tmp_path / "out")
+    assert "dataset " in told
+    assert "Generation" not in told
+    with pytest.raises(InputError, match="from a dataset"):
+        preview_attempts(load_recipe(recipe).recipe, tmp_path / "out", 1)
+
+
+def test_a_folder_that_is_not_there_is_named(recipe, tmp_path):
+    with pytest.raises(InputError, match=r"nowhere: no such folder.*dataset\.path"):
+        run(recipe, tmp_path / "out", "dataset.path=nowhere")
