@@ -1,0 +1,53 @@
+"""What the project imports is what it asks for."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def asked_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    names = [*project["dependencies"], *(n for e in extras.values() for n in e)]
+    return {_normal(re.match(r"[\w.-]+", name).group()) for name in names}
+
+
+def imported():
+    for path in sorted((ROOT / "toolbank").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            else:
+                continue
+            yield from ((name.partition(".")[0], path) for name in names)
+
+
+def _normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_what_is_imported_is_asked_for():
+    dependencies, owners = asked_for(), metadata.packages_distributions()
+    for module, path in imported():
+        if module in {"toolbank", *sys.stdlib_module_names}:
+            continue
+        names = {_normal(name) for name in owners.get(module, [module])}
+        assert names & dependencies, f"{path} imports {module}"
+
+
+def test_what_is_asked_for_has_a_version_known_to_work():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {_normal(line.partition("==")[0]) for line in lines if "==" in line}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in [
+        *project["dependencies"],
+        *project["optional-dependencies"]["tensorboard"],
+    ]:
+        assert _normal(re.match(r"[\w.-]+", name).group()) in pinned
