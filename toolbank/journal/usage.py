@@ -8,7 +8,7 @@ import sqlite3
 from toolbank.journal.records import StageUsage
 
 _PERCENTILES = (50, 90, 99)
-_STAGES = ("write", "polish", "judge")
+_STAGES = ("write", "polish", "judge", "decompose")
 
 
 def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from toolbank.journal import StageUsage
     from toolbank.llm.config import EngineConfig, Price
 
-_STAGES = {"generate": ("write", "polish"), "judge": ("judge",)}
+_STAGES = {
+    "generate": ("write", "polish"),
+    "judge": ("judge",),
+    "decompose": ("decompose",),
+}
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,14 @@ class JudgeTask:
     second: str
 
 
-Task = WriteTask | PolishTask | JudgeTask
+@dataclass(frozen=True)
+class DecomposeTask:
+    """Split a request into subtasks."""
+
+    request: str
+
+
+Task = WriteTask | PolishTask | JudgeTask | DecomposeTask
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class ChatRequest:
     """
 
     attempt: int
-    stage: Literal["write", "polish", "judge"]
+    stage: Literal["write", "polish", "judge", "decompose"]
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
     task: Task

@@ -1,10 +1,25 @@
 """Configuration of task decomposition."""
 
-from typing import Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.llm.config import EngineConfig
 from toolbank.retrievers.method import MethodConfig
+
+
+class DecomposeConfig(EngineConfig):
+    """A language model that splits requests; every reply is kept in a journal of its own."""
+
+    section: ClassVar[str] = "decompose"
+
+    temperature: float | None = Field(
+        default=0.0, ge=0, le=2, description="null: not sent"
+    )
+    replies: Path = Field(
+        description="journal of the replies, such as subtasks.sqlite; no text is asked for twice"
+    )
 
 
 class DecompositionConfig(MethodConfig):
@@ -13,6 +28,9 @@ class DecompositionConfig(MethodConfig):
     type: Literal["decomposition"] = "decomposition"
     first_stage: str = Field(
         default="descriptions", description="a retriever of the recipe"
+    )
+    decompose: Literal["rules"] | DecomposeConfig = Field(
+        default="rules", description="rules, or the settings of an engine"
     )
 
     @property

@@ -1,0 +1,147 @@
+"""Splitting requests into subtasks by a language model (arXiv 2312.10332, section 4.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolbank import aio
+from toolbank.errors import InputError, ToolbankError
+from toolbank.journal import Journal
+from toolbank.llm import create_engine
+from toolbank.llm.ask import Asker
+from toolbank.llm.chat import (
+    ChatReply,
+    ChatRequest,
+    DecomposeTask,
+    EngineError,
+    Message,
+    RoundEngine,
+)
+from toolbank.llm.control.interrupt import interruptible
+from toolbank.llm.control.stop import Stopped
+from toolbank.llm.json_answer import AnswerError, find_answer
+from toolbank.llm.templates import PromptTemplate
+from toolbank.terminal import tell
+
+if TYPE_CHECKING:
+    from toolbank.retrievers.decomposition.config import DecomposeConfig
+
+_TEMPLATE = "decompose.j2"
+_KEY = "subtasks"
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {_KEY: {"type": "array", "items": {"type": "string"}}},
+    "required": [_KEY],
+    "additionalProperties": False,
+}
+
+
+def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str]]:
+    """The subtasks of each request, at least one.
+
+    A request is asked for once, ever: its reply is in the journal `config.replies` before it
+    counts, and found there again. One whose reply is no list of subtasks stays whole; how many
+    there are is told.
+
+    Raises:
+        InputError: the engine or the prompt can't be used.
+        ToolbankError: calls failed; what was answered is kept, and a new search asks for the rest.
+    """
+    distinct = list(dict.fromkeys(texts))
+    with Journal(config.replies) as journal:
+        replies = aio.run(_ask_all(distinct, config, journal))
+    unread: Counter[str] = Counter()
+    parts: dict[str, list[str]] = {}
+    for text, reply in zip(distinct, replies, strict=True):
+        found, reason = read_subtasks(reply)
+        parts[text] = found or [text]
+        if reason:
+            unread[reason] += 1
+    if unread:
+        why = ", ".join(f"{reason} {count:,}" for reason, count in unread.items())
+        tell(
+            f"{unread.total():,} of {len(distinct):,} requests stay whole, because the model gave "
+            f"no list of subtasks ({why})."
+        )
+    return [parts[text] for text in texts]
+
+
+def read_subtasks(reply: ChatReply) -> tuple[list[str], str]:
+    """The subtasks that a reply names, or none and a short reason."""
+    if reply.finish != "stop":
+        return [], reply.finish
+    try:
+        found = find_answer(reply.text, [_KEY])[_KEY]
+    except AnswerError as error:
+        return [], error.reason
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        return [], "wrong-schema"
+    subtasks = [item.strip() for item in found if item.strip()]
+    return subtasks, "" if subtasks else "empty"
+
+
+async def _ask_all(
+    texts: Sequence[str], config: DecomposeConfig, journal: Journal
+) -> list[ChatReply]:
+    engine = create_engine(config, tools=(), seed=0, folder=journal.path.parent)
+    if isinstance(engine, RoundEngine):
+        await engine.close()
+        raise InputError(
+            f"decompose.engine: {engine.name} answers in rounds, and a search needs each reply "
+            "at once. Choose openai or vllm."
+        )
+    asker = Asker(engine, journal, config)
+    template = PromptTemplate(_TEMPLATE)
+    replies: dict[int, ChatReply] = {}
+    failures: list[str] = []
+    waiting = iter(enumerate(texts))
+
+    async def work(waiting: Iterator[tuple[int, str]]) -> None:
+        for number, text in waiting:
+            try:
+                asked = await asker.ask(make_request(template, text))
+            except EngineError as error:
+                failures.append(str(error))
+            except Stopped:
+                return
+            except ToolbankError as error:
+                asker.stop.fail(error)
+                return
+            else:
+                replies[number] = asked.reply
+
+    with interruptible(asker):
+        try:
+            workers = min(config.most_in_flight, len(texts))
+            await asyncio.gather(*(work(waiting) for _ in range(workers)))
+        finally:
+            await asker.close()
+    asker.stop.raise_error()
+    if len(replies) < len(texts):
+        why = failures[-1] if failures else asker.stop.message
+        raise ToolbankError(
+            f"{len(texts) - len(replies):,} of {len(texts):,} requests were not split into "
+            f"subtasks: {why} The replies that came are in {config.replies}; the same command "
+            "goes on from there."
+        )
+    return [replies[number] for number in range(len(texts))]
+
+
+def make_request(template: PromptTemplate, text: str) -> ChatRequest:
+    """Ask for the subtasks of a request; its number is made of its text.
+
+    Raises:
+        InputError: the user's prompts/decompose.j2 is broken.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return ChatRequest(
+        attempt=int(digest[:12], 16),
+        stage="decompose",
+        messages=(Message("user", template.render(request=text)),),
+        schema=_SCHEMA,
+        task=DecomposeTask(text),
+    )
