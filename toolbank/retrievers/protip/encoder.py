@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.encoders.model import load_model, quiet
+from toolbank.encoders.model import load_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -49,9 +48,3 @@ def embed(
         ),
         dtype=np.float32,
     )
-
-
-def save_encoder(encoder: SentenceTransformer, folder: Path) -> None:
-    """Write an encoder that `load_model` reads, its weights as safetensors."""
-    with quiet():
-        encoder.save_pretrained(str(folder), create_model_card=False)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
-from toolbank.encoders.model import load_model
+from toolbank.encoders.model import load_model, save_model
 from toolbank.errors import InputError
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protip.config import ProtipConfig
-from toolbank.retrievers.protip.encoder import embed, mean_encoder, save_encoder
+from toolbank.retrievers.protip.encoder import embed, mean_encoder
 from toolbank.retrievers.protip.plans import Plan, read_plans
 from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
 from toolbank.retrievers.protip.stop import choose_least_rest
@@ -168,7 +168,7 @@ class ProtipRetriever:
         save_head(folder, self.config, self.tools)
         arrays = {"tools": self.vectors, "least_rest": np.array([self.least_rest])}
         save_arrays(folder, arrays)
-        save_encoder(self._fitted, folder / _ENCODER)
+        save_model(self._fitted, folder / _ENCODER)
         if self._training:
             write_card(
                 folder,
