@@ -1,0 +1,42 @@
+"""Lists interleaved, worked by hand."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.retrievers.interleave import interleave
+
+
+def test_first_hits_of_every_list_come_before_second_ones_and_none_twice():
+    lists = np.array([[[4, 1, 0, 2], [1, 3, 4, 0], [2, 1, 3, 4]]])
+    indices, scores = interleave(lists, np.array([3]), n_tools=5, k=5)
+    # First hits 4 1 2, second ones 1 3 1, third ones 0 4 3.
+    assert indices.tolist() == [[4, 1, 2, 3, 0]]
+    np.testing.assert_allclose(scores[0], [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
+
+
+def test_only_the_lists_that_count_are_read_and_the_list_is_cut():
+    lists = np.array([[[0, 1], [2, 3]], [[0, 1], [2, 3]]])
+    indices, _ = interleave(lists, np.array([1, 2]), n_tools=4, k=2)
+    assert indices.tolist() == [[0, 1], [0, 2]]
+
+
+def test_no_request_gives_no_hit():
+    indices, scores = interleave(
+        np.zeros((0, 2, 3), np.int64), np.zeros(0, np.int64), n_tools=3, k=3
+    )
+    assert indices.shape == scores.shape == (0, 3)
+
+
+@given(st.data())
+def test_it_is_what_walking_through_the_lists_gives(data):
+    n_tools = data.draw(st.integers(1, 7))
+    k = data.draw(st.integers(1, n_tools))
+    depth = data.draw(st.integers(k, n_tools))
+    most = data.draw(st.integers(1, 4))
+    length = data.draw(st.integers(1, most))
+    tools = st.permutations(range(n_tools))
+    lists = [data.draw(tools)[:depth] for _ in range(most)]
+    walked = [lists[j][rank] for rank in range(depth) for j in range(length)]
+    indices, _ = interleave(np.array([lists]), np.array([length]), n_tools, k)
+    assert indices[0].tolist() == list(dict.fromkeys(walked))[:k]

@@ -1,0 +1,214 @@
+"""The non-negative elastic net: against scipy's solver, its own conditions, and by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy.optimize import nnls
+
+from tests.tiny_models import tiny_encoder
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.errors import InputError
+from toolbank.retrievers import load_retriever
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.descriptions import DescriptionsRetriever
+from toolbank.retrievers.nnn.config import NnnConfig
+from toolbank.retrievers.nnn.elastic_net import solve
+from toolbank.retrievers.nnn.retriever import NnnRetriever
+from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
+
+
+def solve_one(vectors, query, l1, l2):
+    gram = (vectors @ vectors.T)[None]
+    return solve(gram, (vectors @ query)[None], l1, l2)[0]
+
+
+def solve_by_scipy(vectors, query, l1, l2):
+    """As non-negative least squares: l2 as further rows, l1 through the target."""
+    further = np.sqrt(l2) * np.eye(len(vectors))
+    matrix = np.vstack([vectors.T, further])
+    # ||Ax - b||^2 / 2 has the gradient A'Ax - A'b: b such that A'b = D'q - l1.
+    wanted = vectors @ query - l1
+    target = np.linalg.lstsq(matrix.T, wanted, rcond=None)[0]
+    return nnls(matrix, target)[0]
+
+
+@pytest.mark.parametrize(
+    ("l1", "l2"), [(0, 0), (0, 0.1), (0.05, 0.1), (0.3, 3), (0.01, 0)]
+)
+def test_weights_are_those_of_scipy(l1, l2):
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        vectors = random.normal(size=(12, 30)) + 0.7
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        query = vectors[:3].mean(axis=0) + 0.1 * random.normal(size=30)
+        expected = solve_by_scipy(vectors, query, l1, l2)
+        found = solve_one(vectors, query, l1, l2)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+numbers = st.floats(-2, 2, width=32)
+problems = st.tuples(st.integers(1, 6), st.integers(1, 5)).flatmap(
+    lambda shape: st.tuples(
+        arrays.arrays(np.float64, shape, elements=numbers),
+        arrays.arrays(np.float64, shape[1], elements=numbers),
+    )
+)
+
+
+@settings(deadline=None)
+@given(problems, st.sampled_from([0.0, 0.1, 0.5]), st.sampled_from([0.1, 1.0]))
+def test_the_conditions_of_karush_kuhn_and_tucker_hold(problem, l1, l2):
+    vectors, query = problem
+    weights = solve_one(vectors, query, l1, l2)
+    gradient = vectors @ (vectors.T @ weights - query) + l1 + l2 * weights
+    assert (weights >= 0).all()
+    # Where a weight is not zero the gradient is, and nowhere would more weight help.
+    assert gradient.min() > -1e-5
+    assert np.abs(weights * gradient).max() < 1e-5
+
+
+def test_what_one_request_gets_does_not_depend_on_the_others():
+    random = np.random.default_rng(1)
+    vectors = random.normal(size=(6, 8, 5))
+    gram = vectors @ vectors.transpose(0, 2, 1)
+    target = (vectors @ random.normal(size=(6, 5, 1)))[:, :, 0]
+    together = solve(gram, target, 0.1, 0.2)
+    alone = [
+        solve(gram[i : i + 1], target[i : i + 1], 0.1, 0.2)[0] for i in range(len(gram))
+    ]
+    np.testing.assert_allclose(together, np.stack(alone), atol=1e-12)
+
+
+def test_worked_by_hand():
+    # Orthogonal vectors part the problem: w = max(0, d'q - l1) / (1 + l2).
+    found = solve_one(np.eye(3), np.array([0.9, 0.5, -0.4]), l1=0.1, l2=1.0)
+    np.testing.assert_allclose(found, [0.4, 0.2, 0], atol=1e-6)
+
+
+def test_two_tools_alike_explain_a_request_once():
+    # q lies between a and c; b is nearly a. Cosines would put b before c.
+    a, b, c = np.array([[1, 0, 0], [0.995, 0, 0.0999], [0.6, 0.8, 0]])
+    query = 0.8 * a + 0.2 * c
+    assert b @ query > c @ query
+    weights = solve_one(np.stack([a, b, c]), query, l1=0, l2=1e-6)
+    assert weights[2] > weights[1]
+
+
+TOOLS = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=TOOLS)
+    return EncoderConfig(model=str(folder))
+
+
+@pytest.fixture(scope="module")
+def bank():
+    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in TOOLS)
+    queries = tuple(
+        Query(
+            id=f"{a}{b}",
+            query=f"please {TOOLS[a]} and {TOOLS[b]}",
+            tools=(TOOLS[a], TOOLS[b]),
+            split="validation" if (a + b) % 5 == 0 else "train",
+        )
+        for a in range(8)
+        for b in range(a)
+    )
+    return Bank(tools, queries)
+
+
+def fit(bank, first, **settings):
+    retriever = NnnRetriever(NnnConfig(first_stage=first.name, **settings))
+    retriever.fit(bank, FitContext(fitted={first.name: first}))
+    return retriever
+
+
+@pytest.fixture(scope="module")
+def first(bank, encoder):
+    retriever = Tool2VecRetriever(Tool2VecConfig(encoder=encoder))
+    retriever.fit(bank)
+    return retriever
+
+
+def test_scores_are_weights_above_one_and_cosines_below(bank, first):
+    retriever = fit(bank, first, l1=0.05, l2=0.1, candidates=5)
+    query = first.embed(["the rain"])[0].astype(np.float64)
+    indices, scores = retriever.search(["the rain"], 8)
+    cosines = first.vectors @ query
+    candidates = np.argsort(-cosines, kind="stable")[:5]
+    weights = solve_one(first.vectors[candidates].astype(np.float64), query, 0.05, 0.1)
+    expected = {
+        int(i): 1 + w for i, w in zip(candidates, weights, strict=True) if w > 0
+    }
+    for index, score in zip(indices[0].tolist(), scores[0], strict=True):
+        assert score == pytest.approx(expected.get(index, cosines[index]), abs=1e-4)
+    assert 0 < len(expected) <= 5
+    assert sorted(indices[0].tolist()) == list(range(8))
+    assert (np.diff(scores[0]) <= 0).all()
+
+
+def test_train_queries_meet_their_own_tools_as_if_they_were_not_there(bank, first):
+    retriever = fit(bank, first, l1=0.05, l2=0.1, candidates=5)
+    hits, scores = retriever.search_train(bank, 8)
+    train = bank.split("train")
+    for row in (0, 7, len(train) - 1):
+        own = {bank.index[name] for name in train[row].tools}
+        vectors = first.vectors.copy()
+        places = sorted(own)
+        vectors[places] = first.own_vectors(bank)[row, : len(places)]
+        without = Tool2VecRetriever(first.config)
+        without.tools, without.common = first.tools, first.common
+        without.vectors = vectors
+        expected = fit(bank, without, l1=0.05, l2=0.1, candidates=5)
+        found = expected.search([train[row].query], 8)
+        np.testing.assert_array_equal(hits[row], found[0][0])
+        np.testing.assert_allclose(scores[row], found[1][0], atol=1e-5)
+
+
+def test_a_saved_one_searches_alike_without_its_first_stage(bank, first, tmp_path):
+    retriever = fit(bank, first, candidates=5)
+    retriever.save(tmp_path / "nnn")
+    loaded = load_retriever(tmp_path / "nnn")
+    assert loaded.tools == retriever.tools
+    for one, other in zip(
+        retriever.search(["the rain", "a song"], 5),
+        loaded.search(["the rain", "a song"], 5),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first):
+    from toolbank.retrievers.validation import validation_recall
+
+    chosen = fit(bank, first, candidates=5)
+    best = validation_recall(chosen, bank)
+    for l1, l2 in ((0.3, 3.0), (0.05, 0.1), (0.2, 1.0)):
+        assert best >= validation_recall(fit(bank, first, l1=l1, l2=l2), bank) - 1e-9
+    unseen = Bank(bank.tools, bank.split("train"))
+    assert (fit(unseen, first).l1, fit(unseen, first).l2) == (0.3, 3.0)
+    kept = fit(bank, first, l1=0.07)
+    assert kept.l1 == 0.07
+
+
+def test_a_tool_added_later_is_found(bank, encoder):
+    first = DescriptionsRetriever(DescriptionsConfig(encoder=encoder))
+    first.fit(bank)
+    retriever = fit(bank, first)
+    retriever.add_tools([Tool(name="water", kind="function", summary="the water")])
+    indices, _ = retriever.search(["water: the water"], 1)
+    assert retriever.tools[indices[0, 0]] == "water"
+
+
+def test_a_first_stage_without_vectors_is_refused(bank):
+    first = Bm25Retriever(Bm25Config())
+    first.fit(bank)
+    with pytest.raises(InputError, match="bm25 has no vectors"):
+        fit(bank, first)
