@@ -222,6 +222,10 @@ def _anchor_paths(data: dict[str, Any], folder: Path) -> None:
         model = str(encoder.get("model")) if isinstance(encoder, dict) else ""
         if isinstance(encoder, dict) and model.startswith((".", "~")):
             encoder["model"] = _anchored(str(Path(model).expanduser()), folder)
+        decompose = entry.get("decompose") if isinstance(entry, dict) else None
+        for key in ("replies", "price"):
+            if isinstance(decompose, dict) and key in decompose:
+                decompose[key] = _anchored(decompose[key], folder)
     for stage, key in _PATHS:
         section = data.get(stage)
         if not isinstance(section, dict) or key not in section:

@@ -38,7 +38,16 @@ class DecompositionRetriever:
         return {self.config.first_stage: self._fitted}
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
-        """Take the first stage; nothing is trained."""
+        """Take the first stage; nothing is trained, and no request is split.
+
+        Raises:
+            InputError: the engine that is to split requests can't be used.
+        """
+        if self.config.decompose != "rules":
+            from toolbank.llm import check_access, check_engine
+
+            check_engine(self.config.decompose)
+            check_access(self.config.decompose)
         self._take(context.fitted[self.config.first_stage])
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
