@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from toolbank.bank import Bank, Query, Tool
 from toolbank.retrievers import create_retriever
+from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.config import Bm25Config, NearestConfig
 from toolbank.retrievers.crossfit import assign_folds, cross_fit
 from toolbank.retrievers.nearest import NearestRetriever
@@ -22,7 +23,7 @@ TEXTS = (
     "translate a letter",
     "sharpen my knives",
 )
-NEIGHBOUR = NearestConfig(neighbours=1)
+NEIGHBOUR = NearestConfig(neighbours=1, by="bm25")
 
 
 @pytest.fixture
@@ -62,16 +63,26 @@ def test_folds_follow_the_seed_and_not_the_order_of_the_texts():
 
 
 @pytest.mark.parametrize("folds", [2, 3, 100])
-def test_no_query_votes_for_its_own_tools(own_tools, folds):
-    retriever = create_retriever(NEIGHBOUR)
-    retriever.fit(own_tools)
-    seen, _ = retriever.search(TEXTS, 1)
-    assert seen[:, 0].tolist() == list(range(len(TEXTS)))
-    indices, scores = cross_fit(NEIGHBOUR, own_tools, 7, CONTEXT, folds)
-    own = indices == np.arange(len(TEXTS))[:, None]
-    assert own.sum(axis=1).tolist() == [1] * len(TEXTS)
-    assert (scores[own] <= 0).all()
-    assert (scores[:, 0] > 0).all()
+def test_each_query_is_searched_by_one_that_was_not_fitted_on_it(
+    own_tools, monkeypatch, folds
+):
+    fitted_on, asked = {}, []
+    fit, search = Bm25Retriever.fit, Bm25Retriever.search
+
+    def remember(self, bank, context):
+        fitted_on[id(self)] = {query.query for query in bank.split("train")}
+        fit(self, bank, context)
+
+    def check(self, queries, k):
+        asked.extend(queries)
+        assert fitted_on[id(self)] == set(TEXTS) - set(queries)
+        return search(self, queries, k)
+
+    monkeypatch.setattr(Bm25Retriever, "fit", remember)
+    monkeypatch.setattr(Bm25Retriever, "search", check)
+    cross_fit(Bm25Config(), own_tools, 7, CONTEXT, folds)
+    assert sorted(asked) == sorted(TEXTS)
+    assert len(fitted_on) == min(folds, len(TEXTS))
 
 
 def test_hits_are_in_the_order_of_the_train_queries(own_tools):

@@ -18,6 +18,7 @@ from toolbank.retrievers import create_retriever
 from toolbank.retrievers.protocol import FitContext, Hits, Retriever
 from toolbank.retrievers.ranking import join
 from toolbank.retrievers.store import load_arrays, save_arrays
+from toolbank.training.ranks import broadcast, rank
 
 if TYPE_CHECKING:
     from toolbank.retrievers.config import RetrieverConfig
@@ -74,7 +75,7 @@ def _search_fold(
     place: Path | None,
 ) -> Hits:
     kept = place and place.with_name(f"{place.name}-hits")
-    if kept and (hits := _read_hits(kept, (len(rows), k))):
+    if hits := broadcast(_read_hits(kept, (len(rows), k)) if rank() == 0 else None):
         return hits
     train = bank.split("train")
     asked = [train[row] for row in rows]
@@ -84,7 +85,7 @@ def _search_fold(
         config, context.fitted, rest, replace(context, checkpoints=place)
     )
     hits = retriever.search([query.query for query in asked], k)
-    if kept and place:
+    if kept and place and rank() == 0:
         save_arrays(kept, {"indices": hits[0], "scores": hits[1]})
         shutil.rmtree(place, ignore_errors=True)
     return hits
@@ -119,7 +120,9 @@ def built_on(retriever: Retriever) -> Mapping[str, Retriever]:
     return found
 
 
-def _read_hits(folder: Path, shape: tuple[int, int]) -> Hits | None:
+def _read_hits(folder: Path | None, shape: tuple[int, int]) -> Hits | None:
+    if folder is None:
+        return None
     try:
         arrays = load_arrays(folder, {"indices": shape, "scores": shape})
     except InputError:

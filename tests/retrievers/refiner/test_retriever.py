@@ -209,62 +209,51 @@ def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
     assert len(seen) == 2
 
 
-def test_it_learns_which_tools_go_together(encoders):
-    names = ["book", "car", "door", "email", "garden", "heat", "jazz", "mail"]
-    partners = ["light", "map", "noise", "paint", "rain", "sort", "track", "water"]
-    tools = tuple(
-        Tool(name=f"t.{word}", kind="function", summary=f"{word} {word}")
-        for word in (*names, *partners)
-    )
-    fillers = [
-        "please",
-        "can",
-        "you",
-        "would",
-        "we",
-        "want",
-        "to",
-        "have",
-        "the",
-        "now",
-        "today",
-        "tomorrow",
-    ]
-    random = np.random.default_rng(0)
-    queries = []
-    for i in range(144):
-        word = names[i % 8]
-        text = " ".join([*random.permutation(fillers)[:4], word])
-        queries.append(
-            Query(
-                id=str(i),
-                query=text,
-                tools=(f"t.{word}", f"t.{partners[i % 8]}"),
-                split="train" if i < 128 else "test",
-            )
-        )
-    bank = Bank(tools, tuple(queries))
+def test_it_learns_which_tools_go_together(tmp_path):
+    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
+    bank, gold = paired_tools()
     made = fit(
         refiner(
-            encoders["bert"],
+            encoder,
             first_stage="bm25",
             vectors="descriptions",
             candidates=16,
-            training=RefinerTraining(epochs=12, batch_size=16, learning_rate=5e-3),
+            training=RefinerTraining(epochs=20, batch_size=16, learning_rate=5e-3),
         ),
         bank,
         Bm25Config(),
-        DescriptionsConfig(encoder=encoders["bert"]),
+        DescriptionsConfig(encoder=encoder),
     )
-    texts = [query.query for query in bank.split("test")]
-    gold = np.array([[i % 8, 8 + i % 8] for i in range(128, 144)])
 
     def recall(retriever):
+        texts = [query.query for query in bank.split("test")]
         found, _ = retriever.search(texts, 2)
         return (found[:, :, None] == gold[:, None, :]).any(axis=1).mean()
 
-    assert recall(made.built_on["bm25"]) < 0.6
-    assert recall(made) > 0.9
+    assert recall(made.built_on["bm25"]) == 0.5
+    assert recall(made) > 0.8
+
+
+def paired_tools():
+    """Requests that name one tool of a pair, where both are always used."""
+    named = ("book", "car", "door", "email", "garden", "heat", "jazz", "mail")
+    others = ("light", "map", "noise", "paint", "rain", "sort", "track", "water")
+    fillers = ("please", "can", "you", "we", "want", "to", "the", "now", "today")
+    tools = tuple(
+        Tool(name=f"t.{word}", kind="function", summary=f"{word} {word}")
+        for word in (*named, *others)
+    )
+    random = np.random.default_rng(0)
+    queries = tuple(
+        Query(
+            id=str(i),
+            query=" ".join([*random.permutation(fillers)[:2], named[i % 8]]),
+            tools=(f"t.{named[i % 8]}", f"t.{others[i % 8]}"),
+            split="train" if i < 128 else "test",
+        )
+        for i in range(144)
+    )
+    return Bank(tools, queries), np.array([[i % 8, 8 + i % 8] for i in range(16)])
 
 
 def test_vectors_are_needed(encoders, bank):
