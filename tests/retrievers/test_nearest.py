@@ -9,6 +9,15 @@ from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, NearestCo
 from toolbank.retrievers.descriptions import DescriptionsRetriever
 from toolbank.retrievers.nearest import NearestRetriever
 
+
+@pytest.fixture(autouse=True)
+def _unused_tools_as_those_without_a_vote(monkeypatch):
+    """Four queries are too few to say where tools that no query uses belong."""
+    monkeypatch.setattr(
+        "toolbank.retrievers.nearest.fit_bridge", lambda *_: np.array([1.0, -1.0])
+    )
+
+
 REQUEST = "Please soak the roses unless it rains"
 
 
@@ -59,6 +68,16 @@ def test_by_bm25_the_query_that_shares_words_votes(bank):
     assert (scores[0, 2:] <= 0).all()
     assert scores[1].tolist() == [-1] * 6
     assert indices[1].tolist() == indices[2].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monkeypatch):
+    monkeypatch.setattr(
+        "toolbank.retrievers.nearest.fit_bridge", lambda *_: np.array([2.0, -0.5])
+    )
+    retriever = fit(bank, neighbours=10)
+    indices, scores = retriever.search(["Silence the speakers"], 6)
+    assert retriever.tools[indices[0, 0]] == "music.stop"
+    assert scores[0, 0] == pytest.approx(2 * 0.83 - 0.5, abs=0.2)
 
 
 def test_by_bm25_tools_without_a_vote_follow_in_the_order_of_their_texts(bank):

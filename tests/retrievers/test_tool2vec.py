@@ -6,15 +6,10 @@ import pytest
 from toolbank.bank import Bank, Provenance
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
+from toolbank.retrievers.centring import common_part, take_out
 from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.tool2vec import (
-    Tool2VecRetriever,
-    common_part,
-    take_out,
-    tool_sums,
-    unit_vectors,
-)
+from toolbank.retrievers.tool2vec import Tool2VecRetriever, tool_sums, unit_vectors
 from toolbank.retrievers.usage import train_usage
 
 
@@ -79,14 +74,17 @@ def test_without_queries_and_centring_it_is_the_descriptions(bank):
     np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
 
 
-def test_scores_are_cosines_with_the_embedded_requests(bank):
+def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank):
     retriever = Tool2VecRetriever(Tool2VecConfig())
     retriever.fit(bank)
     embedded = retriever.embed(["water the lawn"])
     assert np.linalg.norm(embedded[0]) == pytest.approx(1, abs=1e-5)
     indices, scores = retriever.search(["water the lawn"], 6)
     cosines = (embedded @ retriever.vectors.T)[0]
-    np.testing.assert_allclose(scores[0], cosines[indices[0]], atol=1e-5)
+    used = np.isin(indices[0], train_usage(bank).tools)
+    assert used.sum() == 4
+    expected = cosines[indices[0, used]]
+    np.testing.assert_allclose(scores[0, used], expected, atol=1e-5)
 
 
 def test_a_query_written_by_rules_counts_for_a_quarter(bank):

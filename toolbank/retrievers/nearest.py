@@ -10,6 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
+from toolbank.retrievers.calibration import (
+    AS_IT_IS,
+    bridge,
+    fit_bridge,
+    spread_rows,
+    unused_without,
+)
 from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.likeness import Likeness, create_likeness, load_likeness
@@ -34,7 +41,9 @@ class NearestRetriever:
 
     Similar is what has a high cosine or a high BM25, as `by` says. A tool's score is its share
     of the votes; among tools with nearly equal shares the similarity to the tool's own text
-    decides. Tools without a vote follow, by that similarity alone.
+    decides. Tools without a vote follow, by that similarity alone; but those that no train
+    query uses, and so can't have one, stand where their similarity says
+    (`toolbank.retrievers.calibration`).
     """
 
     def __init__(self, config: NearestConfig) -> None:
@@ -43,6 +52,7 @@ class NearestRetriever:
         self.tools: tuple[str, ...] = ()
         self._likeness: Likeness = create_likeness(config)
         self._uses: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self._line = AS_IT_IS
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Keep the train queries and the tools' texts, embedded or indexed."""
@@ -52,10 +62,18 @@ class NearestRetriever:
         self._likeness.add_queries(usage.queries)
         self._likeness.add_tools(bank.tools)
         self._uses = usage.tools
+        self._line = self._calibrate(usage.queries)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return self._search(queries, k, leave_out=False)
+        counts = np.bincount(self._uses[self._uses >= 0], minlength=len(self.tools))
+        parts = []
+        for block in self._blocks(len(queries)):
+            to_queries, to_tools = self._likeness.compare(queries[block])
+            scores = self._score(to_queries, to_tools)
+            unused = (counts == 0)[None]
+            parts.append(top_k(bridge(scores, to_tools, unused, self._line), k))
+        return join(parts, min(k, len(self.tools)))
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
         """Hits for every train query, which is never its own neighbour.
@@ -63,10 +81,17 @@ class NearestRetriever:
         Another query with the same words stays one: it would be there without this one, too.
         By BM25, how rare a word is counts over all train queries, this one among them.
         """
-        return self._search(train_usage(bank).queries, k, leave_out=True)
+        queries = train_usage(bank).queries
+        left = unused_without(self._uses, len(self.tools))
+        parts = []
+        for block in self._blocks(len(queries)):
+            rows = np.arange(len(queries))[block]
+            scores, to_tools = self._score_without(queries, rows)
+            parts.append(top_k(bridge(scores, to_tools, left(rows), self._line), k))
+        return join(parts, min(k, len(self.tools)))
 
     def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Make tools found by their texts, behind those that have votes.
+        """Make tools found that were not there in the fit, by their texts.
 
         Raises:
             InputError: one of them is there already.
@@ -79,7 +104,7 @@ class NearestRetriever:
         """Write all that `load` needs; an encoder is named, not copied."""
         save_head(folder, self.config, self.tools)
         arrays = self._likeness.save(folder)
-        save_arrays(folder, {**arrays, "uses": self._uses})
+        save_arrays(folder, {**arrays, "uses": self._uses, "line": self._line})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -91,26 +116,35 @@ class NearestRetriever:
         config, tools = load_head(folder, NearestConfig)
         retriever = cls(config)
         retriever.tools = tools
-        uses = load_arrays(folder, {"uses": (None, None)})["uses"]
+        arrays = load_arrays(folder, {"uses": (None, None), "line": (2,)})
+        uses = arrays["uses"]
         demand(
             within(uses, -1, len(tools)),
             folder / VECTORS,
             "uses of tools that are not in tools.json",
         )
+        retriever._line = arrays["line"].astype(np.float64, copy=False)
         retriever._uses = uses.astype(np.int64, copy=False)
         retriever._likeness = load_likeness(config, folder, len(uses), len(tools))
         return retriever
 
-    def _search(self, queries: Sequence[str], k: int, leave_out: bool) -> Hits:
-        widest = max(len(self.tools), len(self._uses))
-        parts = []
-        for block in blocks(len(queries), widest):
-            to_queries, to_tools = self._likeness.compare(queries[block])
-            if leave_out:
-                rows = np.arange(len(to_queries))
-                to_queries[rows, block.start + rows] = -np.inf
-            parts.append(top_k(self._score(to_queries, to_tools), k))
-        return join(parts, min(k, len(self.tools)))
+    def _blocks(self, n_queries: int) -> list[slice]:
+        return blocks(n_queries, max(len(self.tools), len(self._uses)))
+
+    def _calibrate(self, queries: Sequence[str]) -> NDArray[np.float64]:
+        """What brings similarities to tools to the scale of the scores by votes."""
+        rows = spread_rows(len(queries), len(self.tools))
+        scores, to_tools = self._score_without(queries, rows)
+        left = unused_without(self._uses, len(self.tools))
+        return fit_bridge(scores, to_tools, self._uses[rows], left(rows))
+
+    def _score_without(
+        self, queries: Sequence[str], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Scores [n, n_tools] of these train queries without their own votes; and to tools."""
+        to_queries, to_tools = self._likeness.compare([queries[row] for row in rows])
+        to_queries[np.arange(len(rows)), rows] = -np.inf
+        return self._score(to_queries, to_tools), to_tools
 
     def _score(
         self, to_queries: NDArray[np.float32], to_tools: NDArray[np.float32]

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
 from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.retrievers.calibration import (
+    AS_IT_IS,
+    bridge,
+    fit_bridge,
+    spread_rows,
+    unused_without,
+)
+from toolbank.retrievers.centring import common_part, take_out
 from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
@@ -20,7 +28,6 @@ from toolbank.retrievers.ranking import (
     blocks,
     cosine_scores,
     join,
-    search_vectors,
     top_k,
 )
 from toolbank.retrievers.store import (
@@ -31,6 +38,7 @@ from toolbank.retrievers.store import (
     load_head,
     save_arrays,
     save_head,
+    within,
 )
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
@@ -39,7 +47,6 @@ from toolbank.retrievers.usage import train_usage
 if TYPE_CHECKING:
     from toolbank.encoders.finetune.finetune import FineTuned
 
-_PSEUDO_TEXTS = 20
 _METHOD = (
     "Tool2Vec (arXiv 2409.02141): cosine between a request and the mean of the requests that use "
     "a tool, drawn toward its description, by a sentence encoder fine-tuned on them."
@@ -56,6 +63,9 @@ class Tool2VecRetriever:
     nothing about the tool, and without it no tool is near to every request. With `training`,
     the encoder is fine-tuned on the train queries first.
 
+    Cosines of descriptions are lower than those of queries' means, so the scores of tools that
+    no query uses are brought to the scale of the others' (`toolbank.retrievers.calibration`).
+
     `vectors` [n_tools, d] are the tools' unit vectors; `common` [d] is what is taken out of a
     request.
     """
@@ -67,6 +77,8 @@ class Tool2VecRetriever:
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.common: NDArray[np.float32] = np.zeros(0, np.float32)
         self._common_to_descriptions: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._used: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._line = AS_IT_IS
         self._own_encoder: Encoder | None = None
         self._tuned: FineTuned | None = None
 
@@ -91,8 +103,17 @@ class Tool2VecRetriever:
             self._average(bank, None)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return search_vectors(self.embed(queries), self.vectors, k)
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        Scores are cosines; those of tools without use are brought to the scale of the others.
+        """
+        encoded = self.embed(queries)
+        unused = self._used == 0
+        parts = []
+        for block in blocks(len(encoded), len(self.vectors)):
+            cosines = cosine_scores(encoded[block], self.vectors)
+            parts.append(top_k(bridge(cosines, cosines, unused[None], self._line), k))
+        return join(parts, min(k, len(self.vectors)))
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
         """Hits for every train query as of a retriever that has not seen it.
@@ -102,17 +123,13 @@ class Tool2VecRetriever:
         """
         if self.config.training is not None:
             return cross_fit(self.config, bank, k, context)
-        queries, uses = self.embed_train(bank), train_usage(bank).tools
-        own = self.own_vectors(bank)
+        queries, own = self.embed_train(bank), self.own_vectors(bank)
+        uses = train_usage(bank).tools
+        left = unused_without(uses, len(self.vectors))
         parts = []
         for block in blocks(len(queries), len(self.vectors)):
-            scores = cosine_scores(queries[block], self.vectors)
-            rows, places = np.nonzero(uses[block] >= 0)
-            cosines = np.einsum(
-                "nd,nd->n", queries[block][rows], own[block][rows, places]
-            )
-            scores[rows, uses[block][rows, places]] = np.round(cosines, 6)
-            parts.append(top_k(scores, k))
+            cosines = self._compare(queries[block], uses[block], own[block])
+            parts.append(top_k(bridge(cosines, cosines, left(block), self._line), k))
         return join(parts, min(k, len(self.vectors)))
 
     def add_tools(self, tools: Sequence[Tool]) -> None:
@@ -123,6 +140,7 @@ class Tool2VecRetriever:
         """
         names = join_names(self.tools, tools)
         self.vectors = np.concatenate([self.vectors, self.embed_tools(tools)])
+        self._used = np.concatenate([self._used, np.zeros(len(tools), np.int64)])
         self.tools = names
 
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
@@ -176,6 +194,8 @@ class Tool2VecRetriever:
                 "tools": self.vectors,
                 "common": self.common,
                 "common_to_descriptions": self._common_to_descriptions,
+                "used": self._used,
+                "line": self._line,
             },
         )
         if self._own_encoder is not None:
@@ -192,9 +212,13 @@ class Tool2VecRetriever:
         retriever = cls(config)
         retriever.tools = tools
         commons = ("common", "common_to_descriptions")
-        arrays = load_arrays(
-            folder, {"tools": (len(tools), None), **dict.fromkeys(commons, (None,))}
-        )
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "tools": (len(tools), None),
+            "used": (len(tools),),
+            "line": (2,),
+            **dict.fromkeys(commons, (None,)),
+        }
+        arrays = load_arrays(folder, shapes)
         for name in commons:
             demand(
                 arrays["tools"].shape[1:] == arrays[name].shape,
@@ -204,6 +228,9 @@ class Tool2VecRetriever:
         retriever.vectors, retriever.common, retriever._common_to_descriptions = (
             arrays[name].astype(np.float32, copy=False) for name in ("tools", *commons)
         )
+        demand(within(arrays["used"], 0, 2), folder / VECTORS, "used is not 0 or 1")
+        retriever._used = arrays["used"].astype(np.int64, copy=False)
+        retriever._line = arrays["line"].astype(np.float64, copy=False)
         if config.training is not None:
             retriever._own_encoder = read_encoder(folder, config.encoder)
         return retriever
@@ -219,6 +246,36 @@ class Tool2VecRetriever:
             self._common_to_descriptions = common_part(self._describe(bank.tools))
         sums, descriptions, _ = self._sums(bank)
         self.vectors = unit_vectors(sums, descriptions)
+        uses = train_usage(bank).tools
+        self._used = np.isin(np.arange(len(self.tools)), uses).astype(np.int64)
+        self._line = self._calibrate(bank, descriptions)
+
+    def _calibrate(
+        self, bank: Bank, descriptions: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """What brings cosines of descriptions to the scale of those of used tools."""
+        queries, own = self.embed_train(bank), self.own_vectors(bank)
+        uses = train_usage(bank).tools
+        rows = spread_rows(len(queries), len(self.vectors))
+        return fit_bridge(
+            self._compare(queries[rows], uses[rows], own[rows]),
+            cosine_scores(queries[rows], descriptions),
+            uses[rows],
+            unused_without(uses, len(self.vectors))(rows),
+        )
+
+    def _compare(
+        self,
+        queries: NDArray[np.float32],
+        uses: NDArray[np.int64],
+        own: NDArray[np.float32],
+    ) -> NDArray[np.float32]:
+        """Cosines [n, n_tools] of train queries, with vectors of their own for their tools."""
+        cosines = cosine_scores(queries, self.vectors)
+        rows, places = np.nonzero(uses >= 0)
+        products = np.einsum("nd,nd->n", queries[rows], own[rows, places])
+        cosines[rows, uses[rows, places]] = np.round(products, 6)
+        return cosines
 
     def _encoder(self) -> Encoder:
         return self._own_encoder or load_encoder(self.config.encoder)
@@ -238,24 +295,6 @@ class Tool2VecRetriever:
             queries, descriptions, usage.tools, self.config.description_weight
         )
         return sums, descriptions, queries
-
-
-def common_part(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The mean [d] of unit vectors [n, d], drawn toward zero where n is small.
-
-    As if 20 vectors more had lain at zero, so that a handful of queries is not taken for all.
-    """
-    total = vectors.sum(axis=0, dtype=np.float64)
-    return np.asarray(total / (len(vectors) + _PSEUDO_TEXTS), dtype=np.float32)
-
-
-def take_out(
-    common: NDArray[np.float32], vectors: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Unit vectors [n, d] less `common` [d], of unit length again."""
-    rest = vectors - common
-    lengths = np.linalg.norm(rest, axis=1, keepdims=True)
-    return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
 def tool_sums(
