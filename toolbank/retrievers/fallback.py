@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from toolbank.bank import Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
+from toolbank.retrievers.centring import common_part, take_out
 from toolbank.retrievers.ranking import cosine_scores
 from toolbank.retrievers.store import VECTORS, Arrays, demand
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.tool2vec import common_part, take_out
 from toolbank.retrievers.usage import Usage
 
 SHAPES: dict[str, tuple[int | None, ...]] = {
@@ -28,6 +28,7 @@ SHAPES: dict[str, tuple[int | None, ...]] = {
 
 _PRIOR_LINE = np.array([16.0, -7.0])
 _PRIOR_WEIGHT = np.array([0.01, 0.1])
+_LEAST_SLOPE = 4.0
 _PAIRS = 4_000_000
 _STEPS = 50
 
@@ -136,22 +137,43 @@ def fit_line(
 ) -> NDArray[np.float64]:
     """Slope and intercept of the log-odds that something holds, over values [n].
 
-    Logistic regression by Newton's method (Platt 1999; Lin, Lin and Weng 2007), weakly drawn to
-    a line that suits cosines of sentence encoders, so that it is finite and rises with few
-    examples or none.
+    Logistic regression (Platt 1999), weakly drawn to a line that suits cosines of sentence
+    encoders, so that it is finite with few examples or none. The slope is at least 4: a tool
+    whose description is nearer is never taken for the less likely one, nor for as likely.
     """
-    line = _PRIOR_LINE.copy()
-    features = np.stack([values, np.ones_like(values)], axis=1).astype(np.float64)
+    ones = np.ones((len(values), 1))
+    features = np.concatenate([values[:, None], ones], axis=1).astype(np.float64)
+    line = _regress(features, holds, np.zeros(len(values)), _PRIOR_LINE, _PRIOR_WEIGHT)
+    if line[0] >= _LEAST_SLOPE:
+        return line
+    given = _LEAST_SLOPE * values.astype(np.float64)
+    intercept = _regress(ones, holds, given, _PRIOR_LINE[1:], _PRIOR_WEIGHT[1:])
+    return np.array([_LEAST_SLOPE, intercept[0]])
+
+
+def _regress(
+    features: NDArray[np.float64],
+    holds: NDArray[np.bool_],
+    given: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Coefficients of a logistic regression on `features` [n, m], by Newton's method.
+
+    `given` [n] are log-odds that are there already; the coefficients are normally distributed
+    around `prior` with precisions `weight`.
+    """
+    found = prior.copy()
     for _ in range(_STEPS):
-        chances = 1 / (1 + np.exp(-(features @ line)))
-        slopes = features.T @ (chances - holds) + _PRIOR_WEIGHT * (line - _PRIOR_LINE)
+        chances = 1 / (1 + np.exp(-(features @ found + given)))
+        slopes = features.T @ (chances - holds) + weight * (found - prior)
         spread = features * (chances * (1 - chances))[:, None]
-        step = np.linalg.solve(spread.T @ features + np.diag(_PRIOR_WEIGHT), slopes)
-        line = line - np.clip(step, -4, 4)
+        step = np.linalg.solve(spread.T @ features + np.diag(weight), slopes)
+        # A full step from far away can overshoot without end.
+        found = found - np.clip(step, -4, 4)
         if np.abs(step).max() < 1e-8:
             break
-    line[0] = max(line[0], 0.0)
-    return line
+    return found
 
 
 def _sample(n_queries: int, n_tools: int) -> NDArray[np.int64]:

@@ -42,7 +42,8 @@ class SequenceClassifier(nn.Module):
     @property
     def last(self) -> nn.Linear:
         """The layer that gives the logits."""
-        return [m for m in self.model.modules() if isinstance(m, nn.Linear)][-1]
+        head = self.model.classifier
+        return [m for m in head.modules() if isinstance(m, nn.Linear)][-1]
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor

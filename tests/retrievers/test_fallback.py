@@ -1,0 +1,110 @@
+"""Tools without use: their descriptions' cosines are chances that can be believed."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from tests.tiny_models import tiny_encoder
+from toolbank.bank import Bank, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.errors import InputError
+from toolbank.retrievers.fallback import Fallback, fit_line
+from toolbank.retrievers.usage import train_usage
+
+
+@pytest.fixture(scope="module")
+def encoder(bank, tmp_path_factory):
+    words = " ".join(f"{tool.name} {tool.summary}" for tool in bank.tools).lower()
+    folder = tiny_encoder(
+        tmp_path_factory.mktemp("encoder"), words=sorted(set(re.findall(r"\w+", words)))
+    )
+    return EncoderConfig(model=str(folder))
+
+
+@pytest.fixture
+def fallback(encoder, bank):
+    return Fallback.fit(encoder, bank.tools, train_usage(bank))
+
+
+def test_the_line_is_that_of_a_logistic_regression():
+    random = np.random.default_rng(0)
+    values = random.normal(0.2, 0.2, 20_000)
+    holds = random.random(20_000) < 1 / (1 + np.exp(5 - 12 * values))
+    library = LogisticRegression(C=np.inf, tol=1e-8).fit(values[:, None], holds)
+    expected = [library.coef_[0, 0], library.intercept_[0]]
+    np.testing.assert_allclose(fit_line(values, holds), expected, rtol=2e-3)
+
+
+def test_chances_are_as_many_as_hold():
+    random = np.random.default_rng(1)
+    values = random.random(20_000)
+    holds = random.random(20_000) < 0.02
+    slope, intercept = fit_line(values, holds)
+    chances = 1 / (1 + np.exp(-(slope * values + intercept)))
+    assert chances.mean() == pytest.approx(holds.mean(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "holds"),
+    [([], []), ([0.5, 0.1], [True, False]), ([0.5, 0.1], [True, True]), ([1], [False])],
+)
+def test_with_few_examples_or_none_the_line_rises_and_is_finite(values, holds):
+    slope, intercept = fit_line(np.array(values, float), np.array(holds, bool))
+    assert 1 < slope < 100
+    assert np.isfinite(intercept)
+
+
+def test_a_nearer_description_is_never_the_less_likely_one():
+    values = np.linspace(0, 1, 10_000)
+    slope, intercept = fit_line(values, values < 0.3)
+    assert slope > 0
+    chances = 1 / (1 + np.exp(-(slope * values + intercept)))
+    assert chances.mean() == pytest.approx(0.3, rel=0.01)
+
+
+def test_a_tool_is_found_by_the_words_of_its_description(fallback, bank):
+    summaries = [tool.summary for tool in bank.tools]
+    best = fallback.log_odds(summaries).argmax(axis=1)
+    assert best.tolist() == list(range(len(bank.tools)))
+
+
+def test_some_tools_have_the_log_odds_that_they_have_among_all(fallback):
+    some = np.array([4, 1])
+    np.testing.assert_array_equal(
+        fallback.log_odds(["any song"], some), fallback.log_odds(["any song"])[:, some]
+    )
+
+
+def test_an_added_tool_is_as_one_that_was_there(encoder, bank):
+    usage = train_usage(bank)
+    part = Fallback.fit(encoder, bank.tools[:-1], train_usage(Bank(bank.tools[:-1])))
+    before = part.log_odds(["be quiet"])
+    part.add_tools(bank.tools[-1:])
+    after = part.log_odds(["be quiet"])
+    np.testing.assert_array_equal(after[:, :-1], before)
+    assert part.log_odds([bank.tools[-1].summary]).argmax() == len(bank.tools) - 1
+    assert len(Fallback.fit(encoder, bank.tools, usage).vectors) == len(part.vectors)
+
+
+def test_tools_that_read_alike_have_the_same_log_odds(encoder, bank):
+    twins = [Tool(name="x", kind="function", summary="Same.") for _ in range(5)]
+    fallback = Fallback.fit(encoder, twins, train_usage(Bank(tuple(twins))))
+    assert len(set(fallback.log_odds(["the same"])[0].tolist())) == 1
+
+
+def test_arrays_give_it_back(fallback, encoder, bank, tmp_path):
+    again = Fallback.from_arrays(encoder, fallback.arrays(), len(bank.tools), tmp_path)
+    np.testing.assert_array_equal(
+        again.log_odds(["a song"]), fallback.log_odds(["a song"])
+    )
+
+
+@pytest.mark.parametrize("name", ["descriptions", "common_query", "common_description"])
+def test_arrays_that_do_not_fit_are_told(fallback, encoder, bank, tmp_path, name):
+    arrays = {**fallback.arrays(), name: fallback.arrays()[name][..., :-1]}
+    with pytest.raises(InputError, match="Fit it again"):
+        Fallback.from_arrays(encoder, arrays, len(bank.tools), tmp_path)
+    with pytest.raises(InputError, match="other tools"):
+        Fallback.from_arrays(encoder, fallback.arrays(), 3, tmp_path)

@@ -1,0 +1,348 @@
+"""MLC: independent labels, every shape of encoder, and tools that no query uses."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny_models import KINDS, tiny_encoder
+from toolbank.bank import Bank, Provenance, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.errors import InputError
+from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
+from toolbank.retrievers.mlc.loss import multi_label_loss, prior_log_odds
+from toolbank.retrievers.protocol import FitContext
+
+REQUESTS = ["soak the plants", "", "refund order 17", "¿dónde está?", "a " * 60]
+VERBS = ("find", "move", "delete", "send", "paint")
+NOUNS = ("car", "house", "mail", "song")
+UNUSED = ("find.car", "move.house", "delete.mail", "send.song")
+FORMS = (
+    "please {}",
+    "i want to {} today",
+    "{}",
+    "can you {} for me",
+    "do {} next week",
+)
+CAR_WASH = Tool(name="car.wash", kind="function", summary="Clean a dirty car.")
+
+
+def make_folder(place, kind, pooling, bank):
+    """An encoder's folder; with [CLS] one of transformers alone, as BERT's or DeBERTa's."""
+    folder = tiny_encoder(
+        place / f"{kind}-{pooling}", kind, dropout=0, words=words_of(bank)
+    )
+    if pooling == "cls":
+        (folder / "modules.json").unlink()
+    return folder
+
+
+def words_of(bank):
+    texts = [f"{tool.name} {tool.summary}" for tool in (*bank.tools, CAR_WASH)]
+    texts += [query.query for query in bank.queries]
+    return sorted(set(re.findall(r"\w+", " ".join(texts).lower())))
+
+
+def make_config(folder, **settings):
+    training = MlcTraining(
+        **{"epochs": 3, "batch_size": 8, "learning_rate": 5e-3, "max_length": 32}
+        | settings.pop("training", {})
+    )
+    return MlcConfig(
+        encoder=EncoderConfig(model=str(folder)), training=training, **settings
+    )
+
+
+def fit(bank, config, **context):
+    retriever = create_retriever(config)
+    retriever.fit(bank, FitContext(**context))
+    return retriever
+
+
+def often(bank, times=30):
+    """The bank with each train query many times, so that few epochs are many steps."""
+    train = [
+        query.model_copy(update={"id": f"{query.id}-{i}"})
+        for i in range(times)
+        for query in bank.split("train")
+    ]
+    return Bank(bank.tools, (*train, *bank.split("test")))
+
+
+@pytest.fixture(scope="module")
+def folder(bank, tmp_path_factory):
+    return make_folder(tmp_path_factory.mktemp("encoder"), "minilm", "mean", bank)
+
+
+@pytest.fixture(scope="module")
+def fine_tuned(bank, folder):
+    return fit(often(bank), make_config(folder))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])
+def fitted(bank, folder, fine_tuned, request):
+    if request.param:
+        return fit(often(bank), make_config(folder, frozen=True))
+    return fine_tuned
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Tools that do something to something; four of them are used by no query."""
+    names = [f"{verb}.{noun}" for verb in VERBS for noun in NOUNS]
+    tools = tuple(
+        Tool(name=n, kind="function", summary=n.replace(".", " a ").title())
+        for n in names
+    )
+    asked = [
+        Query(
+            id=f"{name}-{number}",
+            query=form.format(name.replace(".", " the ")),
+            tools=(name,),
+            split="train",
+        )
+        for name in names
+        if name not in UNUSED
+        for number, form in enumerate(FORMS)
+    ]
+    return Bank(tools, tuple(asked))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])
+def on_wide(wide, tmp_path_factory, request):
+    folder = make_folder(tmp_path_factory.mktemp("wide"), "minilm", "mean", wide)
+    config = make_config(
+        folder, frozen=request.param, training={"epochs": 15 if request.param else 6}
+    )
+    return fit(wide, config)
+
+
+def found(retriever, request, k=1):
+    return {retriever.tools[i] for i in retriever.search([request], k)[0][0]}
+
+
+def test_the_loss_is_binary_cross_entropy_by_hand():
+    logits = torch.tensor([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]])
+    labels = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+    chance = lambda z: 1 / (1 + math.exp(-z))  # noqa: E731
+    first = -math.log(chance(2)) - math.log(1 - chance(-1)) - math.log(chance(0.5))
+    second = -math.log(0.5) - math.log(1 - chance(3)) - math.log(chance(-2))
+    ones = torch.ones(2)
+    assert multi_label_loss(logits, labels, ones).item() == pytest.approx(
+        (first + second) / 2, rel=1e-5
+    )
+    weights = torch.tensor([1.0, 0.25])
+    assert multi_label_loss(logits, labels, weights).item() == pytest.approx(
+        (first + second / 4) / 2, rel=1e-5
+    )
+
+
+def test_labels_are_independent():
+    labels = torch.tensor([[1.0, 1.0, 0.0]])
+    gradients = []
+    for other in (-5.0, 0.0, 5.0):
+        logits = torch.tensor([[1.0, other, other]], requires_grad=True)
+        multi_label_loss(logits, labels, torch.ones(1)).backward()
+        gradients.append(logits.grad[0, 0].item())
+    # Softmax would take from one label what it gives to another.
+    assert gradients == pytest.approx([gradients[0]] * 3)
+    sure = torch.tensor([[20.0, 20.0, -20.0]])
+    assert multi_label_loss(sure, labels, torch.ones(1)).item() < 1e-6
+
+
+def test_a_label_begins_at_its_share_of_the_examples():
+    odds = prior_log_odds(torch.tensor([0.0, 9.5]), 99.0)
+    assert odds.tolist() == pytest.approx([math.log(0.5 / 99.5), math.log(10 / 90)])
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_shape_is_trained_saved_loaded_and_searched(
+    bank, tmp_path, kind, pooling
+):
+    folder = make_folder(tmp_path, kind, pooling, bank)
+    retriever = fit(often(bank), make_config(folder, training={"epochs": 5}))
+    right = [
+        found(retriever, query.query, len(own)) == own
+        for query in bank.split("train")
+        if (own := set(query.tools) & set(retriever.tools))
+    ]
+    assert sum(right) >= 3
+    retriever.save(tmp_path / "saved")
+    loaded = load_retriever(tmp_path / "saved")
+    for one, other in zip(
+        loaded.search(REQUESTS, 6), retriever.search(REQUESTS, 6), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_queries_that_it_was_trained_on_are_found(fitted, bank):
+    for query in bank.split("train"):
+        own = set(query.tools) & set(fitted.tools)
+        assert found(fitted, query.query, len(own)) == own
+
+
+def test_tools_that_no_query_uses_are_found_by_their_descriptions(on_wide):
+    for name in UNUSED:
+        verb, noun = name.split(".")
+        assert name in found(on_wide, f"now {verb} the {noun} again", 3)
+
+
+def test_tools_that_queries_use_are_still_found(on_wide):
+    used = [name for name in on_wide.tools if name not in UNUSED]
+    asked = [f"you can {name.replace('.', ' the ')} now" for name in used]
+    best = on_wide.search(asked, 1)[0][:, 0]
+    right = [on_wide.tools[i] == name for i, name in zip(best, used, strict=True)]
+    assert np.mean(right) > 0.8
+
+
+def test_scores_do_not_depend_on_the_batch(fitted):
+    indices, scores = fitted.search(REQUESTS, 6)
+    for row, values, request in zip(indices, scores, REQUESTS, strict=True):
+        alone, own = fitted.search([request], 6)
+        np.testing.assert_array_equal(alone[0], row)
+        np.testing.assert_allclose(own[0], values, atol=1e-5)
+
+
+def test_dropout_is_off_in_a_search_whatever_came_before(fitted):
+    before = fitted.search(REQUESTS, 6)[1]
+    fitted._classifier.train()
+    np.testing.assert_array_equal(fitted.search(REQUESTS, 6)[1], before)
+
+
+def test_an_added_tool_is_found_without_training(on_wide, tmp_path):
+    on_wide.save(tmp_path / "before")
+    grown = load_retriever(tmp_path / "before")
+    grown.add_tools([CAR_WASH])
+    assert "car.wash" in found(grown, "clean the dirty car", 3)
+    assert found(grown, "please paint the house") == {"paint.house"}
+    grown.save(tmp_path / "after")
+    again = load_retriever(tmp_path / "after")
+    assert again.tools == (*on_wide.tools, "car.wash")
+    np.testing.assert_array_equal(
+        again.search(REQUESTS, 7)[1], grown.search(REQUESTS, 7)[1]
+    )
+    with pytest.raises(InputError, match=r"car\.wash"):
+        grown.add_tools([CAR_WASH])
+
+
+def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
+    from transformers import AutoModelForSequenceClassification
+
+    folder = make_folder(tmp_path, "deberta", "cls", bank)
+    retriever = fit(bank, make_config(folder, training={"epochs": 1}))
+    retriever.save(tmp_path / "saved")
+    model = AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "saved" / "model", local_files_only=True
+    )
+    assert model.config.problem_type == "multi_label_classification"
+    assert list(model.config.id2label.values()) == [
+        "shop.trackParcel",
+        "garden.water",
+        "garden.forecast",
+        "music.play",
+    ]
+    ids = torch.tensor([[2, 20, 30, 3]])
+    with torch.no_grad():
+        expected = retriever._classifier(ids, torch.ones_like(ids))
+        np.testing.assert_allclose(model.eval()(ids).logits, expected, atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_weights(bank, folder, tmp_path):
+    config = make_config(folder, training={"epochs": 1})
+    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
+        fit(bank, config, seed=seed).save(tmp_path / name)
+    one, two, other = (
+        (tmp_path / name / "model" / "model.safetensors").read_bytes()
+        for name in ("one", "two", "other")
+    )
+    assert one == two != other
+
+
+def test_the_epoch_that_is_best_on_validation_stays(bank, folder):
+    validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
+    with_validation = Bank(bank.tools, (*often(bank).queries, *validation))
+    retriever = fit(with_validation, make_config(folder))
+    assert len(retriever._training.history) == 3
+    assert retriever._training.history[-1] == 1
+
+
+def test_queries_of_other_splits_are_not_learnt_from(bank, folder):
+    config = make_config(folder, frozen=True)
+    blind = fit(Bank(bank.tools, bank.split("train")), config)
+    np.testing.assert_array_equal(
+        blind.search(REQUESTS, 6)[1], fit(bank, config).search(REQUESTS, 6)[1]
+    )
+
+
+def test_a_query_written_by_rules_counts_for_a_quarter(bank, folder):
+    made = Provenance(attempt=0, engine="rules", model="", prompt_hash="", seed=0)
+    by_rules = bank.queries[0].model_copy(update={"provenance": made})
+    config = make_config(folder, frozen=True, training={"learning_rate": 1e-9})
+    seen = fit(Bank(bank.tools, (by_rules, *bank.queries[1:])), config)
+    water = seen._labels[2]
+    bias = seen._classifier.last.bias[water].item()
+    # 1.25 of 3.25 queries use it.
+    assert bias == pytest.approx(math.log(1.75 / 2.5), abs=1e-4)
+
+
+def test_hits_for_train_queries_are_by_classifiers_that_have_not_seen_them(
+    bank, folder
+):
+    config = make_config(folder, frozen=True, description_weight=0)
+    retriever = fit(bank, config)
+    indices, scores = retriever.search_train(bank, 6)
+    assert indices.shape == scores.shape == (4, 6)
+    # Music is played in one query: by those that have not seen it, only the description tells.
+    play = retriever.tools.index("music.play")
+    rest = Bank(bank.tools, tuple(q for q in bank.queries if q.id != "2"))
+    unseen = fit(rest, config)
+    expected = unseen.search([bank.queries[2].query], 6)
+    np.testing.assert_array_equal(indices[2], expected[0][0])
+    assert unseen._labels[play] == -1
+
+
+def test_without_train_queries_the_descriptions_decide(bank, folder, tmp_path):
+    retriever = fit(Bank(bank.tools), make_config(folder))
+    retriever.save(tmp_path)
+    assert not (tmp_path / "model").exists()
+    assert found(load_retriever(tmp_path), "Start a song") == {"music.play"}
+
+
+def test_a_frozen_encoder_is_not_copied(bank, folder, tmp_path):
+    fit(bank, make_config(folder, frozen=True)).save(tmp_path)
+    names = [path.name for path in (tmp_path / "model").iterdir()]
+    assert names == ["model.safetensors"]
+
+
+def test_a_head_has_settings_of_its_own_where_none_are_given():
+    own = MlcConfig.model_validate({"frozen": True, "training": {"epochs": 7}})
+    assert (own.training.epochs, own.training.learning_rate) == (7, 2e-3)
+    assert MlcConfig().training.learning_rate == 5e-5
+    assert MlcConfig.model_validate(own.model_dump()) == own
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_damaged_model_is_told(fine_tuned, tmp_path, name):
+    fine_tuned.save(tmp_path)
+    path = tmp_path / "model" / name
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], b"", b"[1, 2]"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"model: can't be read .* Fit it again"):
+            load_retriever(tmp_path)
+    path.unlink()
+    with pytest.raises(InputError, match="Fit it again"):
+        load_retriever(tmp_path)
+
+
+def test_a_classifier_of_other_tools_is_told(fine_tuned, bank, folder, tmp_path):
+    fine_tuned.save(tmp_path / "one")
+    fit(Bank(bank.tools, bank.queries[:1]), make_config(folder)).save(tmp_path / "two")
+    (tmp_path / "two" / "model").rename(tmp_path / "gone")
+    (tmp_path / "one" / "model").rename(tmp_path / "two" / "model")
+    with pytest.raises(InputError, match="a classifier of 4 tools"):
+        load_retriever(tmp_path / "two")
