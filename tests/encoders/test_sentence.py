@@ -186,6 +186,29 @@ def test_a_damaged_folder_is_told(folder, tmp_path, name):
         load_encoder(EncoderConfig(model=str(tmp_path / "damaged")))
 
 
+def test_a_folder_that_was_written_anew_is_read_anew(folder, tmp_path):
+    config = EncoderConfig(model=str(tmp_path / "model"))
+    shutil.copytree(folder, tmp_path / "model")
+    before = load_encoder(config)
+    assert load_encoder(config) is before
+    model = SentenceTransformer(str(folder))
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.add_(torch.randn_like(weights))
+    Encoder(model, config).save(tmp_path / "model")
+    after = load_encoder(config).encode_queries(TEXTS)
+    np.testing.assert_allclose(
+        after, Encoder(model, config).encode_queries(TEXTS), atol=1e-6
+    )
+    assert np.abs(after - before.encode_queries(TEXTS)).max() > 1e-3
+
+
+def test_saving_is_quiet(folder, tmp_path, capfd):
+    load_encoder(EncoderConfig(model=str(folder))).save(tmp_path / "saved")
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
 def test_a_folder_that_is_not_there_is_told():
     with pytest.raises(InputError, match="no folder"):
         load_encoder(EncoderConfig(model="./models/nowhere"))

@@ -6,6 +6,7 @@ from safetensors.numpy import save_file
 from sklearn.metrics import roc_auc_score
 
 from tests.report.conftest import make_bank
+from tests.tiny_models import tiny_encoder
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.curves import overlay, round_ticks
@@ -173,6 +174,19 @@ def test_cosines_are_the_scores_that_the_retriever_gives(run):
         for tool in sorted(bank.index[name] for name in query.tools)
     ]
     assert sorted(cosines.positive) == pytest.approx(sorted(wanted), abs=1e-5)
+
+
+def test_requests_are_embedded_by_the_encoder_that_was_trained(run, tmp_path):
+    bank = make_bank()
+    encoder = {"model": str(tiny_encoder(tmp_path / "model"))}
+    training = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-2, "warmup": 0}
+    retriever = create_retriever(Tool2VecConfig(encoder=encoder, training=training))
+    retriever.fit(bank)
+    retriever.save(run / "models" / "tool2vec")
+    space = read_space(read_content(run))
+    found = space.methods["tool2vec"].bring_in(space.query_vectors)
+    expected = retriever.embed([query.query for query in space.queries])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_vectors_of_other_tools_are_left_out(run):

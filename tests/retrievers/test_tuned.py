@@ -1,0 +1,265 @@
+"""Retrievers with a fine-tuned encoder: every architecture trains, saves, loads, searches."""
+
+import numpy as np
+import pytest
+
+from tests.tiny_models import KINDS, tiny_encoder
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.sentence import load_encoder
+from toolbank.errors import InputError
+from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.protocol import DenseRetriever, FitContext
+from toolbank.retrievers.text import full_text
+from toolbank.retrievers.tool2vec import tool_sums, unit_vectors
+from toolbank.retrievers.usage import train_usage
+
+TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 2e-3, "warmup": 0}
+E5 = {"query_prefix": "query: ", "document_prefix": "passage: "}
+REQUESTS = ["water the lawn", "play jazz at dinner"]
+
+
+@pytest.fixture(scope="module")
+def bank():
+    summaries = {
+        "garden.water": "open the valve of the garden",
+        "mail.send": "send a mail",
+        "music.play": "play a song",
+        "weather.read": "the weather of the week",
+    }
+    uses = [
+        ("water the lawn", [0]),
+        ("the lawn is dry", [0]),
+        ("will it rain then water the garden", [3, 0]),
+        ("send mail to the house", [1]),
+        ("mail this word to me", [1]),
+        ("play jazz", [2]),
+        ("put on a song at dinner", [2]),
+        ("is it cold tomorrow", [3]),
+        ("rain this week", [3]),
+        ("water and sing a song", [0, 2]),
+    ]
+    tools = tuple(
+        Tool(name=name, kind="function", summary=summary)
+        for name, summary in summaries.items()
+    )
+    queries = tuple(
+        Query(
+            id=str(i),
+            query=text,
+            tools=tuple(tools[j].name for j in used),
+            split="validation" if i > 7 else "train",
+        )
+        for i, (text, used) in enumerate(uses)
+    )
+    return Bank(tools, queries)
+
+
+def config_of(method, folder, kind, **training):
+    encoder = {"model": str(folder)} | (E5 if kind == "e5" else {})
+    return method(encoder=encoder, training=TRAINING | training)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, bank, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    config = config_of(
+        Tool2VecConfig, tiny_encoder(folder / "model", request.param), request.param
+    )
+    retriever = create_retriever(config)
+    retriever.fit(bank, FitContext(seed=1))
+    retriever.save(folder / "saved")
+    return retriever, folder
+
+
+def test_it_trains_saves_loads_and_finds_the_same(fitted, bank):
+    retriever, folder = fitted
+    assert isinstance(retriever, DenseRetriever)
+    loaded = load_retriever(folder / "saved")
+    for one, other in zip(
+        loaded.search(REQUESTS, 4), retriever.search(REQUESTS, 4), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    frozen = load_encoder(retriever.config.encoder).encode_queries(REQUESTS)
+    tuned = loaded._own_encoder.encode_queries(REQUESTS)
+    assert np.abs(frozen - tuned).max() > 1e-3
+    assert list((folder / "saved" / "encoder").glob("*.safetensors"))
+    card = (folder / "saved" / "README.md").read_text()
+    assert "recall@5" in card
+    assert "Tool2Vec" in card
+
+
+def test_a_new_tool_is_found_without_training(fitted, bank):
+    _, folder = fitted
+    loaded = load_retriever(folder / "saved")
+    read = Tool(name="book.read", kind="function", summary="read a big book")
+    loaded.add_tools([read])
+    (found,) = loaded.embed_tools([read])
+    np.testing.assert_allclose(loaded.vectors[-1], found, atol=1e-6)
+    assert 4 in loaded.search(["read a big book"], 5)[0]
+
+
+def test_own_vectors_leave_the_query_out_in_the_trained_space(fitted, bank):
+    retriever, _ = fitted
+    usage = train_usage(bank)
+    queries = retriever.embed_train(bank)
+    descriptions = retriever.embed_tools(bank.tools)
+    own = retriever.own_vectors(bank)
+    for row in range(len(queries)):
+        others = np.arange(len(queries)) != row
+        sums = tool_sums(queries[others], descriptions, usage.tools[others], 2.0)
+        expected = unit_vectors(sums, descriptions)
+        for place, tool in enumerate(usage.tools[row]):
+            if tool >= 0:
+                np.testing.assert_allclose(own[row, place], expected[tool], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "training"),
+    [
+        (Tool2VecConfig, {"loss": "triplet", "pairs": ["query-query"]}),
+        (Tool2VecConfig, {"hard_negatives": 1, "mini_batch": 3}),
+        (DescriptionsConfig, {}),
+        (DescriptionsConfig, {"loss": "triplet", "hard_negatives": 1}),
+    ],
+)
+def test_every_loss_trains_and_the_same_seed_gives_the_same(
+    bank, tmp_path, method, training
+):
+    folder = tiny_encoder(tmp_path / "model", "minilm")
+    found = []
+    for _ in range(2):
+        retriever = create_retriever(config_of(method, folder, "", **training))
+        retriever.fit(bank, FitContext(seed=3))
+        found.append(retriever.vectors)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+    retriever.save(tmp_path / "saved")
+    one, other = load_retriever(tmp_path / "saved").search(REQUESTS, 4)
+    expected = retriever.search(REQUESTS, 4)
+    np.testing.assert_array_equal(one, expected[0])
+    np.testing.assert_allclose(other, expected[1], atol=1e-6)
+
+
+def test_training_draws_queries_to_their_tools(bank, tmp_path):
+    folder = tiny_encoder(tmp_path, "minilm", dropout=0)
+    unvalidated = Bank(bank.tools, bank.split("train"))
+    own = (train_usage(bank).tools[:, :, None] == np.arange(4)).any(axis=1)
+    gaps = []
+    for training in (None, TRAINING | {"epochs": 15}):
+        config = DescriptionsConfig(encoder={"model": str(folder)}, training=training)
+        retriever = create_retriever(config)
+        retriever.fit(unvalidated)
+        cosines = retriever.embed_train(bank) @ retriever.vectors.T
+        gaps.append(cosines[own].mean() - cosines[~own].mean())
+    assert gaps[1] > gaps[0] + 0.3
+
+
+def test_refitted_in_the_same_folder_it_has_the_new_weights(bank, tmp_path):
+    folder = tiny_encoder(tmp_path / "model", "minilm")
+    for seed in (1, 2):
+        config = config_of(DescriptionsConfig, folder, "")
+        retriever = create_retriever(config)
+        retriever.fit(bank, FitContext(seed=seed))
+        retriever.save(tmp_path / "saved")
+        loaded = load_retriever(tmp_path / "saved")
+        np.testing.assert_allclose(
+            loaded.embed(REQUESTS), retriever.embed(REQUESTS), atol=1e-6
+        )
+
+
+def test_a_folder_that_was_moved_and_saved_anew_still_finds(bank, tmp_path):
+    folder = tiny_encoder(tmp_path / "model", "bert")
+    retriever = create_retriever(config_of(DescriptionsConfig, folder, "", epochs=1))
+    retriever.fit(bank)
+    retriever.save(tmp_path / "first")
+    (tmp_path / "first").rename(tmp_path / "second")
+    load_retriever(tmp_path / "second").save(tmp_path / "third")
+    np.testing.assert_array_equal(
+        load_retriever(tmp_path / "third").search(REQUESTS, 4)[0],
+        retriever.search(REQUESTS, 4)[0],
+    )
+
+
+def test_a_saved_encoder_that_is_missing_is_told(bank, tmp_path):
+    folder = tiny_encoder(tmp_path / "model", "bert")
+    retriever = create_retriever(config_of(DescriptionsConfig, folder, "", epochs=1))
+    retriever.fit(bank)
+    retriever.save(tmp_path / "saved")
+    (tmp_path / "saved" / "encoder" / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="saved/encoder: not a sentence encoder"):
+        load_retriever(tmp_path / "saved")
+
+
+def test_hits_of_train_queries_are_of_encoders_that_have_not_seen_them(
+    bank, tmp_path, monkeypatch
+):
+    folder = tiny_encoder(tmp_path, "minilm")
+    retriever = create_retriever(config_of(DescriptionsConfig, folder, "", epochs=1))
+    retriever.fit(bank)
+    seen = []
+    fit = type(retriever).fit
+
+    def spy(self, part, context):
+        seen.append({query.query for query in part.split("train")})
+        fit(self, part, context)
+
+    monkeypatch.setattr(type(retriever), "fit", spy)
+    indices, _ = retriever.search_train(bank, 2)
+    train = {query.query for query in bank.split("train")}
+    assert indices.shape == (8, 2)
+    assert len(seen) == 2
+    assert seen[0] | seen[1] == train
+    assert not seen[0] & seen[1]
+
+
+def test_full_text_has_the_parameters_too():
+    tool = Tool(
+        name="mail.send",
+        kind="function",
+        summary="Send a mail.",
+        description="It is sent at once.",
+        parameters={
+            "type": "object",
+            "properties": {"to": {"description": "Whom."}, "urgent": {}},
+        },
+    )
+    assert full_text(tool) == (
+        "mail.send: Send a mail.\nIt is sent at once.\nto: Whom.\nurgent"
+    )
+    bare = Tool(name="x", kind="function", description="Only this.")
+    assert full_text(bare) == "x: Only this."
+
+
+def test_the_texts_of_the_configuration_are_embedded(bank, tmp_path):
+    folder = tiny_encoder(tmp_path, "e5")
+    tool = bank.tools[0].model_copy(update={"description": "water for the dry lawn"})
+    vectors = []
+    for text in ("summary", "full"):
+        config = DescriptionsConfig(encoder={"model": str(folder), **E5}, text=text)
+        retriever = create_retriever(config)
+        retriever.fit(Bank((tool,)))
+        vectors.append(retriever.vectors[0])
+    plain = load_encoder(
+        config.encoder.model_copy(update={"query_prefix": "passage: "})
+    )
+    expected = plain.encode_queries([full_text(tool)])[0]
+    np.testing.assert_allclose(vectors[1], expected, atol=1e-6)
+    assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
+
+
+def test_both_sides_are_trained_behind_the_prefixes_they_are_searched_with(
+    bank, tmp_path, monkeypatch
+):
+    from toolbank.encoders.finetune import finetune
+
+    given = []
+    train = finetune.train_encoder
+
+    def spy(encoder, texts, *rest, **more):
+        given.extend(texts)
+        return train(encoder, texts, *rest, **more)
+
+    monkeypatch.setattr(finetune, "train_encoder", spy)
+    config = config_of(Tool2VecConfig, tiny_encoder(tmp_path, "e5"), "e5", epochs=1)
+    create_retriever(config).fit(bank)
+    assert [text.split(": ")[0] for text in given] == ["query"] * 8 + ["passage"] * 4
