@@ -194,9 +194,8 @@ def test_tools_that_no_query_uses_are_found_by_their_descriptions(on_wide):
 def test_tools_that_queries_use_are_still_found(on_wide):
     used = [name for name in on_wide.tools if name not in UNUSED]
     asked = [f"you can {name.replace('.', ' the ')} now" for name in used]
-    best = on_wide.search(asked, 1)[0][:, 0]
-    right = [on_wide.tools[i] == name for i, name in zip(best, used, strict=True)]
-    assert np.mean(right) > 0.8
+    right = [name in found(on_wide, a, 3) for a, name in zip(asked, used, strict=True)]
+    assert np.mean(right) > 0.9
 
 
 def test_scores_do_not_depend_on_the_batch(fitted):

@@ -29,7 +29,7 @@ SHAPES: dict[str, tuple[int | None, ...]] = {
 _PRIOR_LINE = np.array([16.0, -7.0])
 _PRIOR_WEIGHT = np.array([0.01, 0.1])
 _LEAST_SLOPE = 4.0
-_PAIRS = 4_000_000
+_PAIRS = 2_000_000
 _STEPS = 50
 
 
