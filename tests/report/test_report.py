@@ -325,3 +325,74 @@ def test_samples_are_as_many_as_asked_for(run):
 def test_the_title_is_the_recipes_name_unless_given(run):
     assert text_of(write(run), "h1") == "things"
     assert text_of(write(run, title="My tools"), "h1") == "My tools"
+
+
+def compared(retriever, against, baseline, value, name="test"):
+    return {
+        "retriever": retriever,
+        "against": against,
+        "baseline": baseline,
+        "set": name,
+        "metric": "recall",
+        "k": 5,
+        "difference": value,
+        "low": value - 0.1,
+        "high": value + 0.1,
+        "n": 2,
+    }
+
+
+def test_differences_are_told_with_their_intervals(run):
+    records = [
+        compared("tool2vec", "bm25", "nearest neighbours", 0.375),
+        compared("tool2vec", "plain", "descriptions", 0.05),
+        compared("tool2vec", "bm25", "nearest neighbours", -0.125, "real"),
+    ]
+    write_json(run / "comparisons.json", records)
+    html = write(run)
+    told = text_of(html, ".differences")
+    for part in (
+        *("minus nearest neighbours", "minus descriptions"),
+        *("+37.5 bm25+27.5 to +47.5", "+5.0 plain-5.0 to +15.0", "-12.5 bm25"),
+    ):
+        assert part in told
+    assert text_of(html, ".differences .sure") == "+37.5 -12.5"
+
+
+def test_damaged_comparisons_are_refused(run):
+    broken = compared("tool2vec", "bm25", "descriptions", 0.1) | {"low": "x"}
+    write_json(run / "comparisons.json", [broken])
+    with pytest.raises(InputError, match=r"comparisons\.json"):
+        write(run)
+
+
+def test_many_methods_with_long_names_are_all_shown(run):
+    names = [f"method-{i}-of-the-table" for i in range(14)]
+    write_json(
+        run / "metrics.json",
+        [
+            record(name, part, 0.5)
+            for part in ("test", "test-unseen-tools")
+            for name in names
+        ],
+    )
+    html = write(run)
+    assert "needs a tool new to training" in text_of(html, "figcaption")
+    for name in names:
+        assert name in text_of(html, ".scores th")
+
+
+def test_a_bank_of_a_dataset_tells_what_was_left_out(run):
+    bank = make_bank()
+    left_out = {"query: <blank>": {"count": 3, "examples": ["q<1>"]}}
+    info = {
+        "dataset": {"type": "jsonl", "files": {}},
+        "left_out": left_out,
+        "counts": {"tools": 5, "queries": 6},
+        "withheld": {"tools": ["lib.part.tool4"], "queries_left_out": 2},
+    }
+    Bank(bank.tools, bank.queries, info).save(run / "bank")
+    told = text_of(write(run), "#made")
+    assert "dataset of others, in the layout jsonl" in told
+    assert "query: <blank>3q<1>" in told
+    assert "1 tool withheld from training" in told

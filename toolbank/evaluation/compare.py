@@ -11,6 +11,9 @@ from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import Measured, Record, list_metrics
 
+BASELINES = ("first stage", "nearest neighbours", "descriptions")
+"""The kinds of baselines, in the order of tables."""
+
 
 @dataclass(frozen=True)
 class Baselines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from toolbank.evaluation.compare import main_k
+from toolbank.evaluation.compare import BASELINES, main_k
 from toolbank.evaluation.config import TEST_PARTS
 
 _NAMED = 5
@@ -38,9 +38,9 @@ def format_comparisons(records: Sequence[dict[str, Any]]) -> str:
         for r in records
         if (r["set"], r["metric"], r["k"]) == ("test", "recall", k)
     }
-    baselines = list(dict.fromkeys(baseline for _, baseline in found))
+    baselines = [one for one in BASELINES if any(one == kind for _, kind in found)]
     nearest = {r["against"] for (_, b), r in found.items() if b == "nearest neighbours"}
-    rows = [["retriever"], [""]]
+    rows = [["retriever"]]
     for baseline in baselines:
         named = f" ({', '.join(nearest)})" if baseline == "nearest neighbours" else ""
         rows[0].append(f"minus {baseline}{named}")
@@ -49,7 +49,6 @@ def format_comparisons(records: Sequence[dict[str, Any]]) -> str:
         for baseline in baselines:
             record = found.get((retriever, baseline))
             rows[-1].append(_format_difference(record) if record else "")
-    del rows[1]
     return f"Recall@{k} on test: differences in points, paired 95 %\n{_align(rows)}"
 
 

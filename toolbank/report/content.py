@@ -10,7 +10,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank import Bank
 from toolbank.errors import InputError
-from toolbank.report.records import check_calls, read_judged, read_labels, read_metrics
+from toolbank.report.records import (
+    check_calls,
+    read_comparisons,
+    read_judged,
+    read_labels,
+    read_metrics,
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class Content:
     calls: Mapping[str, Any]
     judge: Mapping[str, Any] | None
     metrics: list[dict[str, Any]]
+    comparisons: list[dict[str, Any]]
     labels: list[dict[str, Any]]
     models: Path
 
@@ -35,7 +42,8 @@ class Content:
         """The fitted retrievers, in the recipe's order."""
         if not self.models.is_dir():
             return []
-        order = [part.get("type") for part in self.recipe.get("retrievers", ())]
+        listed = self.recipe.get("retrievers", ())
+        order = [part.get("name") or part.get("type") for part in listed]
         folders = [path for path in self.models.iterdir() if path.is_dir()]
         known = {name: position for position, name in enumerate(order)}
         return sorted(
@@ -58,6 +66,7 @@ def read_content(run: Path) -> Content:
         calls=check_calls(bank.info.get("calls", {}), run / "bank" / "bank.json"),
         judge=read_judged(run / "judge.json"),
         metrics=read_metrics(run / "metrics.json"),
+        comparisons=read_comparisons(run / "comparisons.json"),
         labels=read_labels(run / "labels.json"),
         models=run / "models",
     )

@@ -26,7 +26,14 @@ from toolbank.report.numbers import (
     median_words,
     sample_queries,
 )
-from toolbank.report.scores import ScoreTable, best_score, headline_k, tabulate, widest
+from toolbank.report.scores import (
+    ScoreTable,
+    best_score,
+    headline_k,
+    tabulate,
+    tabulate_differences,
+    widest,
+)
 from toolbank.report.vectors import (
     Point,
     Space,
@@ -50,6 +57,8 @@ _FILES = (
     ("judge.json", "the judge's verdicts, pair by pair"),
     ("models/", "the fitted retrievers, as safetensors and JSON"),
     ("metrics.json", "every figure with its interval"),
+    ("comparisons.json", "differences between methods, with intervals"),
+    ("hits/", "what each method found for each request"),
     ("labels.json", "what of the labels could not count"),
     ("report.html", "this page"),
 )
@@ -86,6 +95,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "headlines": _headlines(recall, k),
         "recall": recall,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
+        "differences": tabulate_differences(content.comparisons, k),
         "other_metrics": tabulate(content.metrics, ["ndcg", "comp", "mrr"]),
         "labels": [label for label in content.labels if label.get("unknown")],
         "judge": content.judge,
@@ -101,6 +111,9 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         ),
         "median_draft": median_words(drafts),
         "median_polished": median_words(polished),
+        "dataset": bank.info.get("dataset") or {},
+        "left_out": bank.info.get("left_out") or {},
+        "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(bank.info),
         "endings": count_endings(bank.info),
         "calls": add_up_calls(
@@ -134,6 +147,9 @@ def _describe_sources(content: Content) -> list[str]:
     told = [
         str(part.get("source")) for part in _source_rows(content) if "source" in part
     ]
+    dataset = content.bank.info.get("dataset")
+    if dataset:
+        return [f"a dataset of others ({dataset.get('type')})"]
     return told or [
         ":".join(str(part[key]) for key in ("type", "package", "site") if key in part)
         for part in content.recipe.get("sources") or ()
@@ -151,7 +167,7 @@ def _headlines(tables: Sequence[ScoreTable], k: int | None) -> list[dict[str, An
     found = []
     for table in tables:
         best = best_score(table, f"Recall@{k}")
-        if best and not table.name.startswith("test-"):
+        if best and not table.is_part:
             retriever, score = best
             floor = dict(table.column(f"Recall@{k}")).get("descriptions")
             found.append(

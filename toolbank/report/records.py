@@ -41,6 +41,18 @@ class _NothingMeasured(_Metric):
     high: None
 
 
+_Points = Annotated[float, Field(ge=-1, le=1)]
+
+
+class _Compared(_Metric):
+    against: str
+    baseline: Literal["first stage", "nearest neighbours", "descriptions"]
+    n: Annotated[int, Field(ge=1)]
+    difference: _Points
+    low: _Points
+    high: _Points
+
+
 class _Labels(_Part):
     set: str
     unknown: dict[str, _Count]
@@ -103,6 +115,15 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         InputError: the file is damaged.
     """
     return _read(path, TypeAdapter(list[_Measured | _NothingMeasured]), [])
+
+
+def read_comparisons(path: Path) -> list[dict[str, Any]]:
+    """Read comparisons.json; empty where there is none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return _read(path, TypeAdapter(list[_Compared]), [])
 
 
 def read_labels(path: Path) -> list[dict[str, Any]]:

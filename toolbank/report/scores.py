@@ -13,6 +13,13 @@ _SETS = {
     "test": "Held-out requests",
     "test-seen-sets": "Held-out, set of tools seen in training",
     "test-unseen-sets": "Held-out, set of tools new",
+    "test-seen-tools": "Held-out, all tools seen in training",
+    "test-unseen-tools": "Held-out, needs a tool new to training",
+}
+_BASELINES = {
+    "first stage": "its first stage",
+    "nearest neighbours": "nearest neighbours",
+    "descriptions": "descriptions",
 }
 _METRICS = {"recall": "Recall", "ndcg": "nDCG", "comp": "COMP", "mrr": "MRR"}
 
@@ -37,12 +44,73 @@ class ScoreTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Score | None, ...]], ...]
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part of the test split."""
+        return self.name.startswith("test-")
+
     def column(self, name: str) -> list[tuple[str, Score | None]]:
         """One column as (retriever, score); empty where the set has no such column."""
         if name not in self.columns:
             return []
         position = self.columns.index(name)
         return [(retriever, scores[position]) for retriever, scores in self.rows]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better one retriever is than another, with the ends of its 95 % interval."""
+
+    against: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class DifferenceTable:
+    """One evaluation set: a row a retriever, a column what it is held against."""
+
+    title: str
+    n: int
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Difference | None, ...]], ...]
+
+
+def tabulate_differences(
+    records: Sequence[Record], k: int | None
+) -> list[DifferenceTable]:
+    """A table of differences in Recall@k for every set, in the order of the records."""
+    usable = [r for r in records if (r["metric"], r["k"]) == ("recall", k)]
+    tables = []
+    for name in _unique(record["set"] for record in usable):
+        rows = [record for record in usable if record["set"] == name]
+        found = {
+            (r["retriever"], r["baseline"]): Difference(
+                r["against"], r["difference"], r["low"], r["high"]
+            )
+            for r in rows
+        }
+        baselines = [
+            part for part in _BASELINES if any(r["baseline"] == part for r in rows)
+        ]
+        tables.append(
+            DifferenceTable(
+                title=_title(name),
+                n=int(rows[0]["n"]),
+                columns=tuple(_BASELINES[part] for part in baselines),
+                rows=tuple(
+                    (name, tuple(found.get((name, part)) for part in baselines))
+                    for name in _unique(record["retriever"] for record in rows)
+                ),
+            )
+        )
+    return tables
 
 
 def tabulate(records: Sequence[Record], metrics: Iterable[str]) -> list[ScoreTable]:
@@ -103,7 +171,7 @@ def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
         rows.append((str(retriever), tuple(scores)))
     return ScoreTable(
         name=name,
-        title=_SETS.get(name, f"Labelled file: {name}"),
+        title=_title(name),
         n=max(int(record["n"]) for record in records),
         columns=tuple(_column_name(metric, k) for metric, k in columns),
         rows=tuple(rows),
@@ -120,6 +188,10 @@ def _score(record: Record, best: float | None) -> Score:
 def _column_name(metric: str, k: int | None) -> str:
     name = _METRICS.get(metric, metric)
     return name if k is None else f"{name}@{k}"
+
+
+def _title(name: str) -> str:
+    return _SETS.get(name, f"Labelled file: {name}")
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:
