@@ -27,11 +27,15 @@ def join_ranks() -> None:
 
     Tensors on CPUs are exchanged by gloo, those on GPUs by NCCL.
     """
-    if world_size() == 1 or is_joined():
+    if world_size() == 1:
         return
+    # Read when torch is loaded: its advice on DDP would come once a process.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     import torch
     from torch import distributed
 
+    if distributed.is_initialized():
+        return
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

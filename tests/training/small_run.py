@@ -1,0 +1,100 @@
+"""A small run to train by the command line: a dataset, a tiny encoder, and a recipe."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.tiny_models import tiny_encoder
+
+ROOT = Path(__file__).parents[2]
+VERBS = ("play", "stop", "open", "close", "buy", "send", "track", "paint")
+THINGS = ("song", "door", "parcel", "lawn", "car", "room", "mail", "book")
+WAYS = ("{} the {}", "please {} my {} now", "{} every {} of the house again and again")
+
+
+def write_recipe(folder, *, dropout=0.0, retrievers=None, **training):
+    """Write what a run needs to a folder, and give the recipe's path.
+
+    32 tools, each used by 3 queries and more; 64 train queries, 32 of validation, 32 of test.
+    """
+    data = folder / "data"
+    data.mkdir(parents=True)
+    pairs = [(v, t) for v in VERBS for t in THINGS]
+    names = {(v, t): f"{v}.{t}" for v, t in pairs if (VERBS.index(v) + len(t)) % 2}
+    names |= {(v, t): f"{v}.any" for v, t in pairs if (v, t) not in names}
+    tools = sorted(set(names.values()))
+    queries = [
+        {
+            "query": way.format(verb, thing),
+            "tools": [names[verb, thing]],
+            "split": ("train", "validation", "test", "train")[(i + j) % 4],
+        }
+        for i, (verb, thing) in enumerate(pairs)
+        for j, way in enumerate(WAYS[:2])
+    ]
+    (data / "tools.jsonl").write_text(
+        "".join(
+            json.dumps({"name": n, "description": n.replace(".", " the ")}) + "\n"
+            for n in tools
+        )
+    )
+    (data / "queries.jsonl").write_text(
+        "".join(json.dumps(query) + "\n" for query in queries)
+    )
+    encoder = tiny_encoder(folder / "encoder", dropout=dropout)
+    recipe = {
+        "name": "small",
+        "dataset": {"type": "jsonl", "path": str(data)},
+        "retrievers": retrievers
+        or [
+            {"type": "bm25"},
+            {
+                "type": "mlc",
+                "encoder": {"model": str(encoder)},
+                "training": {"learning_rate": 1e-3, **training},
+            },
+        ],
+        "evaluate": {"resamples": 100},
+    }
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump(recipe))
+    return path
+
+
+def command(*arguments, processes=1):
+    """A command of toolbank's, by torchrun where there are to be several processes."""
+    start = [sys.executable, "-m"]
+    if processes > 1:
+        start += ["torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
+        start += ["--nproc-per-node", str(processes), "-m"]
+    return [*start, "toolbank", *map(str, arguments)]
+
+
+def environment():
+    """One thread a process, and nothing but this machine."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+def read_weights(run, label="mlc"):
+    """All tensors of a saved retriever, by file and name."""
+    from safetensors.torch import load_file
+
+    folder = run / "models" / label
+    return {
+        f"{path.relative_to(folder)}:{name}": tensor.float()
+        for path in sorted(folder.rglob("*.safetensors"))
+        for name, tensor in load_file(path).items()
+    }
+
+
+def read_metrics(run):
+    """The figures of each retriever on each set."""
+    return json.loads((run / "metrics.json").read_text())

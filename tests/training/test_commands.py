@@ -1,0 +1,181 @@
+"""Training by the command line: killed, interrupted, by several processes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.training.classifier import difference
+from tests.training.small_run import (
+    command,
+    environment,
+    read_metrics,
+    read_weights,
+    write_recipe,
+)
+
+PATIENCE_S = 300
+
+pytestmark = pytest.mark.slow
+
+
+def start(*arguments, processes=1):
+    return subprocess.Popen(
+        command(*arguments, processes=processes),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, out, err
+
+
+def run(*arguments, processes=1):
+    code, out, err = finish(start("run", *arguments, processes=processes))
+    assert code == 0, err
+    return out, err
+
+
+def wait_for_step(folder, process, step):
+    """Wait until a checkpoint of this step or of a later one is begun."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until and process.poll() is None:
+        for path in folder.glob("checkpoints/*/*/checkpoint-*"):
+            if int(path.name.rpartition("-")[2]) >= step:
+                return
+        time.sleep(0.005)
+    _, out, err = finish(process)
+    pytest.fail(f"no checkpoint of step {step}: {out}{err}")
+
+
+def kill(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_killed_training_ends_with_the_same_weights_and_metrics(tmp_path):
+    """Dropout is on, so this holds the state of the random generators too.
+
+    At the same number of threads it is the same to the last bit; the tolerance is for
+    libraries that add up in another order.
+    """
+    recipe = write_recipe(tmp_path, dropout=0.1, epochs=20, batch_size=8)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run(recipe, "--out", whole, "--until", "evaluate")
+    run(recipe, "--out", killed, "--until", "dataset")
+    for step in (1, 20, 60, 120):
+        process = start("train", killed)
+        wait_for_step(killed, process, step)
+        kill(process)
+        assert not (killed / "models" / "mlc").exists()
+        assert len(list(killed.glob("checkpoints/mlc/*"))) == 1
+    run(killed, "--until", "evaluate")
+    assert difference(read_weights(whole), read_weights(killed)) < 1e-6
+    assert read_metrics(whole) == read_metrics(killed)
+    assert not list(killed.glob("checkpoints/mlc*"))
+
+
+def test_ctrl_c_leaves_checkpoints_and_says_how_to_go_on(tmp_path):
+    recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
+    out = tmp_path / "run"
+    run(recipe, "--out", out, "--until", "dataset")
+    process = start("train", out)
+    wait_for_step(out, process, 20)
+    os.killpg(process.pid, signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 1
+    assert "stopped in stage retrievers/mlc" in err
+    assert "the same command goes on from there" in " ".join(err.split())
+    assert "Traceback" not in err
+    assert list(out.glob("checkpoints/mlc/*/checkpoint-*/trainer_state.json"))
+
+
+def test_checkpoints_of_an_earlier_recipe_go(tmp_path):
+    recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
+    out = tmp_path / "run"
+    run(recipe, "--out", out, "--until", "dataset")
+    process = start("train", out)
+    wait_for_step(out, process, 20)
+    kill(process)
+    (stale,) = out.glob("checkpoints/mlc/*")
+    setting = "retrievers.1.training.learning_rate=0.002"
+    process = start("train", out, "--set", setting)
+    until = time.monotonic() + PATIENCE_S
+    while stale.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    kill(process)
+    assert not stale.exists()
+
+
+def test_two_processes_train_as_one(tmp_path):
+    """Two batches of 8 make the step that one of 16 makes, in 4 epochs of 64 train queries.
+
+    Without dropout, of which each process draws its own; the loss is a mean over examples.
+    The sums are of another order, so the weights are equal within 1e-5, and the metrics equal.
+    """
+    runs = []
+    for processes, batch_size in ((1, 16), (2, 8)):
+        recipe = write_recipe(
+            tmp_path / str(processes), epochs=4, batch_size=batch_size
+        )
+        runs.append(recipe.parent / "run")
+        _, err = run(recipe, "--out", runs[-1], processes=processes)
+        assert err.count("retrievers/mlc") == 1
+        assert "Warning" not in err
+    assert difference(*map(read_weights, runs)) < 1e-5
+    assert read_metrics(runs[0]) == read_metrics(runs[1])
+
+
+def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path):
+    recipe = write_recipe(tmp_path, dropout=0.1, epochs=12, batch_size=8)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run(recipe, "--out", whole, "--until", "retrievers", processes=2)
+    run(recipe, "--out", killed, "--until", "dataset")
+    process = start("train", killed, processes=2)
+    wait_for_step(killed, process, 16)
+    kill(process)
+    run(killed, "--until", "retrievers", processes=2)
+    assert difference(read_weights(whole), read_weights(killed)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("retrievers.1.training.precision=fp16", "fp16 needs a GPU"),
+        ("retrievers.1.training.epochs=-1", "training.epochs"),
+    ],
+)
+def test_if_the_first_of_two_processes_fails_both_end(tmp_path, setting, told):
+    recipe = write_recipe(tmp_path, epochs=1)
+    code, _, err = finish(
+        start("run", recipe, "--out", tmp_path / "run", "--set", setting, processes=2)
+    )
+    assert code != 0
+    assert err.count(told) == 1
+
+
+def test_two_processes_end_where_nothing_is_to_be_fitted(tmp_path):
+    recipe = write_recipe(tmp_path, retrievers=[{"type": "bm25"}])
+    out = tmp_path / "run"
+    run(recipe, "--out", out)
+    told, _ = run(recipe, "--out", out, processes=2)
+    assert told.count("Everything was done already") == 1
+
+
+def test_reporting_to_tensorboard_leaves_logs_and_fits_nothing_again(tmp_path):
+    pytest.importorskip("tensorboard")
+    recipe = write_recipe(tmp_path, epochs=2, report_to=["tensorboard"])
+    out = tmp_path / "run"
+    run(recipe, "--out", out)
+    assert list(out.glob("logs/mlc/events.*"))
+    stamps = json.loads((out / "stages.json").read_text())["retrievers/mlc"]
+    run(out, "--set", "retrievers.1.training.report_to=[]")
+    assert json.loads((out / "stages.json").read_text())["retrievers/mlc"] == stamps
