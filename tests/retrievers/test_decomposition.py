@@ -1,0 +1,215 @@
+"""Task decomposition: a search for every subtask, by rules and by a language model."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.chat_server import Answer, ChatServer
+from tests.tiny_models import tiny_encoder
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.errors import InputError, ToolbankError
+from toolbank.recipe import load_recipe
+from toolbank.retrievers import load_retriever
+from toolbank.retrievers.bm25 import Bm25Retriever
+from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.decomposition.config import (
+    DecomposeConfig,
+    DecompositionConfig,
+)
+from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
+from toolbank.retrievers.descriptions import DescriptionsRetriever
+from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
+
+SUMMARIES = {
+    "flight.cancel": "cancel a flight",
+    "flight.delay": "a flight that is late",
+    "flight.seat": "the seats of a flight",
+    "hotel.book": "reserve a hotel room",
+    "mail.send": "send a mail",
+}
+BOTH = "Cancel my flight and book a hotel room"
+
+
+@pytest.fixture(scope="module")
+def bank():
+    tools = tuple(
+        Tool(name=name, kind="function", summary=summary)
+        for name, summary in SUMMARIES.items()
+    )
+    queries = tuple(
+        Query(id=str(i), query=text, tools=tools, split="train")
+        for i, (text, tools) in enumerate(
+            [
+                (BOTH, ("flight.cancel", "hotel.book")),
+                ("Is my flight late? Send a mail", ("flight.delay", "mail.send")),
+            ]
+        )
+    )
+    return Bank(tools, queries)
+
+
+@pytest.fixture(scope="module")
+def bm25(bank):
+    retriever = Bm25Retriever(Bm25Config())
+    retriever.fit(bank)
+    return retriever
+
+
+def fit(bank, first, **settings):
+    config = DecompositionConfig(first_stage=first.name, **settings)
+    retriever = DecompositionRetriever(config)
+    retriever.fit(bank, FitContext(fitted={first.name: first}))
+    return retriever
+
+
+def names(retriever, hits):
+    return [[retriever.tools[index] for index in row] for row in hits[0]]
+
+
+def test_every_subtask_has_its_best_tool_at_the_top(bank, bm25):
+    retriever = fit(bank, bm25)
+    assert retriever.split([BOTH]) == [["Cancel my flight", "book a hotel room"]]
+    (found,) = names(retriever, retriever.search([BOTH], 2))
+    assert found == ["flight.cancel", "hotel.book"]
+
+
+def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
+    retriever = fit(bank, bm25)
+    texts = [BOTH, "Send a mail", "Send a mail; cancel my flight; book a hotel room"]
+    indices, scores = retriever.search(texts, 5)
+    for row, text in zip(indices, texts, strict=True):
+        lists = bm25.search(retriever.split([text])[0], 5)[0]
+        walked = [int(hits[rank]) for rank in range(5) for hits in lists]
+        assert row.tolist() == list(dict.fromkeys(walked))
+    np.testing.assert_allclose(scores, np.tile(1 / np.arange(1, 6), (3, 1)), rtol=1e-6)
+
+
+def test_embeddings_serve_as_first_stage_and_the_folder_is_whole(bank, tmp_path):
+    words = " ".join(SUMMARIES.values()).split()
+    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path / "tiny", words=words)))
+    first = DescriptionsRetriever(DescriptionsConfig(encoder=encoder))
+    first.fit(bank)
+    retriever = fit(bank, first)
+    retriever.save(tmp_path / "saved")
+    loaded = load_retriever(tmp_path / "saved")
+    assert loaded.tools == retriever.tools
+    np.testing.assert_array_equal(
+        retriever.search([BOTH], 5)[0], loaded.search([BOTH], 5)[0]
+    )
+    loaded.add_tools([Tool(name="rain", kind="function", summary="rain")])
+    assert "rain" in names(loaded, loaded.search(["rain: rain"], 1))[0]
+
+
+def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path):
+    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path / "tiny")))
+    first = Tool2VecRetriever(Tool2VecConfig(encoder=encoder, centre=False))
+    first.fit(bank)
+    hits, _ = fit(bank, first).search_train(bank, 5)
+    for row, query in enumerate(bank.queries):
+        others = tuple(other for other in bank.queries if other is not query)
+        alone = Tool2VecRetriever(first.config)
+        alone.fit(Bank(bank.tools, others))
+        expected = fit(bank, alone).search([query.query], 5)[0][0]
+        np.testing.assert_array_equal(hits[row], expected)
+
+
+def test_no_request_gives_no_hit(bank, bm25):
+    indices, scores = fit(bank, bm25).search([], 3)
+    assert indices.shape == scores.shape == (0, 3)
+
+
+def by_model(server, folder, **settings):
+    return DecomposeConfig(
+        base_url=server.url,
+        model="m",
+        replies=folder / "subtasks.sqlite",
+        retries=0,
+        **settings,
+    )
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
+def asked_for(call):
+    return call.prompt.partition("<request>\n")[2].partition("\n</request>")[0]
+
+
+def test_a_model_splits_and_no_text_is_asked_for_twice(bank, bm25, tmp_path):
+    def script(call):
+        if asked_for(call) == BOTH:
+            return Answer.json({"subtasks": ["cancel a flight", " reserve a room "]})
+        return Answer.json({"subtasks": ["send a mail"]}, before="Here: ")
+
+    with ChatServer(script) as server:
+        decompose = by_model(server, tmp_path)
+        retriever = fit(bank, bm25, decompose=decompose)
+        texts = [BOTH, "Write to Bob", BOTH]
+        parts = retriever.split(texts)
+        assert parts[0] == parts[2] == ["cancel a flight", "reserve a room"]
+        assert parts[1] == ["send a mail"]
+        assert len(server.calls) == 2
+        (found,) = names(retriever, retriever.search([BOTH], 2))
+        assert found == ["flight.cancel", "hotel.book"]
+        retriever.save(tmp_path / "saved")
+        loaded = load_retriever(tmp_path / "saved")
+        assert loaded.split(texts) == parts
+        assert len(server.calls) == 2
+        schema = server.calls[0].body["response_format"]["json_schema"]
+        assert schema["schema"]["required"] == ["subtasks"]
+
+
+def test_replies_that_came_are_kept_when_another_call_fails(bank, bm25, tmp_path):
+    def script(call):
+        if asked_for(call) == "broken" and call.number < 10:
+            return Answer.error(400, "no such thing")
+        return Answer.json({"subtasks": ["send a mail"]})
+
+    with ChatServer(script) as server:
+        retriever = fit(bank, bm25, decompose=by_model(server, tmp_path, concurrency=1))
+        with pytest.raises(ToolbankError, match=r"1 of 3 .*subtasks\.sqlite"):
+            retriever.search(["one", "broken", "two"], 2)
+        served = len(server.calls)
+        retriever.split(["one", "two"])
+        assert len(server.calls) == served
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["I can't.", json.dumps({"subtasks": []}), json.dumps({"subtasks": [1, 2]})],
+)
+def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(
+    bank, bm25, tmp_path, capsys, reply
+):
+    with ChatServer(lambda _: Answer.text(reply)) as server:
+        retriever = fit(bank, bm25, decompose=by_model(server, tmp_path))
+        assert retriever.split([BOTH]) == [[BOTH]]
+    assert "1 of 1 requests stay whole" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path):
+    config = DecomposeConfig(replies=tmp_path / "r", model="m", engine="nowhere")
+    with pytest.raises(InputError, match="nowhere"):
+        fit(bank, bm25, decompose=config)
+
+
+def test_the_journal_lies_beside_the_recipe(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "name: mine\n"
+        "sources:\n"
+        "  - {type: python, package: json}\n"
+        "retrievers:\n"
+        "  - type: bm25\n"
+        "  - type: decomposition\n"
+        "    first_stage: bm25\n"
+        "    decompose: {model: m, replies: subtasks.sqlite}\n"
+    )
+    retrievers = load_recipe(str(recipe)).recipe.retrievers
+    (decompose,) = (r.decompose for r in retrievers if r.type == "decomposition")
+    assert decompose.replies == tmp_path.resolve() / "subtasks.sqlite"
