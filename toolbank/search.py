@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank import Tool, read_tools
 from toolbank.errors import InputError
-from toolbank.files import write_text
-from toolbank.folder import open_run
+from toolbank.evaluation.config import main_k
+from toolbank.files import read_json, write_text
+from toolbank.folder import RunFolder, open_run
 from toolbank.recipe import load_recipe
 
 if TYPE_CHECKING:
@@ -28,12 +29,23 @@ class Hit:
     score: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Finder:
     """A fitted retriever together with what is known of its tools."""
 
     retriever: Retriever
     tools: tuple[Tool, ...]
+
+    def add_tools(self, tools: Sequence[Tool]) -> None:
+        """Have tools found that were not there in the fit; nothing is trained, or written.
+
+        `retriever.save(folder)` keeps them.
+
+        Raises:
+            InputError: one of them is there already.
+        """
+        self.retriever.add_tools(tools)
+        self.tools += tuple(tools)
 
     def search(self, query: str, k: int = 5) -> list[Hit]:
         """Find the k tools that serve a request best, best first."""
@@ -52,7 +64,10 @@ class Finder:
 
 
 def load(run: str | Path, retriever: str | None = None) -> Finder:
-    """Load a retriever of a finished run; unset, `tool2vec` or the first there is.
+    """Load a retriever of a finished run.
+
+    Unset, it is the one with the best Recall@5 on the validation queries; before the evaluation,
+    or without such queries, `tool2vec` or the first there is.
 
     Raises:
         InputError: no finished run there, or no retriever of that name in it.
@@ -70,7 +85,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
         raise InputError(
             f"{folder.path}: no retrievers yet. Finish the run: toolbank run {folder.path}"
         )
-    name = retriever or (_PREFERRED if _PREFERRED in names else names[0])
+    name = retriever or _find_best(folder, names)
     if name not in names:
         raise InputError(
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
@@ -84,6 +99,21 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
             f"{strangers[0]}. Fit it again: toolbank train {folder.path}."
         )
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
+
+
+def _find_best(folder: RunFolder, names: Sequence[str]) -> str:
+    records = read_json(folder.validation) if folder.validation.is_file() else []
+    recall = [
+        (record["value"], record["retriever"])
+        for record in records
+        if record["metric"] == "recall"
+        and record["k"] == main_k([r["k"] for r in records if r["k"]])
+        and record["value"] is not None
+        and record["retriever"] in names
+    ]
+    if recall:
+        return max(recall, key=lambda found: found[0])[1]
+    return _PREFERRED if _PREFERRED in names else names[0]
 
 
 def format_hits(hits: Sequence[Hit]) -> str:

@@ -1,0 +1,32 @@
+"""Searching, and tools that come after the fit."""
+
+import pytest
+
+from toolbank.bank import Bank, Tool
+from toolbank.errors import InputError
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.config import Bm25Config
+from toolbank.search import Finder
+
+PLAY = Tool(name="music.play", kind="function", summary="Play a song.")
+BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
+
+
+@pytest.fixture
+def finder():
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(Bank((PLAY,)))
+    return Finder(retriever, (PLAY,))
+
+
+def test_a_tool_added_after_the_fit_is_found(finder):
+    assert [hit.tool for hit in finder.search("ring the bell")] == [PLAY]
+    finder.add_tools([BELL])
+    assert [hit.tool for hit in finder.search("ring the bell")] == [BELL, PLAY]
+
+
+def test_a_tool_that_is_there_is_refused_and_nothing_is_added(finder):
+    with pytest.raises(InputError, match=r"music\.play: can't be added"):
+        finder.add_tools([BELL, PLAY])
+    assert finder.tools == (PLAY,)
+    assert len(finder.search("song")) == 1
