@@ -10,6 +10,7 @@ from toolbank.plan import describe_plan
 from toolbank.preview import preview_attempts
 from toolbank.recipe import load_recipe
 from toolbank.run import describe_result, run_recipe
+from toolbank.search import load
 
 RECIPE = """\
 name: theirs
@@ -95,6 +96,21 @@ def test_withheld_tools_are_new_to_the_test(recipe, tmp_path):
     lines = (result.folder.hits / "bm25.jsonl").read_text().splitlines()
     for line in map(json.loads, lines):
         assert ("test-unseen-tools" in line["parts"]) == (name in line["tools"])
+
+
+def test_search_takes_the_best_on_validation_if_not_told(recipe, tmp_path):
+    both = "retrievers=[{type: bm25}, {type: nearest, by: bm25, name: votes}]"
+    folder = run(recipe, tmp_path / "out", both, until="evaluate").folder
+    records = json.loads(folder.validation.read_text())
+    assert {record["n"] for record in records} == {3}
+    for best in ("votes", "bm25"):
+        for record in records:
+            record["value"] = 0.9 if record["retriever"] == best else 0.1
+        folder.validation.write_text(json.dumps(records))
+        assert load(folder.path).retriever.name == best
+    folder.validation.unlink()
+    assert load(folder.path).retriever.name == "bm25"
+    assert load(folder.path, "votes").retriever.name == "votes"
 
 
 @pytest.mark.parametrize("stage", ["sources", "generate", "judge"])

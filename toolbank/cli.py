@@ -341,7 +341,8 @@ def search(
     ] = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many tools.")] = 5,
     retriever: Annotated[
-        str | None, typer.Option(help="tool2vec, or the first there is, if not given.")
+        str | None,
+        typer.Option(help="If not given, the best on the validation queries."),
     ] = None,
     queries: Annotated[
         Path | None, typer.Option(help="A JSONL file of requests (id, query a line).")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolbank.evaluation.sets import EvaluationSet
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 2
+_LAYOUT = 3
 
 
 @dataclass
@@ -51,17 +51,21 @@ def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
 def evaluate_bank(recipe: Recipe, folder: RunFolder) -> Outcome:
     """Evaluate every retriever on the test split and the labelled files."""
     from toolbank.evaluation.hits import write_hits
-    from toolbank.evaluation.sets import describe_labels, held_out_set
+    from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 
     bank = Bank.load(folder.bank)
     sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
-    measured = list(_measure_all(recipe, folder, sets))
+    validation = make_set("validation", bank, bank.split("validation"))
+    found = list(_measure_all(recipe, folder, [validation, *sets]))
+    chosen_by = _evaluate([of_one[:1] for of_one in found], recipe)
+    measured = [of_one[1:] for of_one in found]
     evaluation = _evaluate(measured, recipe)
+    write_json(folder.validation, chosen_by.records)
     write_json(folder.metrics, evaluation.records)
     write_json(folder.comparisons, evaluation.comparisons)
     write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
     shutil.rmtree(folder.hits, ignore_errors=True)
-    files = [folder.metrics, folder.comparisons, folder.labels]
+    files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
     for of_one in measured:
         files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
         write_hits(files[-1], of_one)

@@ -71,6 +71,11 @@ class RunFolder:
         return self.path / "comparisons.json"
 
     @property
+    def validation(self) -> Path:
+        """Records on the validation part of training, by which a retriever is chosen."""
+        return self.path / "validation.json"
+
+    @property
     def hits(self) -> Path:
         """What each retriever found for each query, a file a retriever."""
         return self.path / "hits"

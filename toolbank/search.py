@@ -112,7 +112,7 @@ def _find_best(folder: RunFolder, names: Sequence[str]) -> str:
         and record["retriever"] in names
     ]
     if recall:
-        return max(recall, key=lambda found: found[0])[1]
+        return str(max(recall, key=lambda found: found[0])[1])
     return _PREFERRED if _PREFERRED in names else names[0]
 
 

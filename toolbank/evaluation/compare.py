@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from toolbank.evaluation.bootstrap import bootstrap_means
-from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.evaluate import Measured, Record, list_metrics
 
 BASELINES = ("first stage", "nearest neighbours", "descriptions")
@@ -27,11 +27,6 @@ class Baselines:
     first_stages: Mapping[str, str] = field(default_factory=dict)
     nearest: tuple[str, ...] = ()
     descriptions: str | None = None
-
-
-def main_k(ks: Sequence[int]) -> int:
-    """The cut-off that stands for the others: 5, or else the smallest."""
-    return 5 if 5 in ks else min(ks)
 
 
 def compare(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from toolbank.evaluation.compare import BASELINES, main_k
-from toolbank.evaluation.config import TEST_PARTS
+from toolbank.evaluation.compare import BASELINES
+from toolbank.evaluation.config import TEST_PARTS, main_k
 
 _NAMED = 5
 
