@@ -143,15 +143,15 @@ def fit_line(
     """
     ones = np.ones((len(values), 1))
     features = np.concatenate([values[:, None], ones], axis=1).astype(np.float64)
-    line = _regress(features, holds, np.zeros(len(values)), _PRIOR_LINE, _PRIOR_WEIGHT)
+    line = regress(features, holds, np.zeros(len(values)), _PRIOR_LINE, _PRIOR_WEIGHT)
     if line[0] >= _LEAST_SLOPE:
         return line
     given = _LEAST_SLOPE * values.astype(np.float64)
-    intercept = _regress(ones, holds, given, _PRIOR_LINE[1:], _PRIOR_WEIGHT[1:])
+    intercept = regress(ones, holds, given, _PRIOR_LINE[1:], _PRIOR_WEIGHT[1:])
     return np.array([_LEAST_SLOPE, intercept[0]])
 
 
-def _regress(
+def regress(
     features: NDArray[np.float64],
     holds: NDArray[np.bool_],
     given: NDArray[np.float64],
