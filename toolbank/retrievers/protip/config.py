@@ -13,14 +13,25 @@ class ProtipTraining(TrainingConfig):
     """Defaults of ProTIP."""
 
     epochs: float = Field(default=10, gt=0)
+    learning_rate: float = Field(default=1e-4, gt=0)
 
 
 class ProtipConfig(MethodConfig):
-    """Find the tools of a plan in its order; needs queries whose tools are ordered."""
+    """Find the tools of a plan in its order; needs queries whose tools are ordered.
+
+    Published: BERT-base-uncased, random negatives; the margin is not told.
+    """
 
     type: Literal["protip"] = "protip"
     encoder: EncoderConfig = EncoderConfig()
-    margin: float = Field(default=1.0, gt=0)
-    negatives: Literal["random", "hard"] = "random"
+    margin: float = Field(
+        default=0.35,
+        gt=0,
+        description="in mean distances between requests and tools before training",
+    )
+    negatives: Literal["random", "hard"] = Field(
+        default="hard",
+        description="hard: the nearest tools that are not the plan's, found anew each epoch",
+    )
     steps: int = Field(default=6, ge=1, description="of a search, at most")
     training: ProtipTraining = ProtipTraining()

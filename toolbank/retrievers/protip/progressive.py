@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toolbank.retrievers.interleave import interleave
 from toolbank.retrievers.protocol import Hits
-from toolbank.retrievers.ranking import blocks, join
+from toolbank.retrievers.ranking import blocks, join, top_k
 
 Vectors = NDArray[np.float32]
 
@@ -63,11 +63,11 @@ def search_steps(
     for _ in range(min(steps, len(tools))):
         distances = _distances(rest, vectors)
         distances[taken] = np.inf
-        order = np.argsort(distances, axis=1, kind="stable")
-        best = order[:, 0]
+        nearest_first, _ = top_k(-distances.astype(np.float32), depth)
+        best = nearest_first[:, 0]
         nearest = distances[rows, best]
         norms = np.linalg.norm(rest, axis=1)
-        hits.append(order[:, :depth])
+        hits.append(nearest_first)
         near.append(np.take_along_axis(distances, hits[-1], axis=1))
         rests.append(np.where(np.isinf(nearest), 0, norms / np.maximum(nearest, 1e-9)))
         taken[rows, best] = True
