@@ -7,9 +7,10 @@ from toolbank.bank import Bank, Provenance
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.centring import common_part, take_out
+from toolbank.retrievers.centroids import tool_sums, unit_vectors
 from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.tool2vec import Tool2VecRetriever, tool_sums, unit_vectors
+from toolbank.retrievers.tool2vec import Tool2VecRetriever
 from toolbank.retrievers.usage import train_usage
 
 

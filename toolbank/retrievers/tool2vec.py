@@ -20,6 +20,7 @@ from toolbank.retrievers.calibration import (
     unused_without,
 )
 from toolbank.retrievers.centring import common_part, take_out
+from toolbank.retrievers.centroids import Centroids, Rows, make_centroids
 from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
@@ -123,12 +124,11 @@ class Tool2VecRetriever:
         """
         if self.config.training is not None:
             return cross_fit(self.config, bank, k, context)
-        queries, own = self.embed_train(bank), self.own_vectors(bank)
-        uses = train_usage(bank).tools
-        left = unused_without(uses, len(self.vectors))
+        centroids = self._centroids(bank)
+        left = unused_without(centroids.uses, len(self.vectors))
         parts = []
-        for block in blocks(len(queries), len(self.vectors)):
-            cosines = self._compare(queries[block], uses[block], own[block])
+        for block in blocks(len(centroids.queries), len(self.vectors)):
+            cosines = self._compare(centroids, block)
             parts.append(top_k(bridge(cosines, cosines, left(block), self._line), k))
         return join(parts, min(k, len(self.vectors)))
 
@@ -165,15 +165,7 @@ class Tool2VecRetriever:
         a description in the sum. It equals a new fit without the query, but for `common`, in
         which the query stays: one part in n_train + 20.
         """
-        sums, descriptions, queries = self._sums(bank)
-        uses = train_usage(bank).tools
-        own = np.zeros((*uses.shape, sums.shape[1]), np.float32)
-        for place, tools in enumerate(uses.T):
-            rows = np.flatnonzero(tools >= 0)
-            own[rows, place] = unit_vectors(
-                sums[tools[rows]] - queries[rows], descriptions[tools[rows]]
-            )
-        return own
+        return self._centroids(bank).without(slice(None))
 
     def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
         """Unit vectors [n, d] that tools have here by their descriptions alone.
@@ -238,44 +230,56 @@ class Tool2VecRetriever:
     def _average(self, bank: Bank, own_encoder: Encoder | None) -> None:
         self._own_encoder = own_encoder
         self.tools = tuple(tool.name for tool in bank.tools)
-        self.common = np.zeros(self._encoder().dimension, np.float32)
+        usage = train_usage(bank)
+        queries = self._encoder().encode_queries(usage.queries)
+        descriptions = self._describe(bank.tools)
+        self.common = np.zeros(queries.shape[1], np.float32)
         self._common_to_descriptions = self.common
         if self.config.centre:
-            queries = self._encoder().encode_queries(train_usage(bank).queries)
             self.common = common_part(queries)
-            self._common_to_descriptions = common_part(self._describe(bank.tools))
-        sums, descriptions, _ = self._sums(bank)
-        self.vectors = unit_vectors(sums, descriptions)
-        uses = train_usage(bank).tools
-        self._used = np.isin(np.arange(len(self.tools)), uses).astype(np.int64)
-        self._line = self._calibrate(bank, descriptions)
+            self._common_to_descriptions = common_part(descriptions)
+        centroids = make_centroids(
+            take_out(self.common, queries),
+            take_out(self._common_to_descriptions, descriptions),
+            usage.tools,
+            usage.weights,
+            self.config.description_weight,
+        )
+        self.vectors = centroids.vectors
+        used = np.isin(np.arange(len(self.tools)), usage.tools)
+        self._used = used.astype(np.int64)
+        self._line = self._calibrate(centroids)
 
-    def _calibrate(
-        self, bank: Bank, descriptions: NDArray[np.float32]
-    ) -> NDArray[np.float64]:
+    def _calibrate(self, centroids: Centroids) -> NDArray[np.float64]:
         """What brings cosines of descriptions to the scale of those of used tools."""
-        queries, own = self.embed_train(bank), self.own_vectors(bank)
-        uses = train_usage(bank).tools
-        rows = spread_rows(len(queries), len(self.vectors))
+        rows = spread_rows(len(centroids.queries), len(self.vectors))
         return fit_bridge(
-            self._compare(queries[rows], uses[rows], own[rows]),
-            cosine_scores(queries[rows], descriptions),
-            uses[rows],
-            unused_without(uses, len(self.vectors))(rows),
+            self._compare(centroids, rows),
+            cosine_scores(centroids.queries[rows], centroids.descriptions),
+            centroids.uses[rows],
+            unused_without(centroids.uses, len(self.vectors))(rows),
         )
 
-    def _compare(
-        self,
-        queries: NDArray[np.float32],
-        uses: NDArray[np.int64],
-        own: NDArray[np.float32],
-    ) -> NDArray[np.float32]:
-        """Cosines [n, n_tools] of train queries, with vectors of their own for their tools."""
-        cosines = cosine_scores(queries, self.vectors)
+    def _compare(self, centroids: Centroids, queries: Rows) -> NDArray[np.float32]:
+        """Cosines [n, n_tools] of train queries, their own tools as if without them."""
+        vectors, uses = centroids.queries[queries], centroids.uses[queries]
+        cosines = cosine_scores(vectors, self.vectors)
         rows, places = np.nonzero(uses >= 0)
-        products = np.einsum("nd,nd->n", queries[rows], own[rows, places])
+        own = centroids.without(queries)[rows, places]
+        products = np.einsum("nd,nd->n", vectors[rows], own)
         cosines[rows, uses[rows, places]] = np.round(products, 6)
         return cosines
+
+    def _centroids(self, bank: Bank) -> Centroids:
+        """The sums that `vectors` were made of, from the bank that it was fitted on."""
+        usage = train_usage(bank)
+        return make_centroids(
+            self.embed(usage.queries),
+            self.embed_tools(bank.tools),
+            usage.tools,
+            usage.weights,
+            self.config.description_weight,
+        )
 
     def _encoder(self) -> Encoder:
         return self._own_encoder or load_encoder(self.config.encoder)
@@ -283,41 +287,3 @@ class Tool2VecRetriever:
     def _describe(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
         texts = [title_and_summary(tool) for tool in tools]
         return self._encoder().encode_documents(texts)
-
-    def _sums(
-        self, bank: Bank
-    ) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.float64]]:
-        """Sums [n_tools, d], and what they are of: descriptions, and weighted queries."""
-        usage = train_usage(bank)
-        queries = usage.weights[:, None] * self.embed(usage.queries)
-        descriptions = self.embed_tools(bank.tools)
-        sums = tool_sums(
-            queries, descriptions, usage.tools, self.config.description_weight
-        )
-        return sums, descriptions, queries
-
-
-def tool_sums(
-    queries: NDArray[np.floating],
-    descriptions: NDArray[np.float32],
-    uses: NDArray[np.int64],
-    description_weight: float,
-) -> NDArray[np.float64]:
-    """Sums [n_tools, d] of the vectors of a tool's queries and of its weighted description.
-
-    `uses` [n_queries, most] are the indices of each query's tools, padded with -1.
-    """
-    query_of, place = np.nonzero(uses >= 0)
-    sums = description_weight * descriptions.astype(np.float64)
-    np.add.at(sums, uses[query_of, place], queries[query_of].astype(np.float64))
-    return sums
-
-
-def unit_vectors(
-    sums: NDArray[np.float64], descriptions: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Unit vectors [n, d] of sums; where nothing is left of one, the description instead."""
-    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    used = lengths > 1e-9
-    vectors = np.where(used, sums / np.where(used, lengths, 1.0), descriptions)
-    return vectors.astype(np.float32)
