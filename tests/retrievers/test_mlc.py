@@ -345,3 +345,25 @@ def test_a_classifier_of_other_tools_is_told(fine_tuned, bank, folder, tmp_path)
     (tmp_path / "one" / "model").rename(tmp_path / "two" / "model")
     with pytest.raises(InputError, match="a classifier of 4 tools"):
         load_retriever(tmp_path / "two")
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["fine-tuned", "frozen"])
+def test_a_fit_that_was_cut_off_goes_on_to_the_same_weights(
+    bank, folder, tmp_path, monkeypatch, frozen
+):
+    validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
+    with_validation = Bank(bank.tools, (*often(bank, 4).queries, *validation))
+    config = make_config(folder, frozen=frozen)
+    values = iter([0.5, 0.6, 0.7, 0.5])
+    monkeypatch.setattr(
+        "toolbank.retrievers.mlc.retriever.validation_recall", lambda *_: next(values)
+    )
+    whole = fit(with_validation, config)
+    with pytest.raises(StopIteration):
+        fit(with_validation, config, checkpoints=tmp_path)
+    values = iter([0.6, 0.7])
+    resumed = fit(with_validation, config, checkpoints=tmp_path)
+    assert resumed._training.history == (0.5, 0.6, 0.7)
+    np.testing.assert_allclose(
+        resumed.search(REQUESTS, 6)[1], whole.search(REQUESTS, 6)[1], atol=1e-4
+    )
