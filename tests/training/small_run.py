@@ -48,6 +48,7 @@ def write_recipe(folder, *, dropout=0.0, retrievers=None, **training):
     recipe = {
         "name": "small",
         "dataset": {"type": "jsonl", "path": str(data)},
+        "floors": False,
         "retrievers": retrievers
         or [
             {"type": "bm25"},

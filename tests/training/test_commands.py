@@ -109,7 +109,7 @@ def test_checkpoints_of_an_earlier_recipe_go(tmp_path):
     setting = "retrievers.1.training.learning_rate=0.002"
     process = start("train", out, "--set", setting)
     until = time.monotonic() + PATIENCE_S
-    while stale.exists() and time.monotonic() < until:
+    while stale.exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     kill(process)
     assert not stale.exists()

@@ -65,10 +65,10 @@ def broadcast(value: T) -> T:
     """What the first process has for `value`, in every process; they all must call it."""
     if world_size() == 1:
         return value
+    join_ranks()
     import torch
     from torch import distributed
 
-    join_ranks()
     box = [value]
     distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
     return box[0]
