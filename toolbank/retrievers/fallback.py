@@ -160,19 +160,28 @@ def regress(
 ) -> NDArray[np.float64]:
     """Coefficients of a logistic regression on `features` [n, m], by Newton's method.
 
-    `given` [n] are log-odds that are there already; the coefficients are normally distributed
-    around `prior` with precisions `weight`.
+    `holds` [n] is what is regressed. `given` [n] are log-odds that are there already; the
+    coefficients are normally distributed around `prior` with precisions `weight`.
     """
-    found = prior.copy()
+
+    def loss(coefficients: NDArray[np.float64]) -> float:
+        odds = features @ coefficients + given
+        away = weight @ (coefficients - prior) ** 2 / 2
+        return float(np.logaddexp(0, odds).sum() - odds[holds].sum() + away)
+
+    found, reached = prior.copy(), loss(prior)
     for _ in range(_STEPS):
-        chances = 1 / (1 + np.exp(-(features @ found + given)))
+        chances = np.exp(-np.logaddexp(0, -(features @ found + given)))
         slopes = features.T @ (chances - holds) + weight * (found - prior)
         spread = features * (chances * (1 - chances))[:, None]
         step = np.linalg.solve(spread.T @ features + np.diag(weight), slopes)
-        # A full step from far away can overshoot without end.
-        found = found - np.clip(step, -4, 4)
+        # From far away a full step can overshoot.
+        while loss(found - step) > reached and np.abs(step).max() > 1e-8:
+            step = step / 2
         if np.abs(step).max() < 1e-8:
             break
+        found = found - step
+        reached = loss(found)
     return found
 
 
