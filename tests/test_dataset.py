@@ -135,3 +135,4 @@ def test_the_plan_calls_for_no_model(recipe, tmp_path):
 def test_a_folder_that_is_not_there_is_named(recipe, tmp_path):
     with pytest.raises(InputError, match=r"nowhere: no such folder.*dataset\.path"):
         run(recipe, tmp_path / "out", "dataset.path=nowhere")
+    assert not (tmp_path / "out").exists()

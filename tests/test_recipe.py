@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from toolbank.errors import InputError
@@ -204,6 +206,24 @@ def test_floors_that_were_added_are_in_the_resolved_recipe(tmp_path):
     path = write(tmp_path, GOOD + "retrievers: [{type: tool2vec}]\n")
     recipe = load_recipe(path).recipe
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+
+
+@pytest.mark.parametrize(
+    "name",
+    [path.name for path in (Path(__file__).parents[1] / "recipes").glob("*.yaml")],
+)
+def test_every_recipe_that_comes_along_is_valid(name):
+    recipe = load_recipe(name).recipe
+    assert {"bm25", "descriptions", "nearest"} <= {c.type for c in recipe.retrievers}
+
+
+def test_a_journal_of_subtasks_lies_beside_the_recipe(tmp_path):
+    text = GOOD + (
+        "retrievers:\n  - type: descriptions\n  - type: decomposition\n"
+        "    decompose: {model: m, replies: parts.sqlite}\n"
+    )
+    config = load_recipe(write(tmp_path, text)).recipe.retrievers[-1]
+    assert config.decompose.replies == tmp_path / "parts.sqlite"
 
 
 DATASET = "name: mine\ndataset: {type: jsonl, path: theirs, ordered: true}\n"

@@ -223,8 +223,8 @@ def _anchor_paths(data: dict[str, Any], folder: Path) -> None:
         if isinstance(encoder, dict) and model.startswith((".", "~")):
             encoder["model"] = _anchored(str(Path(model).expanduser()), folder)
         decompose = entry.get("decompose") if isinstance(entry, dict) else None
-        for key in ("replies", "price"):
-            if isinstance(decompose, dict) and key in decompose:
+        if isinstance(decompose, dict):
+            for key in decompose.keys() & {"replies", "price"}:
                 decompose[key] = _anchored(decompose[key], folder)
     for stage, key in _PATHS:
         section = data.get(stage)

@@ -14,6 +14,7 @@ from toolbank.errors import InputError, ToolbankError
 from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
 from toolbank.llm import check_access, check_engine
+from toolbank.loaders.datasets import dataset_files
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stage import Outcome, Stage
 from toolbank.stages import make_stages
@@ -77,6 +78,8 @@ def run_recipe(
             raise InputError(
                 f"{recipe.path}: it names {path}, and there is no such file."
             )
+    if recipe.recipe.dataset is not None and "dataset" in chosen:
+        dataset_files(recipe.recipe.dataset)
     engines = [
         config
         for config in (recipe.recipe.generate, recipe.recipe.judge)
