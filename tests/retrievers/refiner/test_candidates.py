@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from toolbank.retrievers.refiner.candidates import describe_standing, train_rows
+from toolbank.retrievers.refiner.candidates import search_rows, train_rows
+from toolbank.retrievers.usage import Usage
 
 N_TOOLS, D = 9, 4
 VECTORS = np.arange(N_TOOLS * D, dtype=np.float32).reshape(N_TOOLS, D)
@@ -13,14 +14,12 @@ def make_rows(hits, own_tools, own=None, seed=0):
     indices = np.array(hits, dtype=np.int64)
     own_tools = np.array(own_tools, dtype=np.int64)
     falling = -np.arange(indices.shape[1], dtype=np.float32)
+    scores = np.broadcast_to(falling, indices.shape)
     return train_rows(
-        [[1, 2]] * len(indices),
-        (indices, np.broadcast_to(falling, indices.shape)),
-        own_tools=own_tools,
+        search_rows([[1, 2]] * len(indices), (indices, scores), VECTORS),
+        Usage([""] * len(indices), own_tools, np.ones(len(indices))),
         own=np.zeros((*own_tools.shape, D), np.float32) if own is None else own,
-        vectors=VECTORS,
         descriptions=DESCRIPTIONS,
-        weights=np.ones(len(indices)),
         seed=seed,
     )
 
@@ -33,7 +32,9 @@ def test_a_querys_own_tools_have_vectors_made_without_it():
         (1, [VECTORS[0], own[1, 0], VECTORS[5]]),
     ):
         given = np.where(
-            rows.described[row][:, None], DESCRIPTIONS[rows.candidates[row]], expected
+            rows.described[row][:, None],
+            DESCRIPTIONS[rows.rows.candidates[row]],
+            expected,
         )
         np.testing.assert_array_equal(rows[row]["vectors"], given)
 
@@ -60,7 +61,7 @@ def test_every_gold_tool_is_a_label_of_its_own():
 
 def test_candidates_are_the_hits_and_nothing_else():
     rows = make_rows([[7, 1], [1, 2]], [[6, 8], [0, -1]])
-    assert rows.candidates.tolist() == [[7, 1], [1, 2]]
+    assert rows.rows.candidates.tolist() == [[7, 1], [1, 2]]
     assert not any(row["labels"].any() for row in rows)
 
 
@@ -69,17 +70,3 @@ def test_the_vectors_that_were_given_stay():
     before = VECTORS.copy()
     rows[0]["vectors"][:] = np.nan
     np.testing.assert_array_equal(VECTORS, before)
-
-
-def test_standing_is_the_same_in_any_first_stages_units():
-    scores = np.array([[0.9, 0.5, 0.1], [3.0, 2.0, -4.0]], np.float32)
-    standing = describe_standing(scores)
-    np.testing.assert_allclose(standing[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
-    np.testing.assert_allclose(standing[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
-    np.testing.assert_allclose(describe_standing(7 * scores + 3), standing, atol=1e-4)
-
-
-def test_equal_scores_stand_apart_by_rank_alone():
-    standing = describe_standing(np.ones((1, 3), np.float32))
-    assert standing[0, :, 0].tolist() == [0, 0, 0]
-    assert describe_standing(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)

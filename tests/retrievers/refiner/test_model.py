@@ -26,7 +26,7 @@ def model(request, tmp_path_factory):
     with torch.no_grad():
         for weights in model.body.parameters():
             weights.mul_(8 if weights.ndim > 1 else 1)
-        torch.nn.init.normal_(model.standing.weight)
+        torch.nn.init.normal_(model.head.weight)
     return model.eval()
 
 

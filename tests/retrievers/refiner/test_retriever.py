@@ -78,6 +78,14 @@ def test_candidates_come_first_and_the_first_stages_other_hits_follow(fitted):
     assert (np.diff(scores[:, 3:], axis=1) < 0).all()
 
 
+def test_before_any_training_it_has_the_first_stages_order(encoders, bank):
+    encoder = encoders["minilm"]
+    still = RefinerTraining(epochs=1, learning_rate=1e-12)
+    made = fit(refiner(encoder, training=still), bank, Tool2VecConfig(encoder=encoder))
+    first, _ = made.built_on["tool2vec"].search(REQUESTS, 6)
+    np.testing.assert_array_equal(made.search(REQUESTS, 6)[0], first)
+
+
 def test_fewer_hits_are_the_first_of_more(fitted):
     for k in (0, 2, 5):
         same(fitted.search(REQUESTS, k), [a[:, :k] for a in fitted.search(REQUESTS, 6)])
@@ -297,7 +305,7 @@ def test_weights_that_can_not_be_are_told(encoders, bank, tmp_path):
     weights = load_file(path)
     wrong = weights["project.weight"].copy()
     wrong[0, 0] = np.nan
-    rest = {k: v for k, v in weights.items() if k != "head.bias"}
+    rest = {k: v for k, v in weights.items() if k != "standing.bias"}
     for damaged in (
         {**weights, "project.weight": wrong},
         {**weights, "project.weight": wrong[:, :-1].copy()},

@@ -7,16 +7,16 @@ from torch import nn
 
 from toolbank.retrievers.refiner.sequence import Body, read_together
 
-STANDING = 2
 _SPREAD = 0.2
+_STANDING = 2
 
 
 class RefinerModel(nn.Module):
     """A logit for each candidate of a request, all of them from one pass of the body.
 
     A candidate's input is W v, with v [dimension] its tool's vector and W drawn from
-    N(0, 0.2), plus U s, with s [2] its standing in the first stage (`standing`) and U zero at
-    the start. The logit is linear in the state at its place.
+    N(0, 0.2). Its logit is h w + s u + b, with h the state at its place and s [2] its standing
+    in the first stage (`describe_standing`). At the start w is zero.
     """
 
     def __init__(self, body: Body, dimension: int) -> None:
@@ -24,10 +24,16 @@ class RefinerModel(nn.Module):
         width = body.get_input_embeddings().embedding_dim
         self.body = body
         self.project = nn.Linear(dimension, width, bias=False)
-        self.standing = nn.Linear(STANDING, width, bias=False)
-        self.head = nn.Linear(body.config.hidden_size, 1)
+        self.head = nn.Linear(body.config.hidden_size, 1, bias=False)
+        self.standing = nn.Linear(_STANDING, 1)
         nn.init.normal_(self.project.weight, std=_SPREAD)
-        nn.init.zeros_(self.standing.weight)
+        nn.init.zeros_(self.head.weight)
+
+    def start_from(self, slopes: torch.Tensor, intercept: float) -> None:
+        """Set u [2] and b: what the first stage says of a candidate before any training."""
+        with torch.no_grad():
+            self.standing.weight.copy_(slopes[None])
+            self.standing.bias.fill_(intercept)
 
     def forward(
         self,
@@ -47,9 +53,9 @@ class RefinerModel(nn.Module):
         real candidates, each times its request's of `weights` [b], leaves it out.
         """
         words = self.body.get_input_embeddings()(input_ids)
-        tools = self.project(vectors) + self.standing(standing)
+        tools = self.project(vectors)
         states = read_together(self.body, words, tools, attention_mask, candidate_mask)
-        logits = self.head(states)[..., 0].float()
+        logits = (self.head(states) + self.standing(standing))[..., 0].float()
         if labels is None or weights is None:
             return {"logits": logits}
         losses = nn.functional.binary_cross_entropy_with_logits(

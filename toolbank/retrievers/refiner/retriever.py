@@ -27,13 +27,14 @@ from toolbank.retrievers.protocol import (
 )
 from toolbank.retrievers.ranking import top_k
 from toolbank.retrievers.refiner.candidates import (
-    Rows,
+    TrainRows,
     collate,
     search_rows,
     train_rows,
 )
 from toolbank.retrievers.refiner.config import RefinerConfig
 from toolbank.retrievers.refiner.sequence import longest_request
+from toolbank.retrievers.refiner.standing import fit_log_odds
 from toolbank.retrievers.refiner.store import load_saved, make_model, save_model
 from toolbank.retrievers.store import load_head, save_head
 from toolbank.retrievers.usage import find_usage, train_usage
@@ -60,9 +61,11 @@ class RefinerRetriever:
     training what it will meet at search.
 
     It departs from the paper in four ways. The candidates have no order: all stand at one
-    position. Each brings its first stage's score and rank with it, held out in training. Some
-    stand under their descriptions' vectors in training, for the sake of tools without use. And
-    it trains for fewer epochs.
+    position. The logits begin as the log-odds by the first stage's score and rank, held out in
+    training, and the network learns what those leave open: so it starts where the first stage
+    ends, and on UltraTool gains 3 points of Recall@3 in one epoch, without them none. Some
+    candidates stand under their descriptions' vectors in training, for the sake of tools
+    without use. And it trains for fewer epochs.
     """
 
     def __init__(self, config: RefinerConfig) -> None:
@@ -106,13 +109,15 @@ class RefinerRetriever:
             self.config.encoder.model, self._dense.vectors.shape[1]
         )
         rows = self._train_rows(bank, context)
+        slopes, intercept = fit_log_odds(rows.rows.standing, rows.labels)
+        self._model.start_from(torch.from_numpy(slopes), intercept)
         self._training = train_model(
             self._model,
             rows,
             self.config.training,
             context,
             collate=partial(collate, pad_id=pad_id(self._tokenizer)),
-            lengths=[len(ids) for ids in rows.ids],
+            lengths=[len(ids) for ids in rows.rows.ids],
             validate=self._make_validation(bank),
             title=self.name,
             part="refiner",
@@ -200,20 +205,18 @@ class RefinerRetriever:
             retriever._card = card.read_text(encoding="utf-8", errors="replace")
         return retriever
 
-    def _train_rows(self, bank: Bank, context: FitContext) -> Rows:
+    def _train_rows(self, bank: Bank, context: FitContext) -> TrainRows:
         checkpoints = context.checkpoints and context.checkpoints / _FIRST
         held_out = self._first_stage.search_train(
             bank, self.config.candidates, replace(context, checkpoints=checkpoints)
         )
         usage = train_usage(bank)
+        ids = self._tokenise(usage.queries)
         return train_rows(
-            self._tokenise(usage.queries),
-            held_out,
-            own_tools=usage.tools,
+            search_rows(ids, held_out, self._dense.vectors),
+            usage,
             own=self._dense.own_vectors(bank),
-            vectors=self._dense.vectors,
             descriptions=self._dense.embed_tools(bank.tools),
-            weights=usage.weights,
             seed=context.seed,
         )
 

@@ -1,0 +1,46 @@
+"""What a first stage's scores and ranks say of a candidate."""
+
+import numpy as np
+import pytest
+
+from toolbank.retrievers.refiner.standing import describe_standing, fit_log_odds
+
+
+def test_standing_is_the_same_in_any_first_stages_units():
+    scores = np.array([[0.9, 0.5, 0.1], [3.0, 2.0, -4.0]], np.float32)
+    standing = describe_standing(scores)
+    np.testing.assert_allclose(standing[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(standing[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
+    np.testing.assert_allclose(describe_standing(7 * scores + 3), standing, atol=1e-4)
+
+
+def test_equal_scores_stand_apart_by_rank_alone():
+    standing = describe_standing(np.ones((1, 3), np.float32))
+    assert standing[0, :, 0].tolist() == [0, 0, 0]
+    assert describe_standing(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
+
+
+def test_log_odds_are_those_that_the_labels_were_drawn_by():
+    random = np.random.default_rng(0)
+    standing = random.normal(size=(4000, 5, 2)).astype(np.float32)
+    odds = np.exp(standing @ np.array([1.5, 0.5]) - 2)
+    labels = random.random((4000, 5)) < odds / (1 + odds)
+    slopes, intercept = fit_log_odds(standing, labels)
+    np.testing.assert_allclose(slopes, [1.5, 0.5], atol=0.1)
+    assert intercept == pytest.approx(-2, abs=0.1)
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_the_first_stages_order_stays_whatever_the_labels(label):
+    standing = describe_standing(np.array([[0.9, 0.5, 0.1]], np.float32))
+    labels = np.array([[label, False, not label]])
+    slopes, intercept = fit_log_odds(standing, labels)
+    assert (slopes > 0).all()
+    assert np.isfinite(intercept)
+
+
+def test_without_a_single_request_it_is_finite():
+    slopes, intercept = fit_log_odds(
+        np.zeros((0, 3, 2), np.float32), np.zeros((0, 3), np.bool_)
+    )
+    assert np.isfinite([*slopes, intercept]).all()

@@ -1,0 +1,42 @@
+"""How a candidate stands in the first stage, and what that says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.retrievers.fallback import regress
+
+_PRIOR = np.array([2.0, 2.5, -5.4])
+_PRIOR_WEIGHT = np.array([1.0, 1.0, 0.1])
+_LEAST_SLOPE = 0.1
+
+
+def describe_standing(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What a first stage thinks of its candidates [n, k, 2], by its falling scores [n, k].
+
+    The score, less the mean and by the deviation of the request's candidates, so that it means
+    the same whatever the first stage; and one over the rank.
+    """
+    apart = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+    spread = np.maximum(apart.std(axis=1, keepdims=True), 1e-6)
+    ranks = np.broadcast_to(1 / np.arange(1, scores.shape[1] + 1), scores.shape)
+    return np.stack([apart / spread, ranks], axis=-1).astype(np.float32)
+
+
+def fit_log_odds(
+    standing: NDArray[np.float32], labels: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], float]:
+    """Slopes [2] and intercept of a label's log-odds by the standing alone.
+
+    `standing` [n, k, 2] and `labels` [n, k] are the candidates' of n requests. Drawn to what
+    holds for Tool2Vec on UltraTool, so that few requests do; the slopes are above zero, so that
+    the first stage's order is theirs.
+    """
+    ones = np.ones((labels.size, 1))
+    features = np.concatenate([standing.reshape(-1, 2), ones], axis=1)
+    given = np.zeros(labels.size)
+    found = regress(
+        features.astype(np.float64), labels.ravel(), given, _PRIOR, _PRIOR_WEIGHT
+    )
+    return np.maximum(found[:2], _LEAST_SLOPE).astype(np.float32), float(found[2])
