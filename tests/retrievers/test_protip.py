@@ -22,6 +22,7 @@ from toolbank.retrievers.protip.plans import Plan, read_plans
 from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.stop import choose_least_rest
+from toolbank.retrievers.protip.unseen import measure_ranks, merge_unseen
 from toolbank.retrievers.text import title_and_summary
 
 # Tools a, b, c, d of the examples worked by hand.
@@ -130,26 +131,29 @@ def test_the_interleaved_hits_begin_with_the_plan():
 
 
 def test_hard_negatives_are_the_nearest_that_are_not_the_plans():
-    plans = [Plan("q", (0, 1)), Plan("r", (2,))]
-    queries = np.array([[3, 5], [1, 0]], np.float32)
-    mined = mine_negatives(plans, queries, VECTORS, most=2)
-    # x_1 = (3, 5): c, then d; x_2 = (0, 5): c, then d; and (1, 0): a, then d.
-    assert mined == [[[2, 3], [2, 3]], [[0, 3]]]
+    plans = [Plan("q", (0, 1)), Plan("r", (2,)), Plan("s", (3,))]
+    queries = np.array([[3, 5], [1, 0], [0, 0]], np.float32)
+    # The fifth tool is no plan's.
+    tools = np.vstack([VECTORS, [[0, 0]]]).astype(np.float32)
+    mined = mine_negatives(plans, queries, tools, most=2)
+    # x_1 = (3, 5): c, then d; x_2 = (0, 5): c, then d; (1, 0): a, then d; (0, 0): c, then a.
+    assert mined == [[[2, 3], [2, 3]], [[0, 3]], [[2, 0]]]
 
 
 def test_random_negatives_are_never_the_plans_and_new_in_each_epoch():
-    plans = [Plan("q", (0, 3)), Plan("r", (5,))]
-    examples = PlanExamples(plans, [[1], [2]], n_tools=7, seed=0)
+    plans = [Plan("q", (0, 3)), Plan("r", (5,)), Plan("s", (7, 2, 4))]
+    examples = PlanExamples(plans, [[1], [2], [3]], seed=0)
     seen = set()
     for epoch in range(40):
         examples.set_epoch(epoch)
         first = [example["drawn"] for example in examples]
         assert first == [example["drawn"] for example in examples]
-        assert [len(drawn) for drawn in first] == [2, 1]
+        assert [len(drawn) for drawn in first] == [2, 1, 3]
         assert not {0, 3} & set(first[0])
         assert 5 not in first[1]
         seen |= set(first[0])
-    assert seen == {1, 2, 4, 5, 6}
+    # Tools 1 and 6 are no plan's: they would be driven away from all of them.
+    assert seen == {2, 4, 5, 7}
 
 
 def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
@@ -177,6 +181,25 @@ def test_mined_negatives_are_those_of_their_step_alone():
         [False, False, False, True, True],
         [False, True, False, False, True],
     ]
+
+
+def test_the_log_odds_of_ranks_never_rise():
+    hits = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 7]])
+    plans = [Plan("q", (0, 2)), Plan("r", (3, 4)), Plan("s", (1,))]
+    # Right are 2, 0 and 2 of 3.
+    expected = np.log([2.5 / 1.5, 0.5 / 3.5, 0.5 / 3.5])
+    np.testing.assert_allclose(measure_ranks(hits, plans), expected)
+
+
+def test_an_unseen_tool_stands_where_its_description_puts_it():
+    hits = np.array([[4, 1, 3], [4, 1, 3]])
+    odds = np.array([[0.5, -9.0], [-3.0, 5.0]], np.float32)
+    indices, scores = merge_unseen(
+        hits, np.array([2.0, -1.0]), np.array([0, 3]), odds, n_tools=5
+    )
+    # 4 at 2.0, then 0 at 0.5, then 1 at -1; and 3 at 5.0, 4 at 2.0, 1 at -1.
+    assert indices.tolist() == [[4, 0, 1], [3, 4, 1]]
+    np.testing.assert_allclose(scores, [[2, 0.5, -1], [5, 2, -1]], atol=1e-3)
 
 
 NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
@@ -292,6 +315,16 @@ def test_a_tool_added_later_is_found(bank, tmp_path, trained):
     assert loaded.tools[indices[0, 0]] == "water"
     with pytest.raises(InputError, match="there already"):
         loaded.add_tools([Tool(name="rain", kind="function")])
+
+
+def test_a_tool_without_use_is_found_by_its_description(bank, tmp_path):
+    train = tuple(q for q in bank.split("train") if "house" not in q.tools)
+    retriever = fit(Bank(bank.tools, train), encoder_at(tmp_path / "tiny"))
+    assert retriever.unseen.tolist() == [NAMES.index("house")]
+    indices, scores = retriever.search(["house: the house"], 8)
+    assert NAMES.index("house") in indices[0, :3]
+    assert sorted(indices[0].tolist()) == list(range(8))
+    assert (np.diff(scores[0]) <= 0).all()
 
 
 def test_train_hits_are_of_retrievers_that_have_not_seen_the_query(bank, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, TypedDict, overload
@@ -29,21 +30,21 @@ class PlanExample(TypedDict):
 class PlanExamples(Sequence[PlanExample]):
     """Every plan an example, with new negatives in each epoch.
 
-    `queries` are the plans' requests as tokens. Negatives are random tools, one a step, or what
-    `mine` gives for every step of every plan when an epoch begins.
+    `queries` are the plans' requests as tokens. Negatives are random tools of other plans, one a
+    step, or what `mine` gives for every step of every plan when an epoch begins. A tool that no
+    plan uses is none: it would be driven away from all requests, and drawn to none.
     """
 
     def __init__(
         self,
         plans: Sequence[Plan],
         queries: Sequence[Ids],
-        n_tools: int,
         seed: int,
         mine: Callable[[], Mined] | None = None,
     ) -> None:
         self._plans = plans
         self._queries = queries
-        self._n_tools = n_tools
+        self._used = find_used(plans)
         self._seed = seed
         self._mine = mine
         self._epoch = 0
@@ -77,12 +78,17 @@ class PlanExamples(Sequence[PlanExample]):
 
     def _draw(self, place: int, plan: tuple[int, ...]) -> list[int]:
         random = Random(f"{self._seed}:protip:{self._epoch}:{place}")
-        others = self._n_tools - len(plan)
+        others = len(self._used) - len(plan)
         drawn = random.sample(range(others), min(len(plan), others))
-        # Numbers among the others become indices by stepping over the plan's own.
-        for own in sorted(plan):
+        # Numbers among the others become places by stepping over the plan's own.
+        for own in sorted(bisect_left(self._used, index) for index in plan):
             drawn = [number + (number >= own) for number in drawn]
-        return drawn
+        return [self._used[number] for number in drawn]
+
+
+def find_used(plans: Sequence[Plan]) -> list[int]:
+    """The tools of all plans, in their order."""
+    return sorted({index for plan in plans for index in plan.tools})
 
 
 class PlanCollator:

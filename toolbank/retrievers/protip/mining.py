@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.retrievers.protip.examples import find_used
 from toolbank.retrievers.protip.plans import Plan
 from toolbank.retrievers.ranking import blocks
 
@@ -14,20 +15,23 @@ Vectors = NDArray[np.float32]
 def mine_negatives(
     plans: Sequence[Plan], queries: Vectors, tools: Vectors, most: int
 ) -> list[list[list[int]]]:
-    """The nearest tools to every step of every plan by L2 distance, never the plan's own.
+    """The nearest tools to every step of every plan by L2 distance, of those other plans use.
 
     `queries` [n, d] are the vectors of the plans' requests and `tools` [m, d] those of all tools;
     gives at most `most` tools for each step, nearest first.
     """
     mined: list[list[list[int]]] = []
-    squares = np.square(tools).sum(axis=1)
+    used = np.array(find_used(plans), dtype=np.int64)
+    offered = tools[used]
+    squares = np.square(offered).sum(axis=1)
     for block in blocks(len(plans), 6 * len(tools)):
         for plan, query in zip(plans[block], queries[block], strict=True):
             own = list(plan.tools)
             before = np.cumsum(tools[own], axis=0) - tools[own]
             steps = query - before
-            nearness = 2 * steps @ tools.T - squares
-            nearness[:, own] = -np.inf
+            nearness = 2 * steps @ offered.T - squares
+            nearness[:, np.isin(used, own)] = -np.inf
             order = np.argsort(-nearness, axis=1, kind="stable")
-            mined.append(order[:, : min(most, len(tools) - len(own))].tolist())
+            nearest = order[:, : min(most, len(used) - len(own))]
+            mined.append(used[nearest].tolist())
     return mined

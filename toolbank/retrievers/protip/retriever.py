@@ -13,13 +13,17 @@ from toolbank.bank import Bank, Tool
 from toolbank.encoders.model import load_model, save_model
 from toolbank.errors import InputError
 from toolbank.retrievers.crossfit import cross_fit
+from toolbank.retrievers.fallback import SHAPES, Fallback
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.encoder import embed, mean_encoder
+from toolbank.retrievers.protip.examples import find_used
 from toolbank.retrievers.protip.plans import Plan, read_plans
 from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
 from toolbank.retrievers.protip.stop import choose_least_rest
+from toolbank.retrievers.protip.unseen import count_ranks, measure_ranks, merge_unseen
 from toolbank.retrievers.protocol import ALONE, FitContext, Hits
+from toolbank.retrievers.ranking import blocks, join
 from toolbank.retrievers.store import (
     VECTORS,
     demand,
@@ -27,8 +31,10 @@ from toolbank.retrievers.store import (
     load_head,
     save_arrays,
     save_head,
+    within,
 )
 from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.usage import train_usage
 from toolbank.retrievers.validation import validation_recall
 
 if TYPE_CHECKING:
@@ -47,7 +53,10 @@ class ProtipRetriever:
     A plan ends where what is left is too small against the distance of the nearest tool;
     `least_rest` is how small, chosen on validation plans where there are any.
 
-    A tool without use has its E(t) like every other.
+    A tool that no train plan uses has its E(t) like every other, but training draws no request
+    to it, and a plan seldom takes it. In `search` it also stands where its description alone
+    puts it, by a `Fallback` that is calibrated on the train queries: `by_rank` are the log-odds
+    of the other hits' ranks, measured on the validation plans, or else on the train plans.
     """
 
     def __init__(self, config: ProtipConfig) -> None:
@@ -56,6 +65,9 @@ class ProtipRetriever:
         self.tools: tuple[str, ...] = ()
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.least_rest = 1.0
+        self.by_rank: NDArray[np.float64] = np.zeros(1)
+        self.unseen: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._fallback: Fallback | None = None
         self._encoder: SentenceTransformer | None = None
         self._training: Training | None = None
         self._counts: dict[str, int] = {}
@@ -99,19 +111,35 @@ class ProtipRetriever:
         }
         if validation:
             self.least_rest = self._choose_least_rest(validation)
+        known = validation or plans
+        ranked, _ = self._search(
+            [plan.query for plan in known], count_ranks(len(texts))
+        )
+        self.by_rank = measure_ranks(ranked, known)
+        used = find_used(plans)
+        self.unseen = np.setdiff1d(np.arange(len(texts)), used)
+        self._fallback = Fallback.fit(
+            self.config.encoder, bank.tools, train_usage(bank)
+        )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        The steps' hits interleaved; a score is the reciprocal of the rank.
+        The steps' hits interleaved, and the tools without use among them. A score is the
+        log-odds that such a hit is right.
         """
-        return search_plans(
-            self._embed_queries(queries),
-            self.vectors,
-            self.config.steps,
-            self.least_rest,
-            k,
-        )
+        hits, _ = self._search(queries, k)
+        if self._fallback is None or not len(self.unseen):
+            odds = np.zeros((len(queries), 0), np.float32)
+        else:
+            odds = self._fallback.log_odds(queries, self.unseen)
+        parts = [
+            merge_unseen(
+                hits[block], self.by_rank, self.unseen, odds[block], len(self.tools)
+            )
+            for block in blocks(len(queries), len(self.tools))
+        ]
+        return join(parts, hits.shape[1])
 
     def plan(
         self, queries: Sequence[str], histories: Sequence[Sequence[str]] = ()
@@ -158,6 +186,10 @@ class ProtipRetriever:
         """
         names = join_names(self.tools, tools)
         added = self._embed(self._tool_texts(tools))
+        if self._fallback is not None:
+            self._fallback.add_tools(tools)
+        new = np.arange(len(self.tools), len(names))
+        self.unseen = np.concatenate([self.unseen, new])
         self.vectors = np.concatenate([self.vectors, added])
         self.tools = names
 
@@ -166,8 +198,14 @@ class ProtipRetriever:
         from toolbank.training.card import write_card
 
         save_head(folder, self.config, self.tools)
-        arrays = {"tools": self.vectors, "least_rest": np.array([self.least_rest])}
-        save_arrays(folder, arrays)
+        arrays = {
+            "tools": self.vectors,
+            "least_rest": np.array([self.least_rest]),
+            "by_rank": self.by_rank,
+            "unseen": self.unseen,
+        }
+        fallback = self._fallback.arrays() if self._fallback else {}
+        save_arrays(folder, {**arrays, **fallback})
         save_model(self._fitted, folder / _ENCODER)
         if self._training:
             write_card(
@@ -188,7 +226,23 @@ class ProtipRetriever:
         config, tools = load_head(folder, ProtipConfig)
         retriever = cls(config)
         retriever.tools = tools
-        arrays = load_arrays(folder, {"tools": (len(tools), None), "least_rest": (1,)})
+        shapes = {
+            "tools": (len(tools), None),
+            "least_rest": (1,),
+            "by_rank": (None,),
+            "unseen": (None,),
+        }
+        arrays = load_arrays(folder, {**shapes, **SHAPES})
+        demand(
+            within(arrays["unseen"], 0, len(tools)) and len(arrays["by_rank"]) > 0,
+            folder / VECTORS,
+            "not of the tools in tools.json",
+        )
+        retriever.by_rank = arrays["by_rank"].astype(np.float64, copy=False)
+        retriever.unseen = arrays["unseen"].astype(np.int64, copy=False)
+        retriever._fallback = Fallback.from_arrays(
+            config.encoder, arrays, len(tools), folder
+        )
         retriever.vectors = arrays["tools"].astype(np.float32, copy=False)
         retriever.least_rest = float(arrays["least_rest"][0])
         encoder = load_model(str((folder / _ENCODER).resolve()))
@@ -215,6 +269,16 @@ class ProtipRetriever:
     def _tool_texts(self, tools: Sequence[Tool]) -> list[str]:
         prefix = self.config.encoder.document_prefix
         return [prefix + title_and_summary(tool) for tool in tools]
+
+    def _search(self, queries: Sequence[str], k: int) -> Hits:
+        """The steps' hits interleaved, by the trained encoder alone."""
+        return search_plans(
+            self._embed_queries(queries),
+            self.vectors,
+            self.config.steps,
+            self.least_rest,
+            k,
+        )
 
     def _search_steps(
         self,

@@ -52,7 +52,6 @@ def train_plans(
         PlanExamples(
             plans,
             ids,
-            len(tools),
             context.seed,
             mine if config.negatives == "hard" else None,
         ),

@@ -1,0 +1,55 @@
+"""Tools that no train plan uses, among the hits of a search that was not trained on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.retrievers.protip.plans import Plan
+from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.ranking import top_k
+
+_RANKS = 20
+_FALL = 1e-4
+
+
+def measure_ranks(
+    hits: NDArray[np.int64], plans: Sequence[Plan]
+) -> NDArray[np.float64]:
+    """Log-odds [ranks] that the hit of a rank is one of the plan's tools; they never rise.
+
+    `hits` [n, ranks] are what was found for the plans' requests.
+    """
+    right = np.array(
+        [np.isin(row, plan.tools) for row, plan in zip(hits, plans, strict=True)]
+    ).sum(axis=0)
+    odds = (right + 0.5) / (len(plans) - right + 0.5)
+    return np.minimum.accumulate(np.log(odds))
+
+
+def merge_unseen(
+    hits: NDArray[np.int64],
+    by_rank: NDArray[np.float64],
+    unseen: NDArray[np.int64],
+    odds: NDArray[np.float32],
+    n_tools: int,
+) -> Hits:
+    """Hits [n, k] with unseen tools where their own log-odds put them.
+
+    A hit has the log-odds of its rank; an unseen tool those of `odds` [n, n_unseen], if they are
+    better. Scores are log-odds.
+    """
+    k = hits.shape[1]
+    ranks = np.arange(k)
+    falling = by_rank[np.minimum(ranks, len(by_rank) - 1)] - _FALL * ranks
+    scores = np.full((len(hits), n_tools), -np.inf, np.float32)
+    np.put_along_axis(scores, hits, falling.astype(np.float32)[None], axis=1)
+    scores[:, unseen] = np.maximum(scores[:, unseen], odds)
+    return top_k(scores, k)
+
+
+def count_ranks(n_tools: int) -> int:
+    """How many ranks are measured; those after them are taken to be like the last."""
+    return min(_RANKS, n_tools)
