@@ -62,10 +62,11 @@ class RefinerRetriever:
 
     It departs from the paper in four ways. The candidates have no order: all stand at one
     position. The logits begin as the log-odds by the first stage's score and rank, held out in
-    training, and the network learns what those leave open: so it starts where the first stage
-    ends, and on UltraTool gains 3 points of Recall@3 in one epoch, without them none. Some
-    candidates stand under their descriptions' vectors in training, for the sake of tools
-    without use. And it trains for fewer epochs.
+    training, and the network learns what those leave open. Some candidates stand under their
+    descriptions' vectors in training, for the sake of tools without use. And it trains for
+    fewer epochs. On 303 train queries of UltraTool held back for validation, one epoch of MiniLM
+    on 32 candidates of a frozen Tool2Vec brings its Recall@3 from 83.0 to 85.7; begun at
+    nothing, and told the scores with the vectors, it comes to 81.4.
     """
 
     def __init__(self, config: RefinerConfig) -> None:
