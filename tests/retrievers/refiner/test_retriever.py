@@ -197,16 +197,17 @@ def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
     encoder = encoders["minilm"]
     config = refiner(encoder)
     made = fit(config, bank, Tool2VecConfig(encoder=encoder))
-    seen, asked = {}, []
+    fitted, asked = [], []
     fit_tool2vec, search = Tool2VecRetriever.fit, Tool2VecRetriever.search
 
     def remember(self, bank, context):
-        seen[id(self)] = {query.query for query in bank.split("train")}
+        fitted.append(self)
+        self.seen = {query.query for query in bank.split("train")}
         fit_tool2vec(self, bank, context)
 
     def check(self, queries, k):
         asked.extend(queries)
-        assert not seen[id(self)] & set(queries)
+        assert not self.seen & set(queries)
         return search(self, queries, k)
 
     monkeypatch.setattr(Tool2VecRetriever, "fit", remember)
@@ -214,7 +215,7 @@ def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
     indices, _ = made.search_train(bank, 3, FitContext(seed=1))
     assert indices.shape == (4, 3)
     assert sorted(asked) == sorted(query.query for query in bank.split("train"))
-    assert len(seen) == 2
+    assert len(fitted) == 2
 
 
 def test_it_learns_which_tools_go_together(tmp_path):
