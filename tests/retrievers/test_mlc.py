@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank import Bank, Provenance, Query, Tool
@@ -16,6 +17,7 @@ from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
 from toolbank.retrievers.mlc.loss import multi_label_loss, prior_log_odds
 from toolbank.retrievers.protocol import FitContext
 
+MLC = "toolbank.retrievers.mlc.retriever"
 REQUESTS = ["soak the plants", "", "refund order 17", "¿dónde está?", "a " * 60]
 VERBS = ("find", "move", "delete", "send", "paint")
 NOUNS = ("car", "house", "mail", "song")
@@ -265,8 +267,9 @@ def test_the_epoch_that_is_best_on_validation_stays(bank, folder):
     validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
     with_validation = Bank(bank.tools, (*often(bank).queries, *validation))
     retriever = fit(with_validation, make_config(folder))
-    assert len(retriever._training.history) == 3
-    assert retriever._training.history[-1] == 1
+    history = retriever._trainings["classifier"].history
+    assert len(history) == 3
+    assert history[-1] == 1
 
 
 def test_queries_of_other_splits_are_not_learnt_from(bank, folder):
@@ -355,15 +358,82 @@ def test_a_fit_that_was_cut_off_goes_on_to_the_same_weights(
     with_validation = Bank(bank.tools, (*often(bank, 4).queries, *validation))
     config = make_config(folder, frozen=frozen)
     values = iter([0.5, 0.6, 0.7, 0.5])
-    monkeypatch.setattr(
-        "toolbank.retrievers.mlc.retriever.validation_recall", lambda *_: next(values)
-    )
+    monkeypatch.setattr(f"{MLC}.validation_recall", lambda *_: next(values))
     whole = fit(with_validation, config)
     with pytest.raises(StopIteration):
         fit(with_validation, config, checkpoints=tmp_path)
     values = iter([0.6, 0.7])
     resumed = fit(with_validation, config, checkpoints=tmp_path)
-    assert resumed._training.history == (0.5, 0.6, 0.7)
+    assert resumed._trainings["classifier"].history == (0.5, 0.6, 0.7)
     np.testing.assert_allclose(
         resumed.search(REQUESTS, 6)[1], whole.search(REQUESTS, 6)[1], atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [("minilm", "mean"), ("bert", "cls"), ("deberta", "cls"), ("e5", "cls")],
+)
+def test_the_last_layer_is_trained_before_the_encoder_moves(
+    bank, tmp_path, kind, pooling, monkeypatch
+):
+    folder = make_folder(tmp_path, kind, pooling, bank)
+    still = make_config(folder, training={"epochs": 0.1, "learning_rate": 1e-12})
+    made = []
+    for rate in (1e-12, 0.1):
+        monkeypatch.setattr(f"{MLC}._HEAD_LEARNING_RATE", rate)
+        made.append(fit(often(bank), still))
+    model = made[1]._classifier.model
+    after = getattr(model, model.base_model_prefix, model).state_dict()
+    for name, values in load_file(folder / "model.safetensors").items():
+        if "pooler" not in name:
+            torch.testing.assert_close(after[name].cpu(), values, atol=1e-7, rtol=0)
+    before, trained = (retriever._classifier.last.weight for retriever in made)
+    assert (before - trained).abs().max() > 0.01
+    # By [CLS] an encoder that is so small and random tells its texts not apart.
+    if pooling == "mean":
+        losses = [loss(retriever, bank) for retriever in made]
+        assert losses[1] < 0.9 * losses[0]
+
+
+def loss(retriever, bank):
+    train = bank.split("train")
+    labels = torch.zeros(len(train), int(retriever._labels.max()) + 1)
+    for row, query in zip(labels, train, strict=True):
+        own = [bank.index[name] for name in query.tools if name in bank.index]
+        row[torch.from_numpy(retriever._labels[own])] = 1
+    logits = torch.from_numpy(retriever._logits([query.query for query in train]))
+    return multi_label_loss(logits, labels, torch.ones(len(train))).item()
+
+
+class CutError(Exception):
+    """Stands for a kill."""
+
+
+def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
+    bank, folder, tmp_path, monkeypatch
+):
+    from toolbank.retrievers.mlc.examples import stack_vectors
+
+    left = 8
+
+    def cut_off(vectors):
+        nonlocal left
+        left -= 1
+        if not left:
+            raise CutError
+        return stack_vectors(vectors)
+
+    few, config = often(bank, 4), make_config(folder)
+    whole = fit(few, config)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{MLC}.stack_vectors", cut_off)
+        with pytest.raises(CutError):
+            fit(few, config, checkpoints=tmp_path)
+    assert list((tmp_path / "last").glob("checkpoint-*"))
+    assert not list(tmp_path.glob("checkpoint-*"))
+    resumed = fit(few, config, checkpoints=tmp_path)
+    for name, values in whole._classifier.state_dict().items():
+        torch.testing.assert_close(
+            resumed._classifier.state_dict()[name], values, atol=0, rtol=0
+        )

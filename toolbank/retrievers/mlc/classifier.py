@@ -1,4 +1,7 @@
-"""Classifiers of requests: a transformer with a linear layer, or a head on fixed vectors."""
+"""Classifiers of requests: a transformer with a linear layer, or a head on fixed vectors.
+
+What the last layer of a transformer's reads, but for dropout, are its features [n, d].
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,29 @@ class SequenceClassifier(nn.Module):
         head = self.model.classifier
         return [m for m in head.modules() if isinstance(m, nn.Linear)][-1]
 
+    @property
+    def dropout(self) -> nn.Module:
+        """What the features go through on their way to the last layer."""
+        body = f"{self.model.base_model_prefix}."
+        dropouts: list[nn.Module] = [
+            module
+            for name, module in self.model.named_modules()
+            if isinstance(module, nn.Dropout) and not name.startswith(body)
+        ]
+        return [nn.Identity(), *dropouts][-1]
+
+    def features(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor:
+        """What the last layer reads [n, d], in evaluation mode."""
+        read: list[torch.Tensor] = []
+        hook = self.last.register_forward_pre_hook(lambda _, given: read.extend(given))
+        try:
+            self(input_ids, attention_mask)
+        finally:
+            hook.remove()
+        return read[0]
+
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> torch.Tensor:
@@ -69,14 +95,35 @@ class MeanClassifier(nn.Module):
         self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1))
         self.last = nn.Linear(model.config.hidden_size, model.config.num_labels)
 
+    def features(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor:
+        """The mean of the tokens' states [n, d]."""
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
+        mask = attention_mask.unsqueeze(-1).to(states.dtype)
+        mean: torch.Tensor = (states * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+        return mean
+
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> torch.Tensor:
         """Logits [n, n_labels]."""
-        states = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
-        mask = attention_mask.unsqueeze(-1).to(states.dtype)
-        mean = (states * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+        mean = self.features(input_ids, attention_mask)
         logits: torch.Tensor = self.last(self.dropout(mean))
+        return logits
+
+
+class LastLayer(nn.Module):
+    """The last layer of a transformer's classifier, and its dropout; not a copy of them."""
+
+    def __init__(self, classifier: SequenceClassifier | MeanClassifier) -> None:
+        super().__init__()
+        self.dropout = classifier.dropout
+        self.last = classifier.last
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Logits [n, n_labels] of features [n, d]."""
+        logits: torch.Tensor = self.last(self.dropout(vectors))
         return logits
 
 
@@ -86,7 +133,7 @@ Classifier = VectorClassifier | SequenceClassifier | MeanClassifier
 class Objective(nn.Module):
     """A classifier in training: `labels` [n, n_labels] and `weights` [n] give its loss."""
 
-    def __init__(self, classifier: Classifier) -> None:
+    def __init__(self, classifier: Classifier | LastLayer) -> None:
         super().__init__()
         self.classifier = classifier
 

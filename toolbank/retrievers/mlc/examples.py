@@ -26,6 +26,11 @@ def make_rows(
     ]
 
 
+def stack_vectors(vectors: Sequence[NDArray[np.float32]]) -> dict[str, torch.Tensor]:
+    """Vectors of some queries as the argument of what reads vectors."""
+    return {"vectors": torch.from_numpy(np.stack(vectors))}
+
+
 class Collator:
     """Makes a batch of rows; `batch` makes the model's arguments of what it reads of them."""
 

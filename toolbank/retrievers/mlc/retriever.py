@@ -16,9 +16,14 @@ from toolbank.errors import InputError
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.fallback import SHAPES, Fallback
 from toolbank.retrievers.growth import join_names
-from toolbank.retrievers.mlc.classifier import Classifier, Objective, VectorClassifier
+from toolbank.retrievers.mlc.classifier import (
+    Classifier,
+    LastLayer,
+    Objective,
+    VectorClassifier,
+)
 from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.retrievers.mlc.examples import Collator, make_rows
+from toolbank.retrievers.mlc.examples import Collator, Rows, make_rows, stack_vectors
 from toolbank.retrievers.mlc.loss import prior_log_odds
 from toolbank.retrievers.mlc.store import (
     load_classifier,
@@ -40,6 +45,8 @@ from toolbank.retrievers.store import load_head as load_names
 from toolbank.retrievers.usage import Usage, find_usage, train_usage
 from toolbank.retrievers.validation import validation_recall
 from toolbank.training.card import write_card
+from toolbank.training.config import TrainingConfig
+from toolbank.training.ranks import world_size
 from toolbank.training.run import Training, seed_weights, train_model
 from toolbank.training.text import batches_by_length, pad, pad_id, tokenise
 
@@ -48,6 +55,8 @@ if TYPE_CHECKING:
 
 _MODEL = "model"
 _FOLDS, _FROZEN_FOLDS = 2, 5
+# Of the last layer's own training: quick, as only a matrix is trained on features that stay.
+_HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 _DESCRIPTION = (
     "MLC (arXiv 2409.02141): a classifier with a label for each tool, trained by binary "
     "cross-entropy; tools that no train query uses are found by their descriptions."
@@ -63,6 +72,10 @@ class MlcRetriever:
     [CLS], or on the mean of the tokens for encoders trained so; with `frozen` it is a head of
     two layers on the encoder's vectors. Trained by binary cross-entropy, each label's bias
     beginning at its prior log-odds; a query by the `rules` engine counts for a quarter.
+
+    Where the encoder is trained, the linear layer is first trained alone, on what the encoder
+    as it is gives it to read; then all weights are, from there (LP-FT, arXiv 2202.10054). A
+    layer that is still random would pull the encoder away from what it knows.
     """
 
     def __init__(self, config: MlcConfig) -> None:
@@ -74,7 +87,7 @@ class MlcRetriever:
         self._fallback: Fallback | None = None
         self._classifier: Classifier | None = None
         self._tokenizer: PreTrainedTokenizerBase | None = None
-        self._training: Training | None = None
+        self._trainings: dict[str, Training] = {}
         self._n_train = 0
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
@@ -90,7 +103,8 @@ class MlcRetriever:
         self._labels = np.full(len(self.tools), -1, np.int64)
         self._labels[used] = np.arange(len(used))
         self._fallback = Fallback.fit(self.config.encoder, bank.tools, usage)
-        self._classifier = self._tokenizer = self._training = None
+        self._classifier = self._tokenizer = None
+        self._trainings = {}
         if len(used):
             self._train(bank, usage, context)
 
@@ -133,9 +147,9 @@ class MlcRetriever:
             counts={
                 "tools": len(self.tools),
                 "tools with a label": int((self._labels >= 0).sum()),
-                **({"train queries": self._n_train} if self._training else {}),
+                **({"train queries": self._n_train} if self._trainings else {}),
             },
-            trainings={"classifier": self._training} if self._training else {},
+            trainings=self._trainings,
         )
 
     @classmethod
@@ -186,8 +200,11 @@ class MlcRetriever:
         )
         with torch.no_grad():
             self._classifier.last.bias.copy_(prior)
-        lengths = None if self.config.frozen else [len(row["input"]) for row in rows]
-        self._training = train_model(
+        lengths = None
+        if not isinstance(self._classifier, VectorClassifier):
+            lengths = [len(row["input"]) for row in rows]
+            self._trainings["last layer alone"] = self._train_last(rows, context)
+        self._trainings["classifier"] = train_model(
             Objective(self._classifier),
             rows,
             self.config.training,
@@ -196,6 +213,24 @@ class MlcRetriever:
             lengths=lengths,
             validate=_validation(self, bank),
             title=self.name,
+        )
+
+    def _train_last(self, rows: Rows, context: FitContext) -> Training:
+        """Train the last layer on the features that the encoder gives as it is."""
+        classifier = self._classifier
+        assert classifier is not None
+        assert not isinstance(classifier, VectorClassifier)
+        inputs = [row["input"] for row in rows]
+        width, n_labels = classifier.last.in_features, classifier.last.out_features
+        features = self._apply(classifier.features, inputs, width)
+        return train_model(
+            Objective(LastLayer(classifier)),
+            [{**row, "input": own} for row, own in zip(rows, features, strict=True)],
+            _suit_the_last_layer(self.config.training),
+            context,
+            collate=Collator(stack_vectors, n_labels),
+            title=f"{self.name}: last layer",
+            part="last",
         )
 
     def _make_classifier(self, bank: Bank) -> Classifier:
@@ -220,17 +255,24 @@ class MlcRetriever:
     def _logits(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """The classifier's [n, n_labels], with dropout off."""
         assert self._classifier is not None
+        n_labels = self._classifier.last.out_features
+        return self._apply(self._classifier, self._read(queries), n_labels)
+
+    def _apply(
+        self, of_batch: Callable[..., torch.Tensor], inputs: Sequence[Any], width: int
+    ) -> NDArray[np.float32]:
+        """What the classifier, or a part of it, gives of inputs: [n, width]; dropout off."""
+        assert self._classifier is not None
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        classifier = self._classifier.to(device).eval()
-        inputs = self._read(queries)
-        logits = np.zeros((len(queries), classifier.last.out_features), np.float32)
+        self._classifier.to(device).eval()
+        found = np.zeros((len(inputs), width), np.float32)
         lengths = [len(given) for given in inputs]
         with torch.inference_mode():
             for batch in batches_by_length(lengths, self.config.encoder.batch_size):
                 read = self._batch([inputs[place] for place in batch])
                 on_device = {name: values.to(device) for name, values in read.items()}
-                logits[batch] = classifier(**on_device).float().cpu().numpy()
-        return logits
+                found[batch] = of_batch(**on_device).float().cpu().numpy()
+        return found
 
     def _read(self, queries: Sequence[str]) -> Sequence[Any]:
         """What the classifier reads of each query: token ids, or a vector."""
@@ -244,13 +286,24 @@ class MlcRetriever:
     def _batch(self, inputs: list[Any]) -> dict[str, torch.Tensor]:
         """What `_read` gave of some queries, as the classifier's arguments."""
         if self._tokenizer is None:
-            return {"vectors": torch.from_numpy(np.stack(inputs))}
+            return stack_vectors(inputs)
         return pad(inputs, pad_id(self._tokenizer))
 
     def _fitted_fallback(self) -> Fallback:
         if self._fallback is None:
             raise InputError(f"{self.name}: not fitted yet. First: toolbank train RUN.")
         return self._fallback
+
+
+def _suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
+    return training.model_copy(
+        update={
+            "epochs": _HEAD_EPOCHS,
+            "batch_size": max(1, _HEAD_BATCH // world_size()),
+            "accumulation": 1,
+            "learning_rate": _HEAD_LEARNING_RATE,
+        }
+    )
 
 
 def _validation(retriever: MlcRetriever, bank: Bank) -> Callable[[], float] | None:
