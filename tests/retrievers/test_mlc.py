@@ -268,7 +268,7 @@ def test_the_epoch_that_is_best_on_validation_stays(bank, folder):
     with_validation = Bank(bank.tools, (*often(bank).queries, *validation))
     retriever = fit(with_validation, make_config(folder))
     history = retriever._trainings["classifier"].history
-    assert len(history) == 3
+    assert len(history) == 4
     assert history[-1] == 1
 
 
@@ -357,14 +357,14 @@ def test_a_fit_that_was_cut_off_goes_on_to_the_same_weights(
     validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
     with_validation = Bank(bank.tools, (*often(bank, 4).queries, *validation))
     config = make_config(folder, frozen=frozen)
-    values = iter([0.5, 0.6, 0.7, 0.5])
+    values = iter([0.1, 0.5, 0.6, 0.7, 0.1, 0.5])
     monkeypatch.setattr(f"{MLC}.validation_recall", lambda *_: next(values))
     whole = fit(with_validation, config)
     with pytest.raises(StopIteration):
         fit(with_validation, config, checkpoints=tmp_path)
     values = iter([0.6, 0.7])
     resumed = fit(with_validation, config, checkpoints=tmp_path)
-    assert resumed._trainings["classifier"].history == (0.5, 0.6, 0.7)
+    assert resumed._trainings["classifier"].history == (0.1, 0.5, 0.6, 0.7)
     np.testing.assert_allclose(
         resumed.search(REQUESTS, 6)[1], whole.search(REQUESTS, 6)[1], atol=1e-4
     )

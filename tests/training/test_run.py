@@ -91,7 +91,7 @@ def test_rows_of_like_length_share_a_batch(folder):
 
 def test_dropout_is_on_in_training_and_off_in_validation(folder):
     classifier = Classifier(folder)
-    modes = []
+    modes, taken = [], []
     drops = [m for m in classifier.model.modules() if isinstance(m, torch.nn.Dropout)]
     assert drops and all(drop.p > 0 for drop in drops)
     drops[0].register_forward_hook(
@@ -99,53 +99,80 @@ def test_dropout_is_on_in_training_and_off_in_validation(folder):
     )
 
     def validate():
-        del modes[:-1]
-        assert modes == [(True, True)]
+        assert set(modes) <= {(True, True)}
+        taken.append(len(modes))
         modes.clear()
         classifier.model(**classifier.collate(range(4)))
         assert modes == [(False, False)]
+        modes.clear()
         return 1.0
 
     classifier.train(SHORT, FitContext(), validate)
+    assert taken == [0, 4, 4, 4]
     assert not any(module.training for module in classifier.model.modules())
 
 
 def test_the_weights_of_the_best_epoch_stay(folder, tmp_path):
     classifier, seen = Classifier(folder), []
-    validate = scripted(classifier, [0.4, 0.7, 0.5], seen)
+    validate = scripted(classifier, [0.1, 0.4, 0.7, 0.5], seen)
     training = classifier.train(SHORT, FitContext(checkpoints=tmp_path), validate)
-    assert training.history == (0.4, 0.7, 0.5)
+    assert training.history == (0.1, 0.4, 0.7, 0.5)
     assert training.best_epoch == 2
-    assert difference(classifier.weights(), seen[1]) == 0
-    assert difference(classifier.weights(), seen[2]) > 0
+    assert difference(classifier.weights(), seen[2]) == 0
+    assert difference(classifier.weights(), seen[3]) > 0
+
+
+@pytest.mark.parametrize("killed_in", [0, 1, 2, 3])
+def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
+    folder, tmp_path, killed_in
+):
+    values = [0.7, 0.4, 0.7, 0.5]
+    context = FitContext(checkpoints=tmp_path)
+    first = Classifier(folder)
+    before = first.weights()
+    with pytest.raises(Killed):
+        first.train(SHORT, context, scripted(first, [*values[:killed_in], None]))
+    second = Classifier(folder)
+    # Epochs that were whole are not looked at again, nor is the beginning.
+    left = values if killed_in < 2 else values[killed_in:]
+    training = second.train(SHORT, context, scripted(second, left))
+    assert training.history == tuple(values)
+    assert training.best_epoch == 0
+    assert difference(second.weights(), before) == 0
+    assert not second.model.training
 
 
 def test_of_equal_epochs_the_first_stays(folder):
     classifier, seen = Classifier(folder), []
     training = classifier.train(
-        SHORT, FitContext(), scripted(classifier, [0.1, 0.7, 0.7], seen)
+        SHORT, FitContext(), scripted(classifier, [0.1, 0.1, 0.7, 0.7], seen)
     )
     assert training.best_epoch == 2
-    assert difference(classifier.weights(), seen[1]) == 0
+    assert difference(classifier.weights(), seen[2]) == 0
 
 
 def test_a_loss_is_the_better_the_smaller(folder):
     classifier, seen = Classifier(folder), []
     training = classifier.train(
-        SHORT, FitContext(), scripted(classifier, [0.4, 0.2, 0.3], seen), metric="loss"
+        SHORT,
+        FitContext(),
+        scripted(classifier, [0.5, 0.4, 0.2, 0.3], seen),
+        metric="loss",
     )
     assert training.best_epoch == 2
-    assert difference(classifier.weights(), seen[1]) == 0
+    assert difference(classifier.weights(), seen[2]) == 0
 
 
 def test_patience_ends_the_training(folder):
     classifier, seen = Classifier(folder), []
     config = SHORT.model_copy(update={"epochs": 9, "patience": 2})
     training = classifier.train(
-        config, FitContext(), scripted(classifier, [0.4, 0.3, 0.5, 0.5, 0.4, 1], seen)
+        config,
+        FitContext(),
+        scripted(classifier, [0.1, 0.4, 0.3, 0.5, 0.5, 0.4, 1], seen),
     )
-    assert training.history == (0.4, 0.3, 0.5, 0.5, 0.4)
-    assert difference(classifier.weights(), seen[2]) == 0
+    assert training.history == (0.1, 0.4, 0.3, 0.5, 0.5, 0.4)
+    assert difference(classifier.weights(), seen[3]) == 0
 
 
 def test_without_validation_all_is_trained_and_the_last_weights_stay(folder):
@@ -196,17 +223,17 @@ def test_accumulated_batches_make_the_step_of_a_large_one(still):
 @pytest.mark.parametrize("killed_in", [2, 3, 4])
 def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, killed_in):
     config = SHORT.model_copy(update={"epochs": 4, "patience": 3})
-    values = [0.4, 0.6, 0.5, 0.3]
+    values = [0.1, 0.4, 0.6, 0.5, 0.3]
     whole = Classifier(folder)
     whole.train(config, FitContext(seed=2), scripted(whole, values))
 
     context = FitContext(seed=2, checkpoints=tmp_path)
     first = Classifier(folder)
-    cut = [*values[: killed_in - 1], None]
+    cut = [*values[:killed_in], None]
     with pytest.raises(Killed):
         first.train(config, context, scripted(first, cut))
     second = Classifier(folder)
-    training = second.train(config, context, scripted(second, values[killed_in - 1 :]))
+    training = second.train(config, context, scripted(second, values[killed_in:]))
     assert training.history == tuple(values)
     assert difference(whole.weights(), second.weights()) == 0
     order = first.rows.read[: (killed_in - 1) * len(TEXTS)] + second.rows.read
@@ -240,17 +267,17 @@ def lose_optimizer(checkpoint):
     "damage", [cut_weights, cut_optimizer, cut_state, lose_state, lose_optimizer]
 )
 def test_a_checkpoint_that_was_cut_short_is_passed_over(folder, tmp_path, damage):
-    values = [0.4, 0.6, 0.5]
+    values = [0.1, 0.4, 0.6, 0.5]
     whole = Classifier(folder)
     whole.train(SHORT, FitContext(), scripted(whole, values))
 
     context = FitContext(checkpoints=tmp_path)
     first = Classifier(folder)
     with pytest.raises(Killed):
-        first.train(SHORT, context, scripted(first, [0.4, 0.6, None]))
+        first.train(SHORT, context, scripted(first, [0.1, 0.4, 0.6, None]))
     damage(tmp_path / "checkpoint-8")
     second = Classifier(folder)
-    second.train(SHORT, context, scripted(second, values[1:]))
+    second.train(SHORT, context, scripted(second, values[2:]))
     assert len(second.rows.read) == 2 * len(TEXTS)
     assert difference(whole.weights(), second.weights()) == 0
 
@@ -260,40 +287,42 @@ def test_without_the_best_epochs_checkpoint_it_starts_anew(folder, tmp_path):
     config = SHORT.model_copy(update={"epochs": 4})
     first = Classifier(folder)
     with pytest.raises(Killed):
-        first.train(config, context, scripted(first, [0.9, 0.6, 0.5, None]))
+        first.train(config, context, scripted(first, [0.1, 0.9, 0.6, 0.5, None]))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "checkpoint-12",
         "checkpoint-4",
     ]
     cut_weights(tmp_path / "checkpoint-4")
     second = Classifier(folder)
-    training = second.train(config, context, scripted(second, [0.9, 0.6, 0.5, 0.4]))
-    assert training.history == (0.9, 0.6, 0.5, 0.4)
+    training = second.train(
+        config, context, scripted(second, [0.1, 0.9, 0.6, 0.5, 0.4])
+    )
+    assert training.history == (0.1, 0.9, 0.6, 0.5, 0.4)
 
 
 def test_checkpoints_may_be_moved(folder, tmp_path):
     first, seen = Classifier(folder), []
     with pytest.raises(Killed):
         context = FitContext(checkpoints=tmp_path / "here")
-        first.train(SHORT, context, scripted(first, [0.9, 0.6, None], seen))
+        first.train(SHORT, context, scripted(first, [0.1, 0.9, 0.6, None], seen))
     (tmp_path / "here").rename(tmp_path / "there")
     second = Classifier(folder)
     context = FitContext(checkpoints=tmp_path / "there")
     training = second.train(SHORT, context, scripted(second, [0.5]))
     assert training.best_epoch == 1
-    assert difference(second.weights(), seen[0]) == 0
+    assert difference(second.weights(), seen[1]) == 0
 
 
 def test_a_training_that_patience_ended_is_not_gone_on_with(folder, tmp_path):
     config = SHORT.model_copy(update={"epochs": 6, "patience": 1})
     context = FitContext(checkpoints=tmp_path)
     first, seen = Classifier(folder), []
-    first.train(config, context, scripted(first, [0.9, 0.6], seen))
+    first.train(config, context, scripted(first, [0.1, 0.9, 0.6], seen))
     second = Classifier(folder)
     training = second.train(config, context, scripted(second, []))
-    assert training.history == (0.9, 0.6)
+    assert training.history == (0.1, 0.9, 0.6)
     assert second.rows.read == []
-    assert difference(second.weights(), seen[0]) == 0
+    assert difference(second.weights(), seen[1]) == 0
 
 
 def test_parts_of_a_fit_have_checkpoints_of_their_own(folder, tmp_path):

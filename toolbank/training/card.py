@@ -85,7 +85,11 @@ def _describe(training: Training) -> list[str]:
         values = ", ".join(f"{value:.4f}" for value in training.history)
         lines += [
             "",
-            f"{training.metric} on validation after each epoch: {values}. The weights are "
-            f"those of epoch {training.best_epoch}.",
+            f"{training.metric} on validation before the training and after each epoch: "
+            f"{values}. The weights are {_say_when(training.best_epoch)}.",
         ]
     return lines
+
+
+def _say_when(epoch: int) -> str:
+    return f"those of epoch {epoch}" if epoch else "those before the training"

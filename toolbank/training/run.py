@@ -30,8 +30,8 @@ METRIC = "recall@5"
 class Training:
     """How a training went, for the model card.
 
-    `history` has the metric of the validation set after each epoch, and is empty where there is
-    none; `best_epoch`, from 1, is the one whose weights stayed.
+    `history` has the metric of the validation set before the training and after each epoch, and
+    is empty where there is none; `best_epoch` is the one whose weights stayed, 0 those before.
     """
 
     examples: int
@@ -42,11 +42,11 @@ class Training:
 
     @property
     def best_epoch(self) -> int | None:
-        """The first epoch with the best metric; None without a validation set."""
+        """The first with the best metric; None without a validation set."""
         if not self.history:
             return None
         best = min if self.metric.endswith("loss") else max
-        return self.history.index(best(self.history)) + 1
+        return self.history.index(best(self.history))
 
 
 def seed_weights(seed: int) -> None:
@@ -73,10 +73,11 @@ def train_model(
 
     The loss is the mean over the batch. `lengths` [n_rows] put rows of like length together.
     Rows that differ between epochs have a `set_epoch`, which is called when one begins.
-    `validate` gives `metric` on the validation set, by the weights as they are: after each
-    epoch it is called with dropout off and without gradients, in the first process alone.
-    The best epoch's weights are left in the model, or the last one's without `validate`. The
-    model is left in evaluation mode. A method that trains more than one model in a fit gives
+    `validate` gives `metric` on the validation set, by the weights as they are: before the
+    first epoch and after each it is called with dropout off and without gradients, in the first
+    process alone. The best epoch's weights are left in the model, those given if none is
+    better, or the last epoch's without `validate`. So a fit that goes on after a kill must give
+    the same weights as before. The model is left in evaluation mode. A method that trains more than one model in a fit gives
     each a `part` of its own.
 
     Raises:
@@ -174,8 +175,10 @@ def _train(
     from transformers import EarlyStoppingCallback, PrinterCallback
 
     from toolbank.training.progress import Progress
+    from toolbank.training.trainers import ValidateFirst
 
     join_ranks()
+    start = _copy_weights(model) if validate else {}
     with _folder(context, part) as folder, _quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
         arguments = make_arguments(
@@ -188,6 +191,8 @@ def _train(
         trainer.validate, trainer.metric = validate, metric
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(progress)
+        if validate:
+            trainer.add_callback(ValidateFirst(trainer))
         if validate and config.patience:
             trainer.add_callback(EarlyStoppingCallback(config.patience))
         try:
@@ -196,16 +201,26 @@ def _train(
             )
         finally:
             progress.close()
-        model.eval()
         wait_for_ranks()
     taken = [log for log in trainer.state.log_history if f"eval_{metric}" in log]
-    return Training(
+    training = Training(
         examples=examples,
         steps=trainer.state.global_step,
         epochs=float(trainer.state.epoch or 0),
         metric=metric,
         history=tuple(float(log[f"eval_{metric}"]) for log in taken),
     )
+    if training.best_epoch == 0:
+        model.load_state_dict(start)
+    model.eval()
+    return training
+
+
+def _copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {
+        name: values.detach().to("cpu", copy=True)
+        for name, values in model.state_dict().items()
+    }
 
 
 def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:

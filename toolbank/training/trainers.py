@@ -14,7 +14,7 @@ import torch
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
-from transformers import Trainer
+from transformers import Trainer, TrainerCallback, TrainerState
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from toolbank.training.ranks import broadcast, rank
@@ -94,6 +94,28 @@ class _Validating:
             trainer.args, trainer.state, trainer.control, metrics
         )
         return metrics
+
+
+class ValidateFirst(TrainerCallback):
+    """Takes the metric before the first step: an epoch stays only if it is better than that.
+
+    It is in the state as if of epoch 0, and so in every checkpoint.
+    """
+
+    def __init__(self, trainer: _Validating) -> None:
+        self._trainer = trainer
+
+    def on_train_begin(
+        self,
+        args: Any,  # noqa: ARG002
+        state: TrainerState,
+        control: Any,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Validate, unless the training goes on from a checkpoint."""
+        if state.global_step == 0:
+            metrics = self._trainer.evaluate()
+            state.best_metric = metrics[f"eval_{self._trainer.metric}"]
 
 
 class ModelTrainer(_Validating, Trainer):
