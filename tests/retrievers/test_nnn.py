@@ -18,6 +18,7 @@ from toolbank.retrievers.descriptions import DescriptionsRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.retriever import NnnRetriever
+from toolbank.retrievers.nnn.unused import keep_ranks
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
 
@@ -212,3 +213,91 @@ def test_a_first_stage_without_vectors_is_refused(bank):
     first.fit(bank)
     with pytest.raises(InputError, match="bm25 has no vectors"):
         fit(bank, first)
+
+
+FEW = ("rose", "house", "road")
+
+
+@pytest.fixture(scope="module")
+def few(bank):
+    """The bank without the queries that use three of its tools."""
+    kept = [query for query in bank.queries if not {*query.tools} & {*FEW}]
+    return Bank(bank.tools, tuple(kept))
+
+
+@pytest.fixture(scope="module")
+def first_of_few(few, encoder):
+    retriever = Tool2VecRetriever(Tool2VecConfig(encoder=encoder))
+    retriever.fit(few)
+    return retriever
+
+
+REQUESTS = ["the rain", "please rose and song", "the house", "mail the parcel", ""]
+
+
+def test_tools_without_use_keep_the_ranks_of_the_first_stage(few, first_of_few):
+    retriever = fit(few, first_of_few, l1=0.05, l2=0.1, candidates=5)
+    indices, scores = retriever.search(REQUESTS, 8)
+    expected, _ = first_of_few.search(REQUESTS, 8)
+    places = [few.index[name] for name in FEW]
+    np.testing.assert_array_equal(np.isin(indices, places), np.isin(expected, places))
+    unused = np.isin(indices, places)
+    np.testing.assert_array_equal(indices[unused], expected[unused])
+    # The others stand in the order that they have where there are no others.
+    used = np.setdiff1d(np.arange(8), places)
+    alone = Tool2VecRetriever(first_of_few.config)
+    alone.tools = tuple(first_of_few.tools[place] for place in used)
+    alone.common = first_of_few.common
+    alone.vectors, alone._used = first_of_few.vectors[used], np.ones(5, np.int64)
+    hits, own = fit(few, alone, l1=0.05, l2=0.1, candidates=5).search(REQUESTS, 5)
+    np.testing.assert_array_equal(indices[~unused].reshape(-1, 5), used[hits])
+    np.testing.assert_allclose(scores[~unused].reshape(-1, 5), own, atol=1e-5)
+    assert (np.diff(scores) <= 0).all()
+    assert sorted(indices[0].tolist()) == list(range(8))
+
+
+def test_a_score_does_not_depend_on_how_many_are_asked_for(few, first_of_few):
+    retriever = fit(few, first_of_few, candidates=5)
+    indices, scores = retriever.search(REQUESTS, 8)
+    for k in range(1, 8):
+        fewer = retriever.search(REQUESTS, k)
+        np.testing.assert_array_equal(fewer[0], indices[:, :k])
+        np.testing.assert_array_equal(fewer[1], scores[:, :k])
+
+
+def test_tools_that_only_one_train_query_uses_are_without_use_for_it(few, encoder):
+    once = Query(id="once", query="a rose", tools=("rose",), split="train")
+    grown = Bank(few.tools, (*few.queries, once))
+    first = Tool2VecRetriever(Tool2VecConfig(encoder=encoder))
+    first.fit(grown)
+    indices, scores = fit(grown, first, candidates=5).search_train(grown, 8)
+    expected, _ = first.search_train(grown, 8)
+    rose = grown.index["rose"]
+    assert (indices[-1] == rose).argmax() == (expected[-1] == rose).argmax()
+    assert (np.diff(scores) <= 0).all()
+    assert all(sorted(row) == list(range(8)) for row in indices.tolist())
+
+
+def test_a_tool_added_to_used_ones_is_found_as_the_first_stage_finds_it(
+    few, first_of_few, tmp_path
+):
+    fit(few, first_of_few, candidates=5).save(tmp_path / "nnn")
+    grown = load_retriever(tmp_path / "nnn")
+    grown.add_tools([Tool(name="water", kind="function", summary="the water")])
+    indices, _ = grown.search(["water: the water"], 9)
+    expected, _ = grown._dense.search(["water: the water"], 9)
+    assert indices[0].tolist().index(8) == expected[0].tolist().index(8)
+
+
+def test_scores_of_tools_without_use_worked_by_hand():
+    first = (np.array([[9, 1, 8, 7, 2, 6]]), np.zeros((1, 6), np.float32))
+    unused = np.array([[True, False, True, True, False, True]])
+    low = -np.inf
+    others = np.array([[2, 1, 0, 0, 0, 0]]), np.array([[0.9, 0.3, low, low, low, low]])
+    indices, scores = keep_ranks(first, unused, others)
+    assert indices.tolist() == [[9, 2, 8, 7, 1, 6]]
+    np.testing.assert_allclose(scores, [[1.4, 0.9, 0.6, 0.5, 0.3, -0.2]], atol=1e-6)
+    none = np.full((1, 6), low)
+    indices, scores = keep_ranks(first, np.full((1, 6), True), (others[0], none))
+    assert indices.tolist() == first[0].tolist()
+    assert (np.diff(scores) < 0).all()

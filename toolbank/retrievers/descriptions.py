@@ -56,6 +56,11 @@ class DescriptionsRetriever:
         self._own_encoder: Encoder | None = None
         self._tuned: FineTuned | None = None
 
+    @property
+    def unused(self) -> None:
+        """None: all vectors are of descriptions, whether a train query uses the tool or not."""
+        return None
+
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Embed the tools' texts; without `training`, queries are not used.
 

@@ -104,6 +104,15 @@ class DenseRetriever(Retriever, Protocol):
 
     vectors: NDArray[np.float32]
 
+    @property
+    def unused(self) -> NDArray[np.bool_] | None:
+        """Which tools [n_tools] no train query uses; None if that makes no difference here.
+
+        Their `vectors` are of another kind than the others', and so are their cosines:
+        `search` brings these to one scale.
+        """
+        ...
+
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors [n, d] of requests, in the space of `vectors`."""
         ...

@@ -83,6 +83,12 @@ class Tool2VecRetriever:
         self._own_encoder: Encoder | None = None
         self._tuned: FineTuned | None = None
 
+    @property
+    def unused(self) -> NDArray[np.bool_]:
+        """Which tools [n_tools] no train query uses; added ones among them."""
+        unused: NDArray[np.bool_] = self._used == 0
+        return unused
+
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Average the train queries of every tool and its description.
 
@@ -109,11 +115,12 @@ class Tool2VecRetriever:
         Scores are cosines; those of tools without use are brought to the scale of the others.
         """
         encoded = self.embed(queries)
-        unused = self._used == 0
         parts = []
         for block in blocks(len(encoded), len(self.vectors)):
             cosines = cosine_scores(encoded[block], self.vectors)
-            parts.append(top_k(bridge(cosines, cosines, unused[None], self._line), k))
+            parts.append(
+                top_k(bridge(cosines, cosines, self.unused[None], self._line), k)
+            )
         return join(parts, min(k, len(self.vectors)))
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from toolbank.bank import Bank, Tool
 from toolbank.errors import InputError
 from toolbank.retrievers import load_retriever
+from toolbank.retrievers.calibration import unused_without
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
+from toolbank.retrievers.nnn.unused import keep_ranks
 from toolbank.retrievers.protocol import (
     ALONE,
     DenseRetriever,
@@ -49,6 +51,11 @@ class NnnRetriever:
 
     A tool of weight w > 0 has the score 1 + w. All others follow, by the first stage's cosine.
 
+    A tool that no train query uses explains nothing: its vector is of its description, to which
+    a request is never as near as to other requests. Where the first stage tells such tools
+    apart (`unused`), they keep the ranks that its own search gives them, at scores between
+    those of their neighbours (see `keep_ranks`), and the others share the ranks that are left.
+
     `l1` and `l2` are the strengths: as configured, or else those of some with the best Recall@5
     on the bank's validation queries.
     """
@@ -78,17 +85,25 @@ class NnnRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return self._search(self._dense.embed(queries), k, None)
+        embedded, unused = self._dense.embed(queries), self._dense.unused
+        if unused is None or not unused.any():
+            return self._explain(embedded, k)
+        return self._mix(
+            self._dense.search(queries, k),
+            lambda rows: np.broadcast_to(unused, (len(embedded[rows]), len(unused))),
+            embedded,
+        )
 
-    def search_train(
-        self,
-        bank: Bank,
-        k: int,
-        context: FitContext = ALONE,  # noqa: ARG002
-    ) -> Hits:
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
         """Hits for every train query, its own tools' vectors made without it."""
-        own = _Own(train_usage(bank).tools, self._dense.own_vectors(bank))
-        return self._search(self._dense.embed_train(bank), k, own)
+        uses = train_usage(bank).tools
+        own = _Own(uses, self._dense.own_vectors(bank))
+        embedded = self._dense.embed_train(bank)
+        counts = np.bincount(uses[uses >= 0], minlength=len(self.tools))
+        if self._dense.unused is None or counts.min(initial=2) > 1:
+            return self._explain(embedded, k, own)
+        first = self._dense.search_train(bank, k, context)
+        return self._mix(first, unused_without(uses, len(self.tools)), embedded, own)
 
     def add_tools(self, tools: Sequence[Tool]) -> None:
         """Add tools to the first stage, by their descriptions.
@@ -145,29 +160,60 @@ class NnnRetriever:
         self.l1, self.l2 = strengths
         return validation_recall(self, bank)
 
-    def _search(self, embedded: NDArray[np.float32], k: int, own: _Own | None) -> Hits:
-        n_tools = len(self.tools)
-        most = min(self.config.candidates, n_tools)
-        a_query = n_tools + most * (most + embedded.shape[1])
+    def _explain(
+        self, embedded: NDArray[np.float32], k: int, own: _Own | None = None
+    ) -> Hits:
+        """Hits [n, k] of requests given as unit vectors [n, d]."""
         parts = [
-            top_k(self._score(embedded[block], own and own.of(block)), k)
-            for block in blocks(len(embedded), a_query)
+            top_k(self._score(embedded[block], own and own.of(block), None), k)
+            for block in self._blocks(embedded)
         ]
-        return join(parts, min(k, n_tools))
+        return join(parts, min(k, len(self.tools)))
+
+    def _mix(
+        self,
+        first: Hits,
+        find_unused: Callable[[slice], NDArray[np.bool_]],
+        embedded: NDArray[np.float32],
+        own: _Own | None = None,
+    ) -> Hits:
+        """As `_explain`, but that unused tools have their ranks in the first stage's hits."""
+        k, parts = first[0].shape[1], []
+        for block in self._blocks(embedded):
+            unused = find_unused(block)
+            scores = self._score(embedded[block], own and own.of(block), unused)
+            hits = first[0][block], first[1][block]
+            kept = np.take_along_axis(unused, hits[0], axis=1)
+            parts.append(keep_ranks(hits, kept, top_k(scores, k)))
+        return join(parts, k)
+
+    def _blocks(self, embedded: NDArray[np.float32]) -> list[slice]:
+        most = min(self.config.candidates, len(self.tools))
+        a_query = len(self.tools) + most * (most + embedded.shape[1])
+        return blocks(len(embedded), a_query)
 
     def _score(
-        self, embedded: NDArray[np.float32], own: _Own | None
+        self,
+        embedded: NDArray[np.float32],
+        own: _Own | None,
+        unused: NDArray[np.bool_] | None,
     ) -> NDArray[np.float32]:
-        """Scores [n, n_tools] of requests given as unit vectors [n, d]."""
+        """Scores [n, n_tools] of requests given as unit vectors [n, d]; -inf of unused tools."""
         scores = cosine_scores(embedded, self._dense.vectors)
         if own:
             own.put_cosines(scores, embedded)
+        if unused is not None:
+            scores[unused] = -np.inf
         candidates, cosines = top_k(scores, self.config.candidates)
         vectors = self._dense.vectors[candidates]
         if own:
             own.put_vectors(vectors, candidates)
+        # Of fewer used tools than candidates; a vector of zeros explains nothing.
+        left_out = np.isinf(cosines)
+        vectors[left_out] = 0
+        target = np.where(left_out, np.float32(0), cosines)
         gram = (vectors @ vectors.transpose(0, 2, 1)).astype(np.float64)
-        weights = solve(gram, cosines.astype(np.float64), self.l1, self.l2)
+        weights = solve(gram, target.astype(np.float64), self.l1, self.l2)
         joined = np.where(weights > _LEAST_WEIGHT, 1 + weights, cosines)
         np.put_along_axis(scores, candidates, joined.astype(np.float32), axis=1)
         return scores
