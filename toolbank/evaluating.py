@@ -16,7 +16,14 @@ from toolbank.folder import RunFolder
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
 from toolbank.retrievers.floors import is_untrained
-from toolbank.stage import Outcome, bank_hashes, hash_file, model_hashes, read_settings
+from toolbank.stage import (
+    Outcome,
+    bank_hashes,
+    decompose_prompt,
+    hash_file,
+    model_hashes,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from toolbank.evaluation.compare import Baselines
@@ -41,6 +48,7 @@ def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "layout": _LAYOUT,
         "bank": bank_hashes(folder),
         "models": model_hashes(recipe, folder),
+        "prompts": [decompose_prompt(config, recipe) for config in recipe.retrievers],
         "config": read_settings(recipe.evaluate, "on"),
         "on": [[path.stem, hash_file(path)] for path in recipe.evaluate.on],
         "seed": recipe.seed,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import toolbank
 from toolbank.bank import Bank
 from toolbank.folder import RunFolder, hash_tree, stage_key
-from toolbank.stage import Outcome, bank_hashes, read_settings
+from toolbank.stage import Outcome, bank_hashes, decompose_prompt, read_settings
 from toolbank.training.ranks import (
     broadcast,
     is_joined,
@@ -47,6 +47,7 @@ def fit_depends(
         "config": _without_reporting(read_settings(config)),
         "encoder": _encoder_identity(config),
         "needs": {name: hash_tree(folder.models / name) for name in config.needs},
+        "prompt": decompose_prompt(config, recipe),
         "seed": recipe.seed,
         "toolbank": toolbank.__version__,
     }

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from toolbank.assets import find_asset
 from toolbank.errors import InputError
 from toolbank.files import sha256_file
 from toolbank.folder import RunFolder, hash_tree
 from toolbank.llm.config import TRANSPORT
+from toolbank.retrievers.decomposition.config import TEMPLATE, DecomposeConfig
 
 if TYPE_CHECKING:
     from toolbank.recipe import Recipe
+    from toolbank.retrievers.config import RetrieverConfig
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,15 @@ def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]
         config.label: hash_tree(folder.models / config.label)
         for config in recipe.retrievers
     }
+
+
+def decompose_prompt(config: RetrieverConfig, recipe: Recipe) -> str | None:
+    """Hash of the prompt by which a retriever, or one that it builds on, splits requests."""
+    if isinstance(getattr(config, "decompose", None), DecomposeConfig):
+        return find_asset("prompts", TEMPLATE).sha256
+    needed = (other for other in recipe.retrievers if other.label in config.needs)
+    found = (decompose_prompt(other, recipe) for other in needed)
+    return next((digest for digest in found if digest), None)
 
 
 def read_settings(config: BaseModel, *files: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
 from toolbank.retrievers.descriptions import DescriptionsRetriever
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
+from toolbank.stage import decompose_prompt
 
 SUMMARIES = {
     "flight.cancel": "cancel a flight",
@@ -213,3 +214,31 @@ def test_the_journal_lies_beside_the_recipe(tmp_path):
     retrievers = load_recipe(str(recipe)).recipe.retrievers
     (decompose,) = (r.decompose for r in retrievers if r.type == "decomposition")
     assert decompose.replies == tmp_path.resolve() / "subtasks.sqlite"
+
+
+def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypatch):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "name: mine\n"
+        "sources:\n"
+        "  - {type: python, package: json}\n"
+        "retrievers:\n"
+        "  - {type: descriptions}\n"
+        "  - {type: decomposition, name: by-rules}\n"
+        "  - {type: decomposition, decompose: {model: m, replies: r.sqlite}}\n"
+        "  - {type: refiner, first_stage: decomposition, vectors: descriptions}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def prompts():
+        read = load_recipe(str(recipe)).recipe
+        return {c.label: decompose_prompt(c, read) for c in read.retrievers}
+
+    ours = prompts()
+    assert ours["descriptions"] is ours["by-rules"] is None
+    assert ours["decomposition"] == ours["refiner"]
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "decompose.j2").write_text("Split: {{ request }}")
+    own = prompts()
+    assert own["decomposition"] == own["refiner"] != ours["decomposition"]
+    assert own["descriptions"] is own["by-rules"] is None

@@ -8,6 +8,9 @@ from pydantic import Field
 from toolbank.llm.config import EngineConfig
 from toolbank.retrievers.method import MethodConfig
 
+TEMPLATE = "decompose.j2"
+"""The prompt that asks a model for the subtasks of a request."""
+
 
 class DecomposeConfig(EngineConfig):
     """A language model that splits requests; every reply is kept in a journal of its own."""

@@ -25,12 +25,12 @@ from toolbank.llm.control.interrupt import interruptible
 from toolbank.llm.control.stop import Stopped
 from toolbank.llm.json_answer import AnswerError, find_answer
 from toolbank.llm.templates import PromptTemplate
+from toolbank.retrievers.decomposition.config import TEMPLATE
 from toolbank.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.retrievers.decomposition.config import DecomposeConfig
 
-_TEMPLATE = "decompose.j2"
 _KEY = "subtasks"
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -95,7 +95,7 @@ async def _ask_all(
             "at once. Choose openai or vllm."
         )
     asker = Asker(engine, journal, config)
-    template = PromptTemplate(_TEMPLATE)
+    template = PromptTemplate(TEMPLATE)
     replies: dict[int, ChatReply] = {}
     failures: list[str] = []
     waiting = iter(enumerate(texts))
