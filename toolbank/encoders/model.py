@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _HUB_TIMEOUT_S = 10
+_TOKENIZERS = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "*.model",
+    "whitespacetokenizer_config.json",
+)
+"""Files of which any tokenizer has one; its vocabulary is in it."""
 
 
 def load_model(name: str) -> SentenceTransformer:
@@ -30,7 +38,8 @@ def load_model(name: str) -> SentenceTransformer:
 
     Only what begins with ".", "/" or "~", or has a "/" in it and is there, is a folder. The
     default model is also found in the package of the extra `minilm`. Weights are read from
-    safetensors only, and no code that comes with a model is run.
+    safetensors only, as float32 whatever they are kept as, and no code that comes with a model
+    is run.
 
     Raises:
         InputError: there is no such model, or it can't be had or read.
@@ -42,7 +51,7 @@ def find_model(name: str) -> Path:
     """The folder of a model, found as `load_model` finds it, and downloaded if need be.
 
     Raises:
-        InputError: there is no such model, or it can't be had.
+        InputError: there is no such model, it can't be had, or it has no tokenizer.
     """
     folder = find_folder(name)
     if folder is None:
@@ -53,7 +62,17 @@ def find_model(name: str) -> Path:
             folder = _download(repository)
         except InputError as error:
             raise InputError(f"{error}{_hint(name)}") from error
+    if not has_tokenizer(folder):
+        raise InputError(
+            f"{folder}: it has no tokenizer (tokenizer.json, vocab.txt, or a sentencepiece "
+            "model), without which every word is unknown to the model."
+        )
     return folder
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a model's folder holds a vocabulary; transformers makes an empty one up if not."""
+    return any(path for name in _TOKENIZERS for path in folder.rglob(name))
 
 
 def save_model(model: SentenceTransformer, folder: Path) -> None:
@@ -64,6 +83,7 @@ def save_model(model: SentenceTransformer, folder: Path) -> None:
 
 def _read_folder(folder: Path) -> SentenceTransformer:
     with quiet():
+        import torch
         from sentence_transformers import SentenceTransformer
 
         try:
@@ -71,7 +91,7 @@ def _read_folder(folder: Path) -> SentenceTransformer:
                 str(folder),
                 local_files_only=True,
                 trust_remote_code=False,
-                model_kwargs={"use_safetensors": True},
+                model_kwargs={"use_safetensors": True, "dtype": torch.float32},
             )
         # A foreign folder can be wrong in any way; the library promises no error type.
         except Exception as error:
@@ -119,6 +139,24 @@ def _hint(name: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:300]
+
+
+@contextmanager
+def reading(folder: Path, remedy: str) -> Iterator[None]:
+    """Tell what is wrong with a folder that is read; the libraries' notes are kept off.
+
+    Raises:
+        InputError: it can't be read; `remedy` says what to do.
+    """
+    with quiet():
+        try:
+            yield
+        # A folder can be wrong in any way; the libraries promise no error type.
+        except Exception as error:
+            raise InputError(
+                f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}). "
+                f"{remedy}"
+            ) from error
 
 
 @contextmanager

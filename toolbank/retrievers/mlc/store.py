@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from toolbank.encoders.model import find_model
-from toolbank.errors import InputError
+from toolbank.encoders.model import find_model, has_tokenizer
 from toolbank.files import atomic_path, read_json
 from toolbank.retrievers.mlc.classifier import (
     Classifier,
@@ -44,7 +42,7 @@ def make_classifier(
     )
 
     folder = find_model(encoder)
-    with _reading(folder, "It needs config.json, a tokenizer, and safetensors."):
+    with reading(folder, "It needs config.json, a tokenizer, and safetensors."):
         averages = _averages(folder)
         kind = AutoModel if averages else AutoModelForSequenceClassification
         model = kind.from_pretrained(
@@ -52,16 +50,14 @@ def make_classifier(
             local_files_only=True,
             trust_remote_code=False,
             use_safetensors=True,
+            dtype=torch.float32,
             problem_type="multi_label_classification",
             id2label=dict(enumerate(labels)),
             label2id={label: number for number, label in enumerate(labels)},
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        # Half-precision weights lose the small steps of a training.
         return (
-            MeanClassifier(model.float())
-            if averages
-            else SequenceClassifier(model.float())
+            MeanClassifier(model) if averages else SequenceClassifier(model)
         ), tokenizer
 
 
@@ -100,11 +96,13 @@ def load_classifier(
         AutoTokenizer,
     )
 
-    with _reading(folder, "Fit it again: toolbank train RUN."):
+    with reading(folder, "Fit it again: toolbank train RUN."):
+        if not has_tokenizer(folder):
+            raise ValueError("no tokenizer")
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         by_cls = config.architectures[0].endswith(_SEQUENCE)
         kind: Any = AutoModelForSequenceClassification if by_cls else AutoModel
-        model = kind.from_config(config, trust_remote_code=False)
+        model = kind.from_config(config, trust_remote_code=False, dtype=torch.float32)
         classifier: Classifier = (
             SequenceClassifier(model) if by_cls else MeanClassifier(model)
         )
@@ -122,7 +120,7 @@ def load_head(folder: Path, dimension: int, n_labels: int) -> VectorClassifier:
         InputError: as of `load_classifier`.
     """
     classifier = VectorClassifier(dimension, n_labels)
-    with _reading(folder, "Fit it again: toolbank train RUN."):
+    with reading(folder, "Fit it again: toolbank train RUN."):
         _take_weights(folder, classifier, n_labels)
     return classifier
 
@@ -155,23 +153,3 @@ def _averages(folder: Path) -> bool:
             older = pooling.get("pooling_mode_mean_tokens", False)
             return bool(pooling.get("pooling_mode", "mean" if older else "") == "mean")
     return False
-
-
-@contextmanager
-def _reading(folder: Path, remedy: str) -> Iterator[None]:
-    """Tell what is wrong with a folder; the libraries' notes are kept off the terminal.
-
-    Raises:
-        InputError: it can't be read.
-    """
-    from toolbank.encoders.model import quiet
-
-    with quiet():
-        try:
-            yield
-        # A folder can be wrong in any way; the libraries promise no error type.
-        except Exception as error:
-            first = str(error).strip().split("\n")[0][:300]
-            raise InputError(
-                f"{folder}: can't be read ({type(error).__name__}: {first}). {remedy}"
-            ) from error

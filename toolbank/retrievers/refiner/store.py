@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from toolbank.encoders.model import find_model, quiet
-from toolbank.errors import InputError
+from toolbank.encoders.model import find_model, has_tokenizer
 from toolbank.files import atomic_path
 from toolbank.retrievers.refiner.model import RefinerModel
 from toolbank.retrievers.refiner.sequence import Body, check_body
@@ -33,17 +30,17 @@ def make_model(
     from transformers import AutoModel, AutoTokenizer
 
     folder = find_model(encoder)
-    with _reading(folder, "It needs config.json, a tokenizer, and safetensors."):
+    with reading(folder, "It needs config.json, a tokenizer, and safetensors."):
         body: Body = AutoModel.from_pretrained(
             folder,
             local_files_only=True,
             trust_remote_code=False,
             use_safetensors=True,
+            dtype=torch.float32,
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     check_body(body, encoder)
-    # Half-precision weights lose the small steps of a training.
-    return RefinerModel(_without_pooler(body.float()), dimension), tokenizer
+    return RefinerModel(_without_pooler(body), dimension), tokenizer
 
 
 def save_model(
@@ -71,10 +68,14 @@ def load_saved(
     from safetensors.torch import load_file
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    with _reading(folder, "Fit it again: toolbank train RUN."):
+    with reading(folder, "Fit it again: toolbank train RUN."):
+        if not has_tokenizer(folder):
+            raise ValueError("no tokenizer")
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        body: Body = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+        body: Body = AutoModel.from_config(
+            config, trust_remote_code=False, dtype=torch.float32
+        )  # type: ignore[no-untyped-call]
         check_body(body, str(folder))
         model = RefinerModel(_without_pooler(body), dimension)
         weights = load_file(folder / _WEIGHTS)
@@ -84,20 +85,6 @@ def load_saved(
         if len(tokenizer) > config.vocab_size:
             raise ValueError("a tokenizer with more tokens than the model has")
     return model.eval(), tokenizer
-
-
-@contextmanager
-def _reading(folder: Path, remedy: str) -> Iterator[None]:
-    """Tell in one sentence what is wrong with the files of a folder."""
-    try:
-        with quiet():
-            yield
-    # A foreign or damaged folder can be wrong in any way; the libraries promise no error type.
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0][:300]
-        raise InputError(
-            f"{folder}: can't be read ({type(error).__name__}: {reason}). {remedy}"
-        ) from error
 
 
 def _without_pooler(body: Body) -> Body:
