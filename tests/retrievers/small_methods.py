@@ -1,0 +1,83 @@
+"""Every method with what it builds on, small: a tiny encoder, few epochs."""
+
+import re
+
+from tests.tiny_models import tiny_encoder
+from toolbank.bank import Bank
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.config import (
+    DescriptionsConfig,
+    DescriptionsTraining,
+    Tool2VecConfig,
+)
+from toolbank.retrievers.decomposition.config import DecompositionConfig
+from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
+from toolbank.retrievers.nnn.config import NnnConfig
+from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
+from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+
+TRAINED = (
+    "mlc",
+    "mlc-frozen",
+    "refiner",
+    "protip",
+    "nnn",
+    "decomposition",
+    "tuned-tool2vec",
+    "tuned-descriptions",
+)
+SHORT = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3, "warmup": 0}
+
+
+def encoder_for(folder, bank: Bank, *texts, dropout=0.1, **settings):
+    """A tiny encoder that knows each word of a bank and of some texts."""
+    read = [f"{tool.name} {tool.summary}" for tool in bank.tools]
+    read += [query.query for query in bank.queries]
+    words = sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
+    model = str(tiny_encoder(folder, dropout=dropout, words=words))
+    return EncoderConfig(model=model, **settings)
+
+
+def configure(encoder: EncoderConfig, **training):
+    """A configuration of each method, trained or built on others, by its label."""
+    settings = SHORT | training
+    configs = (
+        Tool2VecConfig(encoder=encoder),
+        DescriptionsConfig(encoder=encoder),
+        MlcConfig(encoder=encoder, training=MlcTraining(**settings)),
+        MlcConfig(
+            name="mlc-frozen",
+            encoder=encoder,
+            frozen=True,
+            training=MlcTraining(**settings),
+        ),
+        RefinerConfig(
+            encoder=encoder, candidates=4, training=RefinerTraining(**settings)
+        ),
+        ProtipConfig(encoder=encoder, training=ProtipTraining(**settings)),
+        NnnConfig(),
+        DecompositionConfig(),
+        Tool2VecConfig(
+            name="tuned-tool2vec",
+            encoder=encoder,
+            training=EncoderTraining(**settings),
+        ),
+        DescriptionsConfig(
+            name="tuned-descriptions",
+            encoder=encoder,
+            training=DescriptionsTraining(**settings),
+        ),
+    )
+    return {config.label: config for config in configs}
+
+
+def fit(label, configs, bank: Bank, **context):
+    """A fitted retriever; what it builds on is fitted first."""
+    config = configs[label]
+    fitted = {other: fit(other, configs, bank) for other in config.needs}
+    retriever = create_retriever(config)
+    retriever.fit(bank, FitContext(**{"fitted": fitted} | context))
+    return retriever
