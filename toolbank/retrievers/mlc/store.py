@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from toolbank.encoders.model import find_model, has_tokenizer
+from toolbank.encoders.model import find_model, has_tokenizer, reading
 from toolbank.files import atomic_path, read_json
 from toolbank.retrievers.mlc.classifier import (
     Classifier,

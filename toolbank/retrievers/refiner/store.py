@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from toolbank.encoders.model import find_model, has_tokenizer
+from toolbank.encoders.model import find_model, has_tokenizer, reading
 from toolbank.files import atomic_path
 from toolbank.retrievers.refiner.model import RefinerModel
 from toolbank.retrievers.refiner.sequence import Body, check_body
