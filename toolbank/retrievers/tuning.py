@@ -11,7 +11,7 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.places import saved_encoder
 from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.retrievers.usage import train_usage
-from toolbank.retrievers.validation import validation_recall
+from toolbank.retrievers.validation import validation_queries, validation_recall
 from toolbank.training.card import write_card
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def tune_encoder(
 
     def validate(encoder: Encoder) -> float:
         use(encoder)
-        return validation_recall(retriever, bank)
+        return validation_recall(retriever.search, bank)
 
     usage = train_usage(bank)
     return fine_tune(
@@ -51,7 +51,7 @@ def tune_encoder(
         training,
         make_texts(config, usage.queries, usage.tools, documents),
         context,
-        validate if bank.split("validation") else None,
+        validate if validation_queries(bank) else None,
     )
 
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from toolbank.bank import Bank
+from toolbank.bank import Bank, Query
 from toolbank.evaluation.metrics import find_gold, recall
-
-if TYPE_CHECKING:
-    from toolbank.retrievers.protocol import Retriever
+from toolbank.retrievers.protocol import Hits
+from toolbank.retrievers.usage import find_usage
 
 _K = 5
 
 
-def validation_recall(retriever: Retriever, bank: Bank) -> float:
-    """Mean Recall@5 on the bank's validation queries; 0 where none has a tool of the bank."""
-    queries = bank.split("validation")
-    gold = [
-        sorted({bank.index[n] for n in q.tools if n in bank.index}) for q in queries
+def validation_queries(bank: Bank) -> list[Query]:
+    """The queries of split "validation" that have a tool of the bank; others tell nothing."""
+    return [
+        query
+        for query in bank.split("validation")
+        if any(name in bank.index for name in query.tools)
     ]
-    kept = [place for place, tools in enumerate(gold) if tools]
-    if not kept:
-        return 0.0
-    padded = np.full((len(kept), max(map(len, gold))), -1, np.int64)
-    for row, place in zip(padded, kept, strict=True):
-        row[: len(gold[place])] = gold[place]
-    hits, _ = retriever.search([queries[place].query for place in kept], _K)
-    counts = (padded >= 0).sum(axis=1)
-    return float(recall(find_gold(hits, padded), counts, _K).mean())
+
+
+def validation_recall(
+    search: Callable[[Sequence[str], int], Hits], bank: Bank
+) -> float:
+    """Mean Recall@5 of a search on `validation_queries`, of which there must be some."""
+    usage = find_usage(bank, validation_queries(bank))
+    hits, _ = search(usage.queries, _K)
+    found = find_gold(hits, usage.tools)
+    return float(recall(found, (usage.tools >= 0).sum(axis=1), _K).mean())

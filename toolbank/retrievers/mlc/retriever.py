@@ -42,9 +42,9 @@ from toolbank.retrievers.store import (
     within,
 )
 from toolbank.retrievers.store import load_head as load_names
-from toolbank.retrievers.usage import Usage, find_usage, train_usage
-from toolbank.retrievers.validation import validation_recall
-from toolbank.training.card import write_card
+from toolbank.retrievers.usage import Usage, train_usage
+from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.training.card import keep_card, read_card, write_card
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import world_size
 from toolbank.training.run import Training, seed_weights, train_model
@@ -88,6 +88,7 @@ class MlcRetriever:
         self._classifier: Classifier | None = None
         self._tokenizer: PreTrainedTokenizerBase | None = None
         self._trainings: dict[str, Training] = {}
+        self._card = ""
         self._n_train = 0
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
@@ -104,7 +105,7 @@ class MlcRetriever:
         self._labels[used] = np.arange(len(used))
         self._fallback = Fallback.fit(self.config.encoder, bank.tools, usage)
         self._classifier = self._tokenizer = None
-        self._trainings = {}
+        self._trainings, self._card = {}, ""
         if len(used):
             self._train(bank, usage, context)
 
@@ -140,6 +141,9 @@ class MlcRetriever:
         )
         if self._classifier is not None:
             save_classifier(folder / _MODEL, self._classifier, self._tokenizer)
+        if self._card:
+            keep_card(folder, self._card)
+            return
         write_card(
             folder,
             self.config,
@@ -161,7 +165,7 @@ class MlcRetriever:
         """
         config, tools = load_names(folder, MlcConfig)
         retriever = cls(config)
-        retriever.tools = tools
+        retriever.tools, retriever._card = tools, read_card(folder)
         arrays = load_arrays(folder, {**SHAPES, "labels": (len(tools),)})
         retriever._fallback = Fallback.from_arrays(
             config.encoder, arrays, len(tools), folder
@@ -308,6 +312,6 @@ def _suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
 
 def _validation(retriever: MlcRetriever, bank: Bank) -> Callable[[], float] | None:
     """What gives Recall@5 on the validation queries; None without any that has a tool."""
-    if not (find_usage(bank, bank.split("validation")).tools >= 0).any():
+    if not validation_queries(bank):
         return None
-    return lambda: validation_recall(retriever, bank)
+    return lambda: validation_recall(retriever.search, bank)

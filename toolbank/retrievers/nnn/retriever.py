@@ -34,7 +34,7 @@ from toolbank.retrievers.store import (
     save_head,
 )
 from toolbank.retrievers.usage import train_usage
-from toolbank.retrievers.validation import validation_recall
+from toolbank.retrievers.validation import validation_queries, validation_recall
 
 _FIRST = "first"
 _LEAST_WEIGHT = 1e-6
@@ -80,7 +80,7 @@ class NnnRetriever:
         """
         self._take(context.fitted[self.config.first_stage])
         choices = list(self._strengths())
-        if len(choices) > 1 and bank.split("validation"):
+        if len(choices) > 1 and validation_queries(bank):
             self.l1, self.l2 = max(choices, key=lambda pair: self._try(pair, bank))
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -158,7 +158,7 @@ class NnnRetriever:
 
     def _try(self, strengths: tuple[float, float], bank: Bank) -> float:
         self.l1, self.l2 = strengths
-        return validation_recall(self, bank)
+        return validation_recall(self.search, bank)
 
     def _explain(
         self, embedded: NDArray[np.float32], k: int, own: _Own | None = None

@@ -93,7 +93,7 @@ class ProtipRetriever:
 
         def validate() -> float:
             self.vectors = self._embed(texts)
-            return validation_recall(self, bank)
+            return validation_recall(self.search, bank)
 
         self._training = train_plans(
             self._encoder,

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from toolbank.bank import Bank, Tool
 from toolbank.errors import InputError
-from toolbank.evaluation.metrics import find_gold, recall
-from toolbank.files import write_text
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.protocol import (
@@ -37,8 +35,9 @@ from toolbank.retrievers.refiner.sequence import longest_request
 from toolbank.retrievers.refiner.standing import fit_log_odds
 from toolbank.retrievers.refiner.store import load_saved, make_model, save_model
 from toolbank.retrievers.store import load_head, save_head
-from toolbank.retrievers.usage import find_usage, train_usage
-from toolbank.training.card import write_card
+from toolbank.retrievers.usage import train_usage
+from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.training.card import keep_card, read_card, write_card
 from toolbank.training.run import Training, seed_weights, train_model
 from toolbank.training.text import Ids, batches_by_length, pad_id, tokenise
 
@@ -47,9 +46,8 @@ if TYPE_CHECKING:
 
     from toolbank.retrievers.refiner.model import RefinerModel
 
-_FIRST, _VECTORS, _MODEL, _CARD = "first", "vectors", "model", "README.md"
+_FIRST, _VECTORS, _MODEL = "first", "vectors", "model"
 _BATCH = 32
-_RECALL_AT = 5
 
 
 class RefinerRetriever:
@@ -126,7 +124,7 @@ class RefinerRetriever:
         self._counts = {
             "tools": len(bank.tools),
             "train queries": len(train),
-            "validation queries": len(bank.split("validation")),
+            "validation queries": len(validation_queries(bank)),
         }
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -172,8 +170,8 @@ class RefinerRetriever:
                 counts=self._counts,
                 trainings={"refiner": self._training},
             )
-        elif self._card:
-            write_text(folder / _CARD, self._card)
+        else:
+            keep_card(folder, self._card)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -201,9 +199,7 @@ class RefinerRetriever:
         )
         if torch.cuda.is_available():
             retriever._model.cuda()
-        card = folder / _CARD
-        if card.is_file():
-            retriever._card = card.read_text(encoding="utf-8", errors="replace")
+        retriever._card = read_card(folder)
         return retriever
 
     def _train_rows(self, bank: Bank, context: FitContext) -> TrainRows:
@@ -223,19 +219,13 @@ class RefinerRetriever:
 
     def _make_validation(self, bank: Bank) -> Callable[[], float] | None:
         """What gives Recall@5 on the validation queries, if any, by the weights as they are."""
-        usage = find_usage(bank, bank.split("validation"))
-        n_gold = (usage.tools >= 0).sum(axis=1)
-        if not n_gold.any():
+        queries = [query.query for query in validation_queries(bank)]
+        if not queries:
             return None
-        hits = self._first_stage.search(usage.queries, self.config.candidates)
-        ids = self._tokenise(usage.queries)
-
-        def validate() -> float:
-            indices, _ = self._refine(ids, hits)
-            found = find_gold(indices, usage.tools)[n_gold > 0]
-            return float(recall(found, n_gold[n_gold > 0], _RECALL_AT).mean())
-
-        return validate
+        # Neither changes while the network is trained.
+        hits = self._first_stage.search(queries, self.config.candidates)
+        ids = self._tokenise(queries)
+        return lambda: validation_recall(lambda *_: self._refine(ids, hits), bank)
 
     def _tokenise(self, queries: Sequence[str]) -> list[Ids]:
         prefix = self.config.encoder.query_prefix

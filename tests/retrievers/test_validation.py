@@ -1,0 +1,54 @@
+"""Validation queries that can tell nothing are none, and the others give Recall@5."""
+
+import numpy as np
+import pytest
+
+from tests.tiny_models import tiny_encoder
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.config import DescriptionsConfig
+from toolbank.retrievers.validation import validation_queries, validation_recall
+
+TOOLS = tuple(Tool(name=f"t{i}", kind="function", summary=f"t{i}") for i in range(9))
+
+
+def query(name, *tools, split="validation"):
+    return Query(id=name, query=name, tools=tools, split=split)
+
+
+def test_a_query_without_a_tool_of_the_bank_is_none():
+    bank = Bank(
+        TOOLS,
+        (query("a", "gone"), query("b", "t1", "gone"), query("c", "t2", split="test")),
+    )
+    assert [q.id for q in validation_queries(bank)] == ["b"]
+
+
+def test_recall_is_over_the_tools_that_the_bank_has_and_the_first_five_hits():
+    bank = Bank(
+        TOOLS, (query("a", "gone"), query("b", "t1", "t5"), query("c", "t0", "gone"))
+    )
+    asked = []
+
+    def search(queries, k):
+        asked.extend(queries)
+        return np.tile(np.arange(9), (len(queries), 1)), np.zeros((len(queries), 9))
+
+    # Of b's tools one is among the first five, of c's all that there are.
+    assert validation_recall(search, bank) == pytest.approx((0.5 + 1) / 2)
+    assert asked == ["b", "c"]
+
+
+def test_a_training_goes_on_where_validation_names_only_unknown_tools(tmp_path):
+    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
+    training = {"epochs": 3, "batch_size": 4, "learning_rate": 1e-3}
+    train = tuple(query(f"use t{i}", f"t{i}", split="train") for i in range(9))
+    found = []
+    for more in ((), (query("a", "gone"),)):
+        retriever = create_retriever(
+            DescriptionsConfig(encoder=encoder, training=training)
+        )
+        retriever.fit(Bank(TOOLS, (*train, *more)))
+        found.append(retriever.vectors)
+    np.testing.assert_array_equal(found[0], found[1])
