@@ -133,7 +133,7 @@ class NearestRetriever:
 
     def _calibrate(self, queries: Sequence[str]) -> NDArray[np.float64]:
         """What brings similarities to tools to the scale of the scores by votes."""
-        rows = spread_rows(len(queries), len(self.tools))
+        rows = spread_rows(len(queries), max(len(queries), len(self.tools)))
         scores, to_tools = self._score_without(queries, rows)
         left = unused_without(self._uses, len(self.tools))
         return fit_bridge(scores, to_tools, self._uses[rows], left(rows))
