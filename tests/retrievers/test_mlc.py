@@ -437,3 +437,11 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
         torch.testing.assert_close(
             resumed._classifier.state_dict()[name], values, atol=0, rtol=0
         )
+
+
+def test_saved_again_it_still_tells_how_it_was_trained(fine_tuned, tmp_path):
+    fine_tuned.save(tmp_path / "one")
+    load_retriever(tmp_path / "one").save(tmp_path / "two")
+    one, two = ((tmp_path / name / "README.md").read_text() for name in ("one", "two"))
+    assert one == two
+    assert "## Training: last layer alone" in one

@@ -12,6 +12,8 @@ from toolbank.config import Config
 from toolbank.files import write_text
 from toolbank.training.run import Training
 
+_NAME = "README.md"
+
 
 def write_card(
     folder: Path,
@@ -73,7 +75,19 @@ def write_card(
         yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip(),
         "```",
     ]
-    write_text(folder / "README.md", "\n".join(lines) + "\n")
+    write_text(folder / _NAME, "\n".join(lines) + "\n")
+
+
+def read_card(folder: Path) -> str:
+    """The card in a saved retriever's folder, to be kept when it is saved again; "" without."""
+    path = folder / _NAME
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def keep_card(folder: Path, card: str) -> None:
+    """Write what `read_card` read; nothing where there was none."""
+    if card:
+        write_text(folder / _NAME, card)
 
 
 def _describe(training: Training) -> list[str]:
