@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, TypedDict, overload
+from typing import Any, TypedDict
 
 import torch
 
@@ -59,15 +59,7 @@ class PlanExamples(Sequence[PlanExample]):
     def __len__(self) -> int:
         return len(self._plans)
 
-    @overload
-    def __getitem__(self, place: int) -> PlanExample: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[PlanExample]: ...
-
-    def __getitem__(self, place: int | slice) -> PlanExample | Sequence[PlanExample]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
+    def __getitem__(self, place: Any) -> Any:
         plan = self._plans[place].tools
         return {
             "query": self._queries[place],

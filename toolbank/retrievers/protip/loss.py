@@ -31,8 +31,8 @@ def plan_loss(
 
     `queries` [n, d] and `tools` [m, d] are vectors, `plans` [n, steps] the places in `tools`
     of each request's tools in call order, padded with -1, and `negatives` [n, steps, m] says
-    which tools are none of the step's. As published, a positive pair has one random negative
-    pair beside it: the mean over many is what that comes to in the long run.
+    which tools are none of the step's. Published is one random negative pair beside a positive
+    one. Here the mean of several weighs as much as that one; which they are is the caller's.
     """
     there = plans >= 0
     own = tools[plans.clamp(min=0)] * there[:, :, None]

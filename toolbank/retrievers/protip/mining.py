@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from toolbank.retrievers.protip.examples import find_used
 from toolbank.retrievers.protip.plans import Plan
-from toolbank.retrievers.ranking import blocks
+from toolbank.retrievers.ranking import top_k
 
 Vectors = NDArray[np.float32]
 
@@ -24,14 +24,12 @@ def mine_negatives(
     used = np.array(find_used(plans), dtype=np.int64)
     offered = tools[used]
     squares = np.square(offered).sum(axis=1)
-    for block in blocks(len(plans), 6 * len(tools)):
-        for plan, query in zip(plans[block], queries[block], strict=True):
-            own = list(plan.tools)
-            before = np.cumsum(tools[own], axis=0) - tools[own]
-            steps = query - before
-            nearness = 2 * steps @ offered.T - squares
-            nearness[:, np.isin(used, own)] = -np.inf
-            order = np.argsort(-nearness, axis=1, kind="stable")
-            nearest = order[:, : min(most, len(used) - len(own))]
-            mined.append(used[nearest].tolist())
+    for plan, query in zip(plans, queries, strict=True):
+        own = list(plan.tools)
+        before = np.cumsum(tools[own], axis=0) - tools[own]
+        steps = query - before
+        nearness = 2 * steps @ offered.T - squares
+        nearness[:, np.isin(used, own)] = -np.inf
+        nearest, _ = top_k(nearness, min(most, len(used) - len(own)))
+        mined.append(used[nearest].tolist())
     return mined

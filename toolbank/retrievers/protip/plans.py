@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 from toolbank.bank import Bank, Split
 from toolbank.errors import InputError
@@ -34,3 +37,20 @@ def read_plans(bank: Bank, split: Split) -> list[Plan]:
         if tools := tuple(dict.fromkeys(known)):
             plans.append(Plan(query.query, tools))
     return plans
+
+
+def hold_back(plans: Sequence[Plan], seed: int) -> tuple[list[Plan], list[Plan]]:
+    """The plans to train on, and a tenth of them, drawn by the seed, to measure on.
+
+    Each tool of a plan that is held back is in one to train on, so there can be fewer.
+    """
+    counts = Counter(tool for plan in plans for tool in plan.tools)
+    held: set[int] = set()
+    for place in Random(f"{seed}:hold-back").sample(range(len(plans)), len(plans)):
+        if len(held) >= len(plans) // 10:
+            break
+        if all(counts[tool] > 1 for tool in plans[place].tools):
+            counts.subtract(plans[place].tools)
+            held.add(place)
+    train = [plan for place, plan in enumerate(plans) if place not in held]
+    return train, [plans[place] for place in sorted(held)]

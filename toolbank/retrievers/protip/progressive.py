@@ -12,7 +12,7 @@ from toolbank.retrievers.interleave import interleave
 from toolbank.retrievers.protocol import Hits
 from toolbank.retrievers.ranking import blocks, join, top_k
 
-Vectors = NDArray[np.float32]
+Vectors = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,63 @@ def search_steps(
 
     Step j's query is E(q) less the vectors of the tools taken before it; `queries` [n, d] are
     E(q) and `tools` [m, d] E(t). No tool is taken twice. `history` are the tools that each
-    request's execution has used already: they count as taken before the first step.
+    request's execution has used already: they count as taken before the first step. Requests
+    are searched for in blocks, so that memory holds few distances at once.
     """
-    rest = queries.astype(np.float64)
+    vectors = tools.astype(np.float64, copy=False)
+    parts = [
+        _search_block(queries[block], vectors, steps, depth, history[block])
+        for block in blocks(len(queries), 3 * len(tools) + steps * depth)
+        or [slice(None)]
+    ]
+    return Steps(
+        np.concatenate([part.hits for part in parts]),
+        np.concatenate([part.distances for part in parts]),
+        np.concatenate([part.rests for part in parts]),
+    )
+
+
+def search_plans(
+    queries: Vectors, tools: Vectors, steps: int, least_rest: float, k: int
+) -> Hits:
+    """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
+    k = min(k, len(tools))
     vectors = tools.astype(np.float64)
-    taken = np.zeros((len(queries), len(tools)), dtype=np.bool_)
+    parts = []
+    for block in blocks(len(queries), len(tools) * (3 + steps)):
+        found = search_steps(queries[block], vectors, steps, k)
+        lengths = found.lengths(least_rest)
+        parts.append(interleave(found.hits, lengths, len(tools), k))
+    return join(parts, k)
+
+
+def measure_distances(queries: Vectors, tools: Vectors) -> NDArray[np.float64]:
+    """L2 distances [n, m], rounded as cosines are, so that the tools' order decides ties."""
+    squares = (
+        np.square(queries).sum(axis=1)[:, None]
+        + np.square(tools).sum(axis=1)
+        - 2 * queries @ tools.T
+    )
+    return np.asarray(np.round(np.sqrt(np.maximum(squares, 0)), 6), dtype=np.float64)
+
+
+def _search_block(
+    queries: Vectors,
+    vectors: NDArray[np.float64],
+    steps: int,
+    depth: int,
+    history: Sequence[Sequence[int]],
+) -> Steps:
+    rest = queries.astype(np.float64)
+    taken = np.zeros((len(queries), len(vectors)), dtype=np.bool_)
     for row, used in enumerate(history):
         distinct = list(dict.fromkeys(used))
         taken[row, distinct] = True
         rest[row] -= vectors[distinct].sum(axis=0)
     rows = np.arange(len(queries))
     hits, near, rests = [], [], []
-    for _ in range(min(steps, len(tools))):
-        distances = _distances(rest, vectors)
+    for _ in range(min(steps, len(vectors))):
+        distances = measure_distances(rest, vectors)
         distances[taken] = np.inf
         nearest_first, _ = top_k(-distances.astype(np.float32), depth)
         best = nearest_first[:, 0]
@@ -73,28 +117,3 @@ def search_steps(
         taken[rows, best] = True
         rest -= vectors[best]
     return Steps(*(np.stack(found, axis=1) for found in (hits, near, rests)))
-
-
-def search_plans(
-    queries: Vectors, tools: Vectors, steps: int, least_rest: float, k: int
-) -> Hits:
-    """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
-    k = min(k, len(tools))
-    parts = []
-    for block in blocks(len(queries), len(tools) * (3 + steps)):
-        found = search_steps(queries[block], tools, steps, k)
-        lengths = found.lengths(least_rest)
-        parts.append(interleave(found.hits, lengths, len(tools), k))
-    return join(parts, k)
-
-
-def _distances(
-    queries: NDArray[np.float64], tools: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """L2 distances [n, m], rounded as cosines are, so that the tools' order decides ties."""
-    squares = (
-        np.square(queries).sum(axis=1)[:, None]
-        + np.square(tools).sum(axis=1)
-        - 2 * queries @ tools.T
-    )
-    return np.asarray(np.round(np.sqrt(np.maximum(squares, 0)), 6), dtype=np.float64)

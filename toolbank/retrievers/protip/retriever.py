@@ -18,7 +18,7 @@ from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.encoder import embed, mean_encoder
 from toolbank.retrievers.protip.examples import find_used
-from toolbank.retrievers.protip.plans import Plan, read_plans
+from toolbank.retrievers.protip.plans import Plan, hold_back, read_plans
 from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
 from toolbank.retrievers.protip.stop import choose_least_rest
 from toolbank.retrievers.protip.unseen import count_ranks, measure_ranks, merge_unseen
@@ -51,12 +51,16 @@ class ProtipRetriever:
     Step j of a plan looks for x_j = E(q) - sum of E(t_i) over i < j, by L2 distance to E(t),
     where E is the mean of an encoder's token vectors, not normalised: in training as in search.
     A plan ends where what is left is too small against the distance of the nearest tool;
-    `least_rest` is how small, chosen on validation plans where there are any.
+    `least_rest` is how small.
 
     A tool that no train plan uses has its E(t) like every other, but training draws no request
     to it, and a plan seldom takes it. In `search` it also stands where its description alone
     puts it, by a `Fallback` that is calibrated on the train queries: `by_rank` are the log-odds
-    of the other hits' ranks, measured on the validation plans, or else on the train plans.
+    of the other hits' ranks.
+
+    `least_rest` and `by_rank` are measured on the validation plans. Without any, a tenth of the
+    train plans is held back from the training for it; and where those are too few, `least_rest`
+    is 1 and `by_rank` is measured on the train plans, whose hits are better than others'.
     """
 
     def __init__(self, config: ProtipConfig) -> None:
@@ -86,6 +90,9 @@ class ProtipRetriever:
             raise InputError(
                 f"retrievers: {self.name} needs train queries with tools, and there are none."
             )
+        known = validation
+        if not validation:
+            plans, known = hold_back(plans, context.seed)
         encoder = self.config.encoder.model
         self._encoder = mean_encoder(encoder, self.config.training.max_length)
         self.tools = tuple(tool.name for tool in bank.tools)
@@ -93,7 +100,8 @@ class ProtipRetriever:
 
         def validate() -> float:
             self.vectors = self._embed(texts)
-            return validation_recall(self.search, bank)
+            self.least_rest = self._choose_least_rest(validation)
+            return validation_recall(self._search, bank)
 
         self._training = train_plans(
             self._encoder,
@@ -108,10 +116,11 @@ class ProtipRetriever:
             "tools": len(texts),
             "train queries": len(plans),
             "validation queries": len(validation),
+            **({} if validation else {"train queries held back": len(known)}),
         }
-        if validation:
-            self.least_rest = self._choose_least_rest(validation)
-        known = validation or plans
+        if known:
+            self.least_rest = self._choose_least_rest(known)
+        known = known or plans
         ranked, _ = self._search(
             [plan.query for plan in known], count_ranks(len(texts))
         )

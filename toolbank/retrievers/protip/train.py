@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.encoder import embed
@@ -13,9 +12,11 @@ from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
 from toolbank.retrievers.protip.mining import mine_negatives
 from toolbank.retrievers.protip.model import PlanModel
 from toolbank.retrievers.protip.plans import Plan
+from toolbank.retrievers.protip.progressive import measure_distances
 from toolbank.retrievers.protocol import FitContext
+from toolbank.training.pairs import encode_texts
 from toolbank.training.run import Training, train_model
-from toolbank.training.text import pad_id, tokenise
+from toolbank.training.text import pad_id
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -44,8 +45,8 @@ def train_plans(
         asked, offered = (embed(encoder, texts, size) for texts in (queries, tools))
         return mine_negatives(plans, asked, offered, _HARD)
 
-    tokenizer, longest = encoder.tokenizer, encoder.max_seq_length or 0
-    ids = tokenise(tokenizer, queries, longest)
+    longest = config.training.max_length
+    ids = encode_texts(encoder, queries, longest)
     scale = _mean_distance(encoder, queries, tools, size)
     return train_model(
         PlanModel(encoder, config.margin * scale),
@@ -57,7 +58,9 @@ def train_plans(
         ),
         config.training,
         context,
-        collate=PlanCollator(tokenise(tokenizer, tools, longest), pad_id(tokenizer)),
+        collate=PlanCollator(
+            encode_texts(encoder, tools, longest), pad_id(encoder.tokenizer)
+        ),
         lengths=[len(row) for row in ids],
         validate=validate,
         title=config.label,
@@ -71,7 +74,7 @@ def _mean_distance(
     batch_size: int,
 ) -> float:
     asked, offered = (
-        embed(encoder, texts[:: max(1, len(texts) // _SAMPLE)], batch_size)
+        embed(encoder, texts[:: math.ceil(len(texts) / _SAMPLE)], batch_size)
         for texts in (queries, tools)
     )
-    return float(np.linalg.norm(asked[:, None] - offered, axis=2).mean())
+    return float(measure_distances(asked, offered).mean())
