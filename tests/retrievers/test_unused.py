@@ -1,0 +1,84 @@
+"""Tools that no train query uses: every method finds them, no worse than descriptions do."""
+
+from functools import cache
+
+import pytest
+
+from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+
+SUBJECTS = (
+    "rain weather cold",
+    "song jazz music",
+    "parcel shipment track",
+    "mail email reply",
+    "road car travel",
+    "rose garden lawn",
+    "house room door",
+    "light dark lamp",
+    "valve water drip",
+    "paint colour wall",
+    "book page library",
+    "money price pay",
+    "train station ticket",
+    "flight airport plane",
+    "dinner recipe cook",
+    "photo camera picture",
+)
+UNUSED = (2, 7, 11, 14)
+FORMS = ("please {} now", "i want {} today", "what is {} for me", "can you do {} again")
+
+ASKED = ("the {1} of the {2}", "{0} the {1} of the {2}", "of the {2} the {1} please")
+
+
+@pytest.fixture(scope="module")
+def bank():
+    """Each tool has a subject of its own; a fourth of them are used by no train query."""
+    words = [subject.split() for subject in SUBJECTS]
+    tools = tuple(
+        Tool(name=first, kind="function", summary=f"the {second} of the {third}")
+        for first, second, third in words
+    )
+    train = tuple(
+        Query(
+            id=f"{place}-{number}",
+            query=form.format(f"{words[place][number % 3]} and {words[place][1]}"),
+            tools=(tools[place].name,),
+            split="train" if number < 3 else "validation",
+        )
+        for place in range(len(tools))
+        if place not in UNUSED
+        for number, form in enumerate(FORMS)
+    )
+    return Bank(tools, train)
+
+
+@pytest.fixture(scope="module")
+def fit_once(bank, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder") / "tiny"
+    encoder = encoder_for(folder, bank, *FORMS)
+    configs = configure(encoder, epochs=3, batch_size=8)
+    # Of random vectors a head learns nothing that a new request could be told by.
+    configs["mlc-frozen"] = configure(EncoderConfig())["mlc-frozen"]
+    return cache(lambda label: fit(label, configs, bank))
+
+
+def find_unused(retriever, k):
+    """The share of requests for a tool without use that have it among the first k."""
+    asked = [
+        (form.format(*SUBJECTS[place].split()), place)
+        for place in UNUSED
+        for form in ASKED
+    ]
+    indices, _ = retriever.search([text for text, _ in asked], k)
+    right = [
+        place in row for (_, place), row in zip(asked, indices.tolist(), strict=True)
+    ]
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("label", ["tool2vec", *TRAINED])
+def test_a_tool_without_use_is_found_no_worse_than_by_descriptions(fit_once, label):
+    found = find_unused(fit_once(label), 5)
+    assert found >= max(0.9, find_unused(fit_once("descriptions"), 5))
