@@ -1,15 +1,20 @@
 """ProTIP: loss, subtraction and search worked by hand; every kind of encoder; what it refuses."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
+import toolbank.retrievers.protip.retriever as retriever_module
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank import Bank, Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.errors import InputError
 from toolbank.retrievers import load_retriever
+from toolbank.retrievers.protip import progressive
+from toolbank.retrievers.protip import train as train_module
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
 from toolbank.retrievers.protip.loss import (
@@ -18,7 +23,7 @@ from toolbank.retrievers.protip.loss import (
     step_queries,
 )
 from toolbank.retrievers.protip.mining import mine_negatives
-from toolbank.retrievers.protip.plans import Plan, read_plans
+from toolbank.retrievers.protip.plans import Plan, hold_back, read_plans
 from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.protip.stop import choose_least_rest
@@ -356,3 +361,137 @@ def test_plans_keep_the_order_and_repeat_no_tool(bank):
         id="q", query="x", tools=("road", "gone", "mail", "road"), split="train"
     )
     assert read_plans(Bank(bank.tools, (query,)), "train") == [Plan("x", (5, 4))]
+
+
+def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
+    random = np.random.default_rng(0)
+    queries = random.normal(size=(7, 3)).astype(np.float32)
+    tools = random.normal(size=(5, 3)).astype(np.float32)
+    history = [[], [1], [4, 0], [], [2], [], [3]]
+    whole = search_steps(queries, tools, steps=3, depth=4, history=history)
+    # As many scores as two requests have.
+    monkeypatch.setattr("toolbank.retrievers.ranking._BLOCK_SCORES", 60)
+    sizes = []
+    measure = progressive.measure_distances
+    monkeypatch.setattr(
+        progressive,
+        "measure_distances",
+        lambda asked, offered: sizes.append(len(asked)) or measure(asked, offered),
+    )
+    parts = search_steps(queries, tools, steps=3, depth=4, history=history)
+    assert max(sizes) == 2
+    for name in ("hits", "distances", "rests"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    none = search_steps(queries[:0], tools, steps=3, depth=4)
+    assert none.hits.shape == (0, 3, 4)
+
+
+def test_a_tenth_is_held_back_of_plans_whose_tools_others_use():
+    plans = [Plan(f"q{i}", (i % 4, 4)) for i in range(30)]
+    plans += [Plan(f"only {i}", (i, 4)) for i in range(5, 15)]
+    train, held = hold_back(plans, seed=1)
+    assert (len(train), len(held)) == (36, 4)
+    assert not set(train) & set(held)
+    assert {i for p in plans for i in p.tools} == {i for p in train for i in p.tools}
+    assert hold_back(plans, seed=1) == (train, held)
+    assert hold_back(plans, seed=2)[1] != held
+    assert hold_back(plans[30:], seed=1) == (plans[30:], [])
+
+
+def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
+    bank, trained, monkeypatch
+):
+    train = bank.split("train")
+    asked = []
+    search = ProtipRetriever._search
+    monkeypatch.setattr(
+        ProtipRetriever,
+        "_search",
+        lambda self, queries, k: (
+            asked.append(list(queries)) or search(self, queries, k)
+        ),
+    )
+    seen = []
+    monkeypatch.setattr(
+        "toolbank.retrievers.protip.train.PlanExamples",
+        lambda plans, *more: seen.extend(plans) or PlanExamples(plans, *more),
+    )
+    fit(Bank(bank.tools, train), trained.config.encoder, epochs=1)
+    (measured,) = asked
+    assert len(measured) == len(train) // 10
+    learnt = {plan.query for plan in seen}
+    assert not learnt & set(measured)
+    assert learnt | set(measured) == {query.query for query in train}
+
+
+def test_fitted_again_on_another_bank_it_is_as_fitted_once(bank, tmp_path):
+    encoder = encoder_at(tmp_path / "tiny")
+    once = fit(bank, encoder, epochs=1)
+    twice = fit(bank, encoder, epochs=1)
+    fewer = Bank(
+        bank.tools[:4], tuple(q for q in bank.queries if set(q.tools) <= set(NAMES[:4]))
+    )
+    twice.fit(fewer)
+    twice.fit(bank)
+    texts = [query.query for query in bank.queries]
+    for one, other in zip(once.search(texts, 8), twice.search(texts, 8), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert twice.plan(texts) == once.plan(texts)
+
+
+def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
+    bank, tmp_path, monkeypatch
+):
+    stops = []
+    validate = retriever_module.validation_recall
+
+    def spy(search, watched):
+        stops.append((search.__self__.vectors.copy(), search.__self__.least_rest))
+        return validate(search, watched)
+
+    monkeypatch.setattr(retriever_module, "validation_recall", spy)
+    made = fit(bank, encoder_at(tmp_path / "tiny"), epochs=3)
+    (stop,) = [least for vectors, least in stops if (vectors == made.vectors).all()]
+    assert stop == made.least_rest
+
+
+def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch):
+    folder = tiny_encoder(tmp_path / "tiny", words=NAMES)
+    # A tokenizer that knows capitals, of a model that is to be given none.
+    tokens = json.loads((folder / "tokenizer.json").read_text())
+    tokens["normalizer"]["lowercase"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(tokens))
+    (folder / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": 128, "do_lower_case": True})
+    )
+    read = []
+    monkeypatch.setattr(
+        "toolbank.retrievers.protip.train.PlanExamples",
+        lambda plans, ids, *more: read.extend(ids) or PlanExamples(plans, ids, *more),
+    )
+    loud = tuple(
+        query.model_copy(update={"query": query.query.upper()})
+        for query in bank.queries
+    )
+    made = fit(Bank(bank.tools, loud), EncoderConfig(model=str(folder)), epochs=1)
+    asked = [query.query for query in loud if query.split == "train"]
+    tokens = made._fitted.preprocess(asked)
+    assert read == [
+        ids[mask.bool()].tolist()
+        for ids, mask in zip(tokens["input_ids"], tokens["attention_mask"], strict=True)
+    ]
+    unknown = made._fitted.tokenizer.unk_token_id
+    assert not any(unknown in ids for ids in read)
+
+
+def test_the_scale_of_the_margin_is_of_no_more_texts_than_are_needed(trained):
+    sizes = []
+
+    def embedded(_, texts, size):
+        sizes.append(len(texts))
+        return np.zeros((len(texts), 2), np.float32)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "embed", embedded)
+        train_module._mean_distance(None, ["q"] * 511, ["t"] * 700, 32)
+    assert max(sizes) <= 256

@@ -118,8 +118,7 @@ class ProtipRetriever:
             "validation queries": len(validation),
             **({} if validation else {"train queries held back": len(known)}),
         }
-        if known:
-            self.least_rest = self._choose_least_rest(known)
+        self.least_rest = self._choose_least_rest(known) if known else 1.0
         known = known or plans
         ranked, _ = self._search(
             [plan.query for plan in known], count_ranks(len(texts))
