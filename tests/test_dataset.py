@@ -25,6 +25,11 @@ NAMES = [f"tool_{word}" for word in ("mean", "sort", "plot", "sum", "join")]
 
 @pytest.fixture
 def recipe(tmp_path):
+    return write_recipe(tmp_path)
+
+
+def write_recipe(tmp_path):
+    """Write a recipe and its dataset of 5 tools and 40 queries; gives its path."""
     data = tmp_path / "data"
     data.mkdir()
     tools = [{"name": name, "description": f"Does {name}."} for name in NAMES]

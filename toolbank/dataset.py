@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 import toolbank
-from toolbank.bank import write_queries, write_tools
+from toolbank.bank import Query, Tool, write_queries, write_tools
 from toolbank.errors import InputError
 from toolbank.files import sha256_file, write_json
 from toolbank.folder import RunFolder
-from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.recipe import Recipe
 from toolbank.split import draw_withheld, split_dataset
 from toolbank.stage import Outcome, read_settings
@@ -30,28 +32,81 @@ def dataset_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
     }
 
 
-def load_dataset(recipe: Recipe, folder: RunFolder) -> Outcome:
-    """Write the bank of a dataset.
+@dataclass(frozen=True)
+class SplitDataset:
+    """A dataset whose queries have their splits.
+
+    `splits` counts the queries by split, those that use a tool of `withheld` under None;
+    `left_out` says, by reason, how often and of what something was left out.
+    """
+
+    tools: Sequence[Tool]
+    queries: Sequence[Query]
+    splits: Counter[Any]
+    withheld: frozenset[str]
+    left_out: dict[str, Any]
+
+    @property
+    def told(self) -> str:
+        """How many tools and queries there are."""
+        return f"{len(self.tools):,} tools, {len(self.queries):,} queries"
+
+    def tell_left_out(self) -> list[str]:
+        """A line for each reason for which something was left out."""
+        return [
+            f"left out: {reason} ({found['count']:,})"
+            for reason, found in self.left_out.items()
+        ]
+
+
+def read_split(recipe: Recipe) -> SplitDataset:
+    """Read a recipe's dataset, and split it.
 
     Raises:
         InputError: a file is missing or broken, or no query is left to train on.
     """
     from toolbank.loaders.datasets import read_dataset
 
-    config = _config(recipe)
-    dataset = read_dataset(config)
+    dataset = read_dataset(_config(recipe))
     names = [tool.name for tool in dataset.tools]
     withheld = draw_withheld(names, recipe.split, recipe.seed)
     queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld)
     splits = Counter(query.split for query in queries)
+    found = SplitDataset(
+        dataset.tools, queries, splits, withheld, dataset.left_out.describe()
+    )
     if not splits["train"]:
+        unused = f", {splits[None]:,} use a withheld tool" if splits[None] else ""
         raise InputError(
-            f"split: of {len(queries)} queries none is left to train on. Hold back smaller "
-            "shares, or withhold fewer tools."
+            "\n".join(
+                (
+                    f"dataset: of {len(queries):,} queries none is left to train on "
+                    f"({splits['validation']:,} validation, {splits['test']:,} test{unused}).",
+                    *(f"  {line}" for line in found.tell_left_out()),
+                    f"{SPLIT_NAMES} Name one of them train, or leave the splits out to have "
+                    "them drawn; hold back smaller shares (split), or withhold fewer tools.",
+                )
+            )
         )
+    if not splits["validation"]:
+        try:
+            recipe.demand_validation()
+        except ValueError as error:
+            raise InputError(f"{error}.") from error
+    return found
+
+
+def load_dataset(recipe: Recipe, folder: RunFolder) -> Outcome:
+    """Write the bank of a dataset.
+
+    Raises:
+        InputError: a file is missing or broken, or no query is left to train on.
+    """
+    config = _config(recipe)
+    found = read_split(recipe)
     files = [folder.bank / f"{name}.parquet" for name in ("tools", "queries")]
-    write_tools(files[0], dataset.tools)
-    write_queries(files[1], queries)
+    write_tools(files[0], found.tools)
+    write_queries(files[1], found.queries)
     info = folder.bank / "bank.json"
     write_json(
         info,
@@ -66,18 +121,14 @@ def load_dataset(recipe: Recipe, folder: RunFolder) -> Outcome:
             "seed": recipe.seed,
             "dataset": {"type": config.type, "files": _hash_files(config)},
             "ordered": config.ordered,
-            "counts": {"tools": len(names), "queries": len(queries)},
-            "left_out": dataset.left_out.describe(),
-            **describe_splits(splits, withheld),
+            "counts": {"tools": len(found.tools), "queries": len(found.queries)},
+            "left_out": found.left_out,
+            **describe_splits(found.splits, found.withheld),
             "sha256": {path.name: sha256_file(path) for path in files},
         },
     )
-    left_out = (
-        f"left out: {reason} ({count:,})"
-        for reason, count in sorted(dataset.left_out.counts.items())
-    )
-    told = f"{len(names):,} tools, {len(queries):,} queries"
-    return Outcome(told, (*files, info), problems=tuple(left_out))
+    left_out = tuple(found.tell_left_out())
+    return Outcome(found.told, (*files, info), problems=left_out)
 
 
 def describe_splits(splits: Counter[Any], withheld: frozenset[str]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from toolbank.llm.accounts import Spent
 from toolbank.llm.completion import make_body
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.prices import cost, resolve_price
+from toolbank.plan_retrievers import describe_dataset, describe_subtasks
+from toolbank.prerequisites import check_retrievers
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
 from toolbank.rounding import about, dollars, duration, rate, seconds, span
 from toolbank.run import pending
@@ -53,13 +55,23 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         for config in (recipe.recipe.generate, recipe.recipe.judge):
             check_engine(config)
     todo = pending(recipe.recipe, out)
+    check_retrievers(
+        [c for c in recipe.recipe.retrievers if todo[f"retrievers/{c.label}"]],
+        get=False,
+    )
     folder = RunFolder(out)
     lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]
     lines += [f"  {name:<24} {'to do' if todo[name] else 'done'}" for name in todo]
+    if todo.get("dataset"):
+        lines += ["", *describe_dataset(recipe.recipe)]
     if todo.get("generate"):
         lines += ["", *_describe_generation(recipe.recipe, folder)]
     if todo.get("judge"):
         lines += ["", *_describe_judge(recipe.recipe, folder, todo["generate"])]
+    if todo["evaluate"]:
+        bank_changes = todo.get("dataset", todo.get("generate", False))
+        told = list(describe_subtasks(recipe.recipe, folder, bank_changes))
+        lines += ["", *told] if told else []
     return "\n".join(lines)
 
 

@@ -38,6 +38,8 @@ from toolbank.retrievers.floors import add_floors
 from toolbank.sources.config import SourceConfig
 from toolbank.split import SplitConfig
 
+# Methods that have vectors of tools.
+_DENSE = ("descriptions", "tool2vec")
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")
 _PATHS = (
@@ -93,6 +95,20 @@ class Recipe(Config):
         made = _MADE if self.dataset is None else ("dataset",)
         return *made, "retrievers", "evaluate", "report"
 
+    def demand_validation(self) -> None:
+        """Refuse `patience` where no query is held back for validation.
+
+        Raises:
+            ValueError: a retriever has it.
+        """
+        for config in self.retrievers:
+            training = getattr(config, "training", None)
+            if training is not None and training.patience:
+                raise ValueError(
+                    f"retrievers: {config.label} has patience, which goes by validation "
+                    "queries, and there are none; set split.validation, or no patience"
+                )
+
     @model_validator(mode="after")
     def _has_one_origin(self) -> Recipe:
         given = [name for name in _MADE if name in self.model_fields_set]
@@ -129,6 +145,27 @@ class Recipe(Config):
                         "before it"
                     )
             fitted.append(config.label)
+        return self
+
+    @model_validator(mode="after")
+    def _retrievers_suit(self) -> Recipe:
+        if self.dataset is None and not self.split.validation:
+            self.demand_validation()
+        types = {config.label: config.type for config in self.retrievers}
+        for config in self.retrievers:
+            needed = config.needs_vectors
+            if needed and types[needed] not in _DENSE:
+                raise ValueError(
+                    f"retrievers: {config.label} needs vectors of tools, and {needed} "
+                    f"({types[needed]}) has none; name one of type {' or '.join(_DENSE)}"
+                )
+            unordered = self.dataset is not None and not self.dataset.ordered
+            if config.type == "protip" and unordered:
+                raise ValueError(
+                    f"retrievers: {config.label} learns the order in which tools are called; "
+                    "set `dataset.ordered: true` if a query's tools stand in it, or leave "
+                    f"{config.label} out"
+                )
         return self
 
 

@@ -15,6 +15,7 @@ from toolbank.files import read_json, write_text
 from toolbank.folder import RunFolder, stage_key
 from toolbank.llm import check_access, check_engine
 from toolbank.loaders.datasets import dataset_files
+from toolbank.prerequisites import check_retrievers
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
 from toolbank.stage import Outcome, Stage
 from toolbank.stages import make_stages
@@ -88,7 +89,15 @@ def run_recipe(
     for config in engines:
         check_engine(config)
     stages = make_stages(recipe.recipe, folder)
-    todo = _todo(stages, folder)
+    todo = _todo(recipe.recipe, stages, folder)
+    if "retrievers" in chosen:
+        check_retrievers(
+            [
+                config
+                for config in recipe.recipe.retrievers
+                if start == "retrievers" or f"retrievers/{config.label}" in todo
+            ]
+        )
     for config in engines:
         if config.section in todo or config.section == start:
             check_access(config)
@@ -117,7 +126,11 @@ def run_recipe(
             if waiting:
                 break
     return RunResult(
-        folder, tuple(did), tuple(_todo(stages, folder)), waiting, ended_early
+        folder,
+        tuple(did),
+        tuple(_todo(recipe.recipe, stages, folder)),
+        waiting,
+        ended_early,
     )
 
 
@@ -187,19 +200,24 @@ def pending(recipe: Recipe, out: Path) -> dict[str, bool]:
     """Whether each stage is still to be run, by its name."""
     folder = RunFolder(out)
     stages = make_stages(recipe, folder)
-    todo = _todo(stages, folder)
+    todo = _todo(recipe, stages, folder)
     return {stage.name: stage.name in todo for stage in stages}
 
 
-def _todo(stages: Sequence[Stage], folder: RunFolder) -> list[str]:
+def _todo(recipe: Recipe, stages: Sequence[Stage], folder: RunFolder) -> list[str]:
     """The stages that are not done, and those that stand on one that is not."""
+    built_on = {
+        f"retrievers/{config.label}": [f"retrievers/{name}" for name in config.needs]
+        for config in recipe.retrievers
+    }
     todo: list[str] = []
     stale: set[str] = set()
     for stage in stages:
-        is_done = stale.isdisjoint(_NEEDS[stage.kind]) and _is_done(stage, folder)
+        needed = {*_NEEDS[stage.kind], *built_on.get(stage.name, ())}
+        is_done = stale.isdisjoint(needed) and _is_done(stage, folder)
         if not is_done:
             todo.append(stage.name)
-            stale.add(stage.kind)
+            stale |= {stage.kind, stage.name}
     return todo
 
 

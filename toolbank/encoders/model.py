@@ -53,20 +53,28 @@ def find_model(name: str) -> Path:
     Raises:
         InputError: there is no such model, it can't be had, or it has no tokenizer.
     """
+    folder = find_here(name)
+    if folder is None:
+        try:
+            folder = _download(hub_name(name))
+        except InputError as error:
+            raise InputError(f"{error}{_hint(name)}") from error
+        _demand_parts(folder)
+    return folder
+
+
+def find_here(name: str) -> Path | None:
+    """The folder of a model that is on this machine; None if the hub has to be asked.
+
+    Raises:
+        InputError: there is no such folder, or it has no tokenizer or no weights.
+    """
     folder = find_folder(name)
     if folder is None:
         repository = hub_name(name)
         folder = find_cached(repository) or find_packaged(repository)
-    if folder is None:
-        try:
-            folder = _download(repository)
-        except InputError as error:
-            raise InputError(f"{error}{_hint(name)}") from error
-    if not has_tokenizer(folder):
-        raise InputError(
-            f"{folder}: it has no tokenizer (tokenizer.json, vocab.txt, or a sentencepiece "
-            "model), without which every word is unknown to the model."
-        )
+    if folder is not None:
+        _demand_parts(folder)
     return folder
 
 
@@ -79,6 +87,18 @@ def save_model(model: SentenceTransformer, folder: Path) -> None:
     """Write a model to a folder that `load_model` reads; weights as safetensors."""
     with quiet():
         model.save_pretrained(str(folder), create_model_card=False)
+
+
+def _demand_parts(folder: Path) -> None:
+    if not has_tokenizer(folder):
+        raise InputError(
+            f"{folder}: it has no tokenizer (tokenizer.json, vocab.txt, or a sentencepiece "
+            "model), without which every word is unknown to the model."
+        )
+    if not any(folder.rglob("*.safetensors")):
+        raise InputError(
+            f"{folder}: it has no weights as safetensors; pickled weights are not read."
+        )
 
 
 def _read_folder(folder: Path) -> SentenceTransformer:

@@ -24,3 +24,8 @@ class MethodConfig(Config):
     def needs(self) -> tuple[str, ...]:
         """Labels of the retrievers that it builds on."""
         return ()
+
+    @property
+    def needs_vectors(self) -> str:
+        """Which of `needs` has to have vectors of tools; "" if none."""
+        return ""

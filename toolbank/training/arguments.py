@@ -61,6 +61,18 @@ def make_arguments(
     }
 
 
+def check_training(config: TrainingConfig) -> None:
+    """Refuse a training that this machine can't do, before anything is made for it.
+
+    Raises:
+        InputError: the precision or a program to report to can't be had on this machine.
+    """
+    if config.precision not in ("auto", "fp32"):
+        choose_precision(config)
+    if config.report_to:
+        _find_reporters(config)
+
+
 def choose_precision(config: TrainingConfig) -> str:
     """The precision asked for, or the one that suits this machine: fp32, bf16, or fp16.
 

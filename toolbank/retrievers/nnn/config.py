@@ -28,3 +28,8 @@ class NnnConfig(MethodConfig):
     def needs(self) -> tuple[str, ...]:
         """Its first stage."""
         return (self.first_stage,)
+
+    @property
+    def needs_vectors(self) -> str:
+        """Its first stage."""
+        return self.first_stage

@@ -40,3 +40,8 @@ class RefinerConfig(MethodConfig):
     def needs(self) -> tuple[str, ...]:
         """Its first stage, and whose vectors it reads."""
         return tuple(dict.fromkeys((self.first_stage, self.vectors)))
+
+    @property
+    def needs_vectors(self) -> str:
+        """Whose vectors it reads."""
+        return self.vectors

@@ -1,0 +1,189 @@
+"""What a recipe asks for and can't have is told before anything is made."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.test_dataset import NAMES, run, write_recipe
+from tests.tiny_models import tiny_encoder
+from toolbank.errors import InputError
+from toolbank.plan import describe_plan
+from toolbank.recipe import load_recipe
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    return write_recipe(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    tiny_encoder(tmp_path / "tiny")
+    tiny_encoder(tmp_path / "mute")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "mute" / name).unlink()
+    tiny_encoder(tmp_path / "pickled")
+    (tmp_path / "pickled" / "model.safetensors").unlink()
+    return tmp_path
+
+
+def given(path, *retrievers, **dataset):
+    content = yaml.safe_load(Path(path).read_text())
+    content["retrievers"] += retrievers
+    content["dataset"].update(dataset)
+    Path(path).write_text(yaml.safe_dump(content))
+
+
+def encoder(name):
+    return {"model": f"./{name}"}
+
+
+OPENAI = {"engine": "openai", "base_url": "https://api.example.com/v1", "model": "m"}
+AT_RUN = [
+    ({"type": "tool2vec", "encoder": encoder("nowhere")}, "no folder .*nowhere"),
+    ({"type": "tool2vec", "encoder": encoder("mute")}, "mute: it has no tokenizer"),
+    ({"type": "mlc", "encoder": encoder("pickled")}, "pickled: .*safetensors"),
+    (
+        {
+            "type": "mlc",
+            "encoder": encoder("tiny"),
+            "training": {"report_to": ["nobody"]},
+        },
+        "no program 'nobody'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("retriever", "told"), AT_RUN)
+def test_what_this_machine_lacks_is_told_first(recipe, folder, retriever, told):
+    given(recipe, retriever)
+    with pytest.raises(InputError, match=told):
+        run(recipe, folder / "out")
+    with pytest.raises(InputError, match=told):
+        describe_plan(load_recipe(recipe), folder / "out")
+    assert not (folder / "out").exists()
+
+
+def test_half_precision_needs_a_gpu(recipe, folder, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    training = {"precision": "fp16"}
+    given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
+    with pytest.raises(InputError, match="fp16 needs a GPU"):
+        run(recipe, folder / "out")
+    assert not (folder / "out").exists()
+
+
+def test_a_model_that_is_neither_here_nor_to_be_had_is_told_first(recipe, folder):
+    given(recipe, {"type": "tool2vec", "encoder": {"model": "someone/something"}})
+    with pytest.raises(InputError, match="someone/something is not on this machine"):
+        run(recipe, folder / "out")
+    assert not (folder / "out").exists()
+
+
+def test_a_model_that_splits_requests_needs_its_key_to_run_and_not_to_plan(
+    recipe,
+    folder,
+):
+    decompose = {**OPENAI, "replies": "subtasks.sqlite"}
+    given(
+        recipe,
+        {"type": "decomposition", "first_stage": "bm25", "decompose": decompose},
+    )
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        run(recipe, folder / "out")
+    assert not (folder / "out").exists()
+    told = describe_plan(load_recipe(recipe), folder / "out")
+    # 40 queries, of which 10 are tested with and 3 of the others held back.
+    assert "decomposition: at most 13 requests to m" in told
+
+
+def test_what_is_fitted_elsewhere_needs_no_training_here(recipe, folder):
+    training = {"epochs": 1, "report_to": ["tensorboard"]}
+    given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
+    run(recipe, folder / "out")
+    again = run(recipe, folder / "out", 'retrievers.1.training.report_to=["nobody"]')
+    assert again.did == ("report",)
+
+
+@pytest.mark.parametrize(
+    ("retrievers", "told"),
+    [
+        (
+            [{"type": "nnn", "first_stage": "bm25"}],
+            r"nnn needs vectors.* bm25 \(bm25\)",
+        ),
+        (
+            [{"type": "refiner", "first_stage": "bm25", "vectors": "bm25"}],
+            r"refiner needs vectors",
+        ),
+    ],
+)
+def test_a_stage_without_vectors_is_refused_where_they_are_needed(
+    recipe,
+    retrievers,
+    told,
+):
+    given(recipe, *retrievers)
+    with pytest.raises(InputError, match=told):
+        load_recipe(recipe)
+
+
+def test_plans_need_an_order(recipe):
+    given(recipe, {"type": "protip"})
+    load_recipe(recipe)
+    given(recipe, ordered=False)
+    with pytest.raises(InputError, match=r"dataset\.ordered: true"):
+        load_recipe(recipe)
+
+
+def test_a_plan_reads_the_dataset(recipe, tmp_path):
+    told = describe_plan(load_recipe(recipe), tmp_path / "out")
+    assert "Dataset: 5 tools, 40 queries: 27 train, 3 validation, 10 test" in told
+    assert "left out: query: needs a tool that is not listed (1)" in told
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="nowhere: no such folder"):
+        describe_plan(load_recipe(recipe, ["dataset.path=nowhere"]), tmp_path / "out")
+
+
+def test_what_builds_on_a_changed_retriever_is_planned_anew(recipe, folder):
+    given(
+        recipe,
+        {"type": "tool2vec", "encoder": encoder("tiny")},
+        {"type": "nnn"},
+    )
+    run(recipe, folder / "out")
+    changed = load_recipe(recipe, ["retrievers.1.centre=false"])
+    told = describe_plan(changed, folder / "out").splitlines()
+    todo = {line.split()[0]: line.endswith("to do") for line in told if "  " in line}
+    assert todo["retrievers/tool2vec"]
+    assert todo["retrievers/nnn"]
+    assert not todo["retrievers/bm25"]
+
+
+def test_without_train_queries_all_that_was_left_out_is_told(recipe, tmp_path):
+    path = tmp_path / "data" / "queries.jsonl"
+    rows = [{"query": f"a {i}", "tools": [NAMES[0]], "split": "test"} for i in range(3)]
+    rows += [{"query": f"b {i}", "tools": ["x"], "split": "train"} for i in range(2)]
+    rows += [{"query": "c", "tools": [NAMES[1]], "split": "training"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError) as told:
+        run(recipe, tmp_path / "out")
+    message = str(told.value)
+    assert "of 3 queries none is left to train on (0 validation, 3 test)" in message
+    assert "query: needs a tool that is not listed (2)" in message
+    assert "query: of the split 'training' (1)" in message
+    assert "train, validation (or valid, val, dev) and test" in message
+
+
+def test_patience_needs_validation_queries(recipe, folder):
+    training = {"patience": 2}
+    given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
+    with pytest.raises(InputError, match=r"mlc has patience.*split\.validation"):
+        run(recipe, folder / "out", "split.validation=0")
+    setting = "retrievers=[{type: mlc, training: {patience: 1}}]"
+    with pytest.raises(InputError, match=r"mlc has patience"):
+        load_recipe("quickstart", ["split.validation=0", setting])
