@@ -6,6 +6,7 @@ import datasets
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.shared import shared
 from toolbank.bank import Bank, Query, Tool, write_tools
@@ -232,6 +233,50 @@ def test_another_split_can_be_the_test(tmp_path):
     dataset = read("jsonl", tmp_path, test="test_multi")
     assert labels(dataset)["do b"][1] == "test"
     assert dataset.left_out.counts == {"query: of the split 'test'": 1}
+
+
+def test_a_split_that_is_not_there_names_those_that_are(tmp_path):
+    make_jsonl(tmp_path)
+    with pytest.raises(
+        InputError, match=r"'nope'; the splits there are: 'test', 'train'"
+    ):
+        read("jsonl", tmp_path, test="nope")
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("jsonl", "tools", "x.json"),
+        ("toollens", "tools", "x"),
+        ("toolbank", "test", "t"),
+    ],
+)
+def test_a_key_of_another_type_is_refused(tmp_path, kind, key, value):
+    with pytest.raises(ValidationError, match=f"`{key}` is for type"):
+        DatasetConfig(type=kind, path=tmp_path, **{key: value})
+
+
+@pytest.mark.parametrize("form", ["functions", "list"])
+def test_tools_of_toolbank_may_be_a_list(tmp_path, form):
+    tools = (
+        Tool(name="np.sum", kind="function", summary="Sum."),
+        Tool(name="np.max", kind="function", summary="Largest."),
+    )
+    query = Query(id="q", query="which?", tools=("np.max", "np.sum"), split="train")
+    export_bank(Bank(tools, (query,)), "toolbank", tmp_path / "out")
+    export_bank(Bank(tools, ()), "functions", tmp_path / "made")
+    described = tmp_path / "made" / "functions.json"
+    if form == "list":
+        described = tmp_path / "list.json"
+        rows = [{"name": tool.name, "description": tool.summary} for tool in tools]
+        described.write_text(json.dumps(rows))
+    dataset = read("toolbank", tmp_path / "out", tools=described)
+    names = ("np.max", "np.sum") if form == "list" else ("np_max", "np_sum")
+    assert labels(dataset) == {"which?": (names, "train")}
+    assert [tool.summary for tool in dataset.tools] == ["Sum.", "Largest."]
+    described.write_text('[{"description": "no name"}]')
+    with pytest.raises(InputError, match='entry 1: no "name"'):
+        read("toolbank", tmp_path / "out", tools=described)
 
 
 @pytest.mark.parametrize("form", ["datasets", "jsonl", "toolbank"])

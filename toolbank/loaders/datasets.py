@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolbank.errors import InputError
-from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.loaders.gather import Dataset
 from toolbank.loaders.jsonl import jsonl_files, read_jsonl
 from toolbank.loaders.toolbank import read_toolbank, toolbank_files
@@ -37,11 +37,12 @@ def read_dataset(config: DatasetConfig) -> Dataset:
     if not dataset.tools:
         raise InputError(f"{config.path}: no tools in it.")
     if not dataset.queries:
-        reasons = ", ".join(
-            f"{reason} ({count})" for reason, count in dataset.left_out.counts.items()
-        )
+        counts = sorted(dataset.left_out.counts.items())
+        reasons = [f"  left out: {reason} ({count:,})" for reason, count in counts]
         raise InputError(
-            f"{config.path}: no query in it can be used{'. ' + reasons if reasons else ''}."
+            "\n".join(
+                [f"{config.path}: no query in it can be used.", *reasons, SPLIT_NAMES]
+            )
         )
     return dataset
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from toolbank.bank import Query, Split, Tool
 from toolbank.errors import InputError
 from toolbank.jsonl import get_id, get_text, get_texts, read_lines
-from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 
@@ -44,11 +44,12 @@ def read_jsonl(config: DatasetConfig) -> Dataset:
             left_out.add(f"query: of the split {name!r}", query.id)
         else:
             queries.append(query.model_copy(update={"split": split}))
-    if rows and not queries:
-        names = ", ".join(sorted({name for _, name in rows}))
+    given = {name for _, name in rows}
+    if rows and (not queries or config.test not in {"test", *given}):
+        names = ", ".join(repr(name) for name in sorted(given - {""})) or "none"
         raise InputError(
-            f"{config.path / 'queries.jsonl'}: no query is of the split {config.test!r}, train "
-            f"or validation; it has: {names}. Set dataset.test to the one to test with."
+            f"{config.path / 'queries.jsonl'}: no query is of the split {config.test!r}; the "
+            f"splits there are: {names}. Set dataset.test to the one to test with. {SPLIT_NAMES}"
         )
     return gather(tools, queries, left_out)
 
@@ -68,8 +69,8 @@ def read_tool_lines(path: Path) -> list[Tool]:
 
 
 def _parse_tool(row: dict[str, Any], _: int) -> Tool:
-    name = get_text(row, "name")
     if "kind" in row:
+        get_text(row, "name")
         known = {key: row[key] for key in row if key in Tool.model_fields}
         try:
             return Tool.model_validate(known)
@@ -77,6 +78,16 @@ def _parse_tool(row: dict[str, Any], _: int) -> Tool:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"]))
             raise ValueError(f'"{where}": {problem["msg"]}') from error
+    return parse_function(row)
+
+
+def parse_function(row: dict[str, Any]) -> Tool:
+    """A tool from its name, description, and parameters if these are a JSON Schema.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    name = get_text(row, "name")
     description = row.get("description") or ""
     if not isinstance(description, str):
         raise ValueError('"description" is not a string')

@@ -15,7 +15,7 @@ from toolbank.jsonl import read_lines
 from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import clean, describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
-from toolbank.loaders.jsonl import read_tool_lines
+from toolbank.loaders.jsonl import parse_function, read_tool_lines
 
 _SPLITS: dict[str, Split] = {
     "train": "train",
@@ -37,9 +37,11 @@ def read_toolbank(config: DatasetConfig) -> Dataset:
     The folder is a DatasetDict as `toolbank export` writes it, or holds {train,validation,test}
     as JSON, JSONL or parquet, also in parts (train-00000-of-00002.parquet) and in `data/`.
     Where refined_instruction is empty, the draft `instruction` is taken. The tools are
-    described by `config.tools`: the tools.parquet of a run, a JSONL file, or JSON of the form
-    {name: {new_func, description}}; else by the folder's tools.jsonl. Functions may be named by
-    name or by new_func; entries that share a new_func are one tool.
+    described by `config.tools`: the tools.parquet of a run, a JSONL file, JSON of the form
+    {name: {new_func, description}}, or a JSON list of {name, description, parameters}, also in
+    the function-calling format; else by the folder's tools.jsonl. Functions may be named by
+    name, by new_func, or by a name of which the function-calling format makes the tool's;
+    entries that share a new_func are one tool.
 
     Raises:
         InputError: a file can't be read, or has broken rows.
@@ -50,7 +52,7 @@ def read_toolbank(config: DatasetConfig) -> Dataset:
     for split, rows in _read_splits(config.path):
         for place, row in rows:
             queries.append(_parse_query(row, f"{split}-{len(queries)}", split, place))
-    return gather(tools, queries, left_out)
+    return gather(_add_full_names(tools, queries), queries, left_out)
 
 
 def toolbank_files(config: DatasetConfig) -> tuple[Path, ...]:
@@ -77,8 +79,15 @@ def _read_descriptions(path: Path, left_out: LeftOut) -> list[Tool]:
     if path.suffix == ".jsonl":
         return read_tool_lines(path)
     content = read_json(path)
+    if isinstance(content, list):
+        return [
+            _parse_entry(entry, f"{path}, entry {n}")
+            for n, entry in enumerate(content, 1)
+        ]
     if not isinstance(content, dict):
-        raise InputError(f"{path}: not an object of descriptions by name.")
+        raise InputError(
+            f"{path}: neither an object of descriptions by name, nor a list of tools."
+        )
     tools: dict[str, Tool] = {}
     for key, entry in content.items():
         described = {"description": entry} if isinstance(entry, str) else entry
@@ -99,6 +108,34 @@ def _read_descriptions(path: Path, left_out: LeftOut) -> list[Tool]:
                 aliases=() if other == name else (other,),
             )
     return list(tools.values())
+
+
+def _parse_entry(entry: Any, place: str) -> Tool:
+    function = entry.get("function", entry) if isinstance(entry, dict) else None
+    if not isinstance(function, dict):
+        raise InputError(f"{place}: not an object with name and description.")
+    try:
+        return parse_function(function)
+    except ValueError as error:
+        raise InputError(f"{place}: {error}.") from error
+
+
+def _add_full_names(tools: list[Tool], queries: list[Query]) -> list[Tool]:
+    """The tools, with the names in queries of which the function-calling format makes theirs."""
+    known = {tool.name for tool in tools}
+    known |= {alias for tool in tools for alias in tool.aliases}
+    full: dict[str, str] = {}
+    for name in (name for query in queries for name in query.tools):
+        if name not in known:
+            known.add(name)
+            function = Tool(name=name, kind="function").as_function()["function"]
+            full.setdefault(function["name"], name)
+    return [
+        tool.model_copy(update={"aliases": (*tool.aliases, full[tool.name])})
+        if tool.name in full
+        else tool
+        for tool in tools
+    ]
 
 
 def _is_dataset_dict(folder: Path) -> bool:
