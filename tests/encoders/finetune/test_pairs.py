@@ -114,3 +114,12 @@ def test_a_query_that_nearly_all_others_share_a_tool_with_finds_the_one():
 )
 def test_padding_is_no_shared_tool(left, right, shares):
     assert share_tool(np.array([left]), np.array([right])).tolist() == [[shares]]
+
+
+def test_hard_negatives_are_the_same_however_many_are_compared_at_once(monkeypatch):
+    texts = texts_of([{i % 4} for i in range(40)])
+    pairs = draw_pairs(texts, BOTH, 0)
+    vectors = np.random.default_rng(0).normal(size=(len(texts.texts), 3)).astype("f4")
+    whole = mine_negatives(texts, pairs, vectors, 3)
+    monkeypatch.setattr("toolbank.retrievers.ranking._BLOCK_SCORES", 100)
+    np.testing.assert_array_equal(mine_negatives(texts, pairs, vectors, 3), whole)

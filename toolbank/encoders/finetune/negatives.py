@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts, share_tool
+from toolbank.retrievers.ranking import blocks, top_k
 
 _ROUNDS = 30
-_BLOCK = 256
 
 
 def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
@@ -54,14 +54,16 @@ def mine_negatives(
         rows = np.flatnonzero(chosen)
         tools, candidates = texts.tools[pool], vectors[pool]
         most = min(count, len(candidates))
-        for block in np.split(rows, range(_BLOCK, len(rows), _BLOCK)):
+        for part in blocks(len(rows), len(candidates)):
+            block = rows[part]
             anchors = pairs[block, 0]
             cosines = vectors[anchors] @ candidates.T
             cosines[share_tool(texts.tools[anchors], tools)] = -np.inf
-            best = np.argsort(-cosines, axis=1, kind="stable")[:, :most]
-            found = np.isfinite(np.take_along_axis(cosines, best, axis=1))
+            best, nearness = top_k(cosines, most)
             negatives[block, :most] = np.where(
-                found, best + (pool.start or 0), negatives[block, :most]
+                np.isfinite(nearness),
+                best + (pool.start or 0),
+                negatives[block, :most],
             )
     return negatives
 
