@@ -10,7 +10,8 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank import Bank, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.errors import InputError
-from toolbank.retrievers.fallback import Fallback, fit_line
+from toolbank.retrievers.calibration import fit_line
+from toolbank.retrievers.fallback import Fallback
 from toolbank.retrievers.usage import train_usage
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from toolbank.bank import Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
+from toolbank.retrievers.calibration import fit_line, mark_uses, spread_rows
 from toolbank.retrievers.centring import common_part, take_out
 from toolbank.retrievers.ranking import cosine_scores
 from toolbank.retrievers.store import VECTORS, Arrays, demand
@@ -25,12 +26,6 @@ SHAPES: dict[str, tuple[int | None, ...]] = {
     "line": (2,),
 }
 """The arrays of a fallback, to be read together with a method's own."""
-
-_PRIOR_LINE = np.array([16.0, -7.0])
-_PRIOR_WEIGHT = np.array([0.01, 0.1])
-_LEAST_SLOPE = 4.0
-_PAIRS = 2_000_000
-_STEPS = 50
 
 
 class Fallback:
@@ -71,12 +66,10 @@ class Fallback:
         )
         common_description = common_part(described)
         vectors = take_out(common_description, described)
-        rows = _sample(len(queries), len(tools))
+        rows = spread_rows(len(queries), len(tools))
         cosines = cosine_scores(take_out(common_query, queries[rows]), vectors)
-        needed = np.zeros((len(rows), len(tools) + 1), np.bool_)
-        # The last column takes the padding and is cut off.
-        np.put_along_axis(needed, usage.tools[rows], True, axis=1)
-        line = fit_line(cosines.ravel(), needed[:, : len(tools)].ravel())
+        needed = mark_uses(usage.tools[rows], len(tools))
+        line = fit_line(cosines.ravel(), needed.ravel())
         return cls(encoder, vectors, common_query, common_description, line)
 
     def log_odds(
@@ -130,62 +123,3 @@ class Fallback:
         )
         line = arrays["line"].astype(np.float64, copy=False)
         return cls(encoder, vectors, commons[0], commons[1], line)
-
-
-def fit_line(
-    values: NDArray[np.floating], holds: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Slope and intercept of the log-odds that something holds, over values [n].
-
-    Logistic regression (Platt 1999), weakly drawn to a line that suits cosines of sentence
-    encoders, so that it is finite with few examples or none. The slope is at least 4: a tool
-    whose description is nearer is never taken for the less likely one, nor for as likely.
-    """
-    ones = np.ones((len(values), 1))
-    features = np.concatenate([values[:, None], ones], axis=1).astype(np.float64)
-    line = regress(features, holds, np.zeros(len(values)), _PRIOR_LINE, _PRIOR_WEIGHT)
-    if line[0] >= _LEAST_SLOPE:
-        return line
-    given = _LEAST_SLOPE * values.astype(np.float64)
-    intercept = regress(ones, holds, given, _PRIOR_LINE[1:], _PRIOR_WEIGHT[1:])
-    return np.array([_LEAST_SLOPE, intercept[0]])
-
-
-def regress(
-    features: NDArray[np.float64],
-    holds: NDArray[np.bool_],
-    given: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    weight: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Coefficients of a logistic regression on `features` [n, m], by Newton's method.
-
-    `holds` [n] is what is regressed. `given` [n] are log-odds that are there already; the
-    coefficients are normally distributed around `prior` with precisions `weight`.
-    """
-
-    def loss(coefficients: NDArray[np.float64]) -> float:
-        odds = features @ coefficients + given
-        away = weight @ (coefficients - prior) ** 2 / 2
-        return float(np.logaddexp(0, odds).sum() - odds[holds].sum() + away)
-
-    found, reached = prior.copy(), loss(prior)
-    for _ in range(_STEPS):
-        chances = np.exp(-np.logaddexp(0, -(features @ found + given)))
-        slopes = features.T @ (chances - holds) + weight * (found - prior)
-        spread = features * (chances * (1 - chances))[:, None]
-        step = np.linalg.solve(spread.T @ features + np.diag(weight), slopes)
-        # From far away a full step can overshoot.
-        while loss(found - step) > reached and np.abs(step).max() > 1e-8:
-            step = step / 2
-        if np.abs(step).max() < 1e-8:
-            break
-        found = found - step
-        reached = loss(found)
-    return found
-
-
-def _sample(n_queries: int, n_tools: int) -> NDArray[np.int64]:
-    """Rows of queries, evenly spread, that make no more pairs with tools than are needed."""
-    wanted = min(n_queries, max(1, _PAIRS // max(n_tools, 1)))
-    return np.linspace(0, n_queries - 1, wanted).astype(np.int64)

@@ -44,3 +44,15 @@ def test_without_a_single_request_it_is_finite():
         np.zeros((0, 3, 2), np.float32), np.zeros((0, 3), np.bool_)
     )
     assert np.isfinite([*slopes, intercept]).all()
+
+
+def test_where_a_slope_is_held_the_others_are_fitted_beside_it():
+    random = np.random.default_rng(0)
+    standing = random.normal(1, 1, size=(4000, 5, 2)).astype(np.float32)
+    # The first stage's scores are the wrong way round.
+    odds = standing @ np.array([-1.0, 1.5]) - 1
+    labels = random.random(odds.shape) < 1 / (1 + np.exp(-odds))
+    slopes, intercept = fit_log_odds(standing, labels)
+    assert slopes[0] == pytest.approx(0.1)
+    chances = 1 / (1 + np.exp(-(standing @ slopes + intercept)))
+    assert chances.mean() == pytest.approx(labels.mean(), rel=1e-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.retrievers.fallback import regress
+from toolbank.retrievers.calibration import regress
 
 _PRIOR = np.array([2.0, 2.5, -5.4])
 _PRIOR_WEIGHT = np.array([1.0, 1.0, 0.1])
@@ -33,10 +33,7 @@ def fit_log_odds(
     holds for Tool2Vec on UltraTool, so that few requests do; the slopes are above zero, so that
     the first stage's order is theirs.
     """
-    ones = np.ones((labels.size, 1))
-    features = np.concatenate([standing.reshape(-1, 2), ones], axis=1)
-    given = np.zeros(labels.size)
     found = regress(
-        features.astype(np.float64), labels.ravel(), given, _PRIOR, _PRIOR_WEIGHT
+        standing.reshape(-1, 2), labels.ravel(), _PRIOR, _PRIOR_WEIGHT, _LEAST_SLOPE
     )
-    return np.maximum(found[:2], _LEAST_SLOPE).astype(np.float32), float(found[2])
+    return found[:2].astype(np.float32), float(found[2])
