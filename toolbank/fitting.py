@@ -12,7 +12,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,9 @@ def fit_retriever(
         shutil.rmtree(target, ignore_errors=True)
         made.rename(target)
     shutil.rmtree(kept, ignore_errors=True)
+    with suppress(OSError):
+        # It stays where others are not done.
+        folder.checkpoints.rmdir()
     return Outcome(
         "fitted", tuple(path for path in target.rglob("*") if path.is_file())
     )

@@ -1,6 +1,8 @@
 """Training: what is trained on what, which weights stay, and going on after a kill."""
 
 import json
+import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ import torch
 from tests.training.classifier import TEXTS, Classifier, difference
 from toolbank.errors import InputError
 from toolbank.retrievers.protocol import FitContext
+from toolbank.training import progress
 from toolbank.training.config import TrainingConfig
 from toolbank.training.run import train_model
 
@@ -338,6 +341,26 @@ def test_it_says_nothing_where_there_is_no_terminal(folder, capfd):
     capfd.readouterr()
     classifier.train(SHORT, FitContext(), lambda: 1.0)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_long_training_has_a_line_an_epoch_where_there_is_no_terminal(
+    folder, capfd, monkeypatch
+):
+    seconds = iter(range(0, 10_000, 30))
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr(progress, "time", clock)
+    classifier = Classifier(folder)
+    capfd.readouterr()
+    values = scripted(classifier, [0.1, 0.2, 0.3, 0.4, 0.5])
+    longer = SHORT.model_copy(update={"epochs": 4})
+    classifier.train(longer, FitContext(), values)
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert re.fullmatch(
+        r"toolbank: train: epoch 2 of 4, (loss [\d.]+, )?recall@5 0\.3, about 60 s left",
+        told[0],
+    )
+    assert "epoch 4 of 4" in told[1]
 
 
 def test_bf16_on_a_cpu_trains(folder):

@@ -96,13 +96,21 @@ def _describe(training: Training) -> list[str]:
         f"{training.epochs:g} epochs."
     ]
     if training.best_epoch is not None:
-        values = ", ".join(f"{value:.4f}" for value in training.history)
+        last = len(training.history) - 1
+        values = ", ".join(
+            f"{training.history[epoch]:.4f} {_name_epoch(epoch)}"
+            for epoch in sorted({0, training.best_epoch, last})
+        )
         lines += [
             "",
-            f"{training.metric} on validation before the training and after each epoch: "
-            f"{values}. The weights are {_say_when(training.best_epoch)}.",
+            f"{training.metric} on validation: {values}. "
+            f"The weights are {_say_when(training.best_epoch)}.",
         ]
     return lines
+
+
+def _name_epoch(epoch: int) -> str:
+    return f"after epoch {epoch}" if epoch else "before the training"
 
 
 def _say_when(epoch: int) -> str:

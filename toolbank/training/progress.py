@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tqdm import tqdm
@@ -12,16 +13,27 @@ from transformers import (
     TrainingArguments,
 )
 
+from toolbank.rounding import duration
+from toolbank.terminal import tell
 from toolbank.training.ranks import rank
+
+# Off a terminal, seconds from one line to the next at the least.
+_PAUSE_S = 60.0
 
 
 class Progress(TrainerCallback):
-    """A bar of the steps with their rate, the loss, and the metric; none off a terminal."""
+    """A bar of the steps with their rate, the loss, and the metric.
+
+    Off a terminal, an epoch that ends a minute after the last line or later has a line.
+    """
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._bar: tqdm[Any] | None = None
         self._shown: dict[str, str] = {}
+        self._begun_at = 0.0
+        self._told_at = 0.0
+        self._first_step = 0
 
     def on_train_begin(
         self,
@@ -38,6 +50,10 @@ class Progress(TrainerCallback):
             unit="step",
             disable=True if rank() else None,
         )
+        self._begun_at = self._told_at = time.monotonic()
+        self._first_step = state.global_step
+        if not rank() and 0 < state.global_step < state.max_steps:
+            tell(f"{self._title}: goes on from {_name_epoch(state)}")
 
     def on_step_end(
         self,
@@ -65,7 +81,29 @@ class Progress(TrainerCallback):
         if self._bar is not None:
             self._bar.set_postfix(self._shown)
 
+    def on_save(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Where there is no bar, say how far it is; an epoch's validation is before its save."""
+        now = time.monotonic()
+        is_shown = self._bar is not None and not self._bar.disable
+        if rank() or is_shown or now - self._told_at < _PAUSE_S:
+            return
+        self._told_at = now
+        pace = (now - self._begun_at) / (state.global_step - self._first_step)
+        left = duration(pace * (state.max_steps - state.global_step))
+        figures = "".join(f", {name} {value}" for name, value in self._shown.items())
+        tell(f"{self._title}: {_name_epoch(state)}{figures}, about {left} left")
+
     def close(self) -> None:
         """Take the bar away, however the training ended."""
         if self._bar is not None:
             self._bar.close()
+
+
+def _name_epoch(state: TrainerState) -> str:
+    return f"epoch {round(state.epoch or 0)} of {state.num_train_epochs:g}"
