@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Self
@@ -15,6 +15,8 @@ from toolbank.bank import Bank, Tool
 from toolbank.errors import InputError
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.calibration import unused_without
+from toolbank.retrievers.crossfit import cross_fit
+from toolbank.retrievers.floors import is_untrained
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.unused import keep_ranks
@@ -95,7 +97,15 @@ class NnnRetriever:
         )
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
-        """Hits for every train query, its own tools' vectors made without it."""
+        """Hits for every train query, its own tools' vectors made without it.
+
+        Over a trained first stage, whose encoder has seen the query, they are of others that
+        have not.
+        """
+        if not is_untrained(self._dense.config):
+            return cross_fit(
+                self.config, bank, k, replace(context, fitted=self.built_on)
+            )
         uses = train_usage(bank).tools
         own = _Own(uses, self._dense.own_vectors(bank))
         embedded = self._dense.embed_train(bank)
@@ -139,7 +149,7 @@ class NnnRetriever:
     @property
     def _dense(self) -> DenseRetriever:
         if self._first is None:
-            raise InputError(f"{self.name}: not fitted yet.")
+            raise InputError(f"{self.name}: not fitted yet. First: toolbank train RUN.")
         return self._first
 
     def _take(self, first: Retriever) -> None:
