@@ -60,6 +60,16 @@ def test_the_generation_of_the_readme_is_one_of_a_recipe():
     assert recipe.generate.price.output == 1.1
 
 
+def test_the_training_of_the_readme_is_a_whole_recipe():
+    (text,) = [block for block in blocks("yaml") if "type: refiner" in block]
+    recipe = Recipe.model_validate(yaml.safe_load(text))
+    assert [config.label for config in recipe.retrievers][-3:] == [
+        "tool2vec",
+        "mlc",
+        "refiner",
+    ]
+
+
 def test_the_engine_of_the_readme_is_one(tmp_path, monkeypatch):
     (code,) = [block for block in blocks("python") if "def make(" in block]
     (entry,) = blocks("toml")
