@@ -252,7 +252,10 @@ def test_every_kind_of_encoder_trains_saves_loads_and_searches(bank, kind, tmp_p
         retriever.search(texts, 5)[0], loaded.search(texts, 5)[0]
     )
     assert loaded.plan(texts) == retriever.plan(texts)
-    assert "ProTIP" in (tmp_path / "saved/README.md").read_text()
+    card = (tmp_path / "saved/README.md").read_text()
+    assert "ProTIP" in card
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again/README.md").read_text() == card
     assert not list((tmp_path / "saved").rglob("*.bin"))
 
 

@@ -175,13 +175,16 @@ def test_refitted_in_the_same_folder_it_has_the_new_weights(bank, tmp_path):
         )
 
 
-def test_a_folder_that_was_moved_and_saved_anew_still_finds(bank, tmp_path):
+@pytest.mark.parametrize("method", [DescriptionsConfig, Tool2VecConfig])
+def test_a_folder_that_was_moved_and_saved_anew_still_finds(bank, tmp_path, method):
     folder = tiny_encoder(tmp_path / "model", "bert")
-    retriever = create_retriever(config_of(DescriptionsConfig, folder, "", epochs=1))
+    retriever = create_retriever(config_of(method, folder, "", epochs=1))
     retriever.fit(bank)
     retriever.save(tmp_path / "first")
     (tmp_path / "first").rename(tmp_path / "second")
+    card = (tmp_path / "second" / "README.md").read_text()
     load_retriever(tmp_path / "second").save(tmp_path / "third")
+    assert (tmp_path / "third" / "README.md").read_text() == card
     np.testing.assert_array_equal(
         load_retriever(tmp_path / "third").search(REQUESTS, 4)[0],
         retriever.search(REQUESTS, 4)[0],
@@ -194,7 +197,7 @@ def test_a_saved_encoder_that_is_missing_is_told(bank, tmp_path):
     retriever.fit(bank)
     retriever.save(tmp_path / "saved")
     (tmp_path / "saved" / "encoder" / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="saved/encoder: not a sentence encoder"):
+    with pytest.raises(InputError, match="saved/encoder: it has no weights"):
         load_retriever(tmp_path / "saved")
 
 

@@ -27,6 +27,7 @@ from toolbank.retrievers.store import (
 from toolbank.retrievers.text import full_text, title_and_summary
 from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
 from toolbank.retrievers.usage import train_usage
+from toolbank.training.card import read_card
 
 if TYPE_CHECKING:
     from toolbank.encoders.finetune.finetune import FineTuned
@@ -55,6 +56,7 @@ class DescriptionsRetriever:
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self._own_encoder: Encoder | None = None
         self._tuned: FineTuned | None = None
+        self._card = ""
 
     @property
     def unused(self) -> None:
@@ -142,7 +144,14 @@ class DescriptionsRetriever:
         save_head(folder, self.config, self.tools)
         save_arrays(folder, {"tools": self.vectors})
         if self._own_encoder is not None:
-            save_encoder(folder, self.config, self._own_encoder, self._tuned, _METHOD)
+            save_encoder(
+                folder,
+                self.config,
+                self._own_encoder,
+                self._tuned,
+                _METHOD,
+                self._card,
+            )
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -158,6 +167,7 @@ class DescriptionsRetriever:
         retriever.vectors = arrays["tools"].astype(np.float32, copy=False)
         if config.training is not None:
             retriever._own_encoder = read_encoder(folder, config.encoder)
+            retriever._card = read_card(folder)
         return retriever
 
     def _embed_bank(self, bank: Bank, own_encoder: Encoder | None) -> None:

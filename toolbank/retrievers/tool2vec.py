@@ -44,6 +44,7 @@ from toolbank.retrievers.store import (
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
 from toolbank.retrievers.usage import train_usage
+from toolbank.training.card import read_card
 
 if TYPE_CHECKING:
     from toolbank.encoders.finetune.finetune import FineTuned
@@ -82,6 +83,7 @@ class Tool2VecRetriever:
         self._line = AS_IT_IS
         self._own_encoder: Encoder | None = None
         self._tuned: FineTuned | None = None
+        self._card = ""
 
     @property
     def unused(self) -> NDArray[np.bool_]:
@@ -198,7 +200,14 @@ class Tool2VecRetriever:
             },
         )
         if self._own_encoder is not None:
-            save_encoder(folder, self.config, self._own_encoder, self._tuned, _METHOD)
+            save_encoder(
+                folder,
+                self.config,
+                self._own_encoder,
+                self._tuned,
+                _METHOD,
+                self._card,
+            )
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -232,6 +241,7 @@ class Tool2VecRetriever:
         retriever._line = arrays["line"].astype(np.float64, copy=False)
         if config.training is not None:
             retriever._own_encoder = read_encoder(folder, config.encoder)
+            retriever._card = read_card(folder)
         return retriever
 
     def _average(self, bank: Bank, own_encoder: Encoder | None) -> None:

@@ -12,7 +12,7 @@ from toolbank.encoders.places import saved_encoder
 from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.retrievers.usage import train_usage
 from toolbank.retrievers.validation import validation_queries, validation_recall
-from toolbank.training.card import write_card
+from toolbank.training.card import keep_card, write_card
 
 if TYPE_CHECKING:
     from toolbank.encoders.finetune.config import EncoderTraining
@@ -61,8 +61,12 @@ def save_encoder(
     encoder: Encoder,
     tuned: FineTuned | None,
     method: str,
+    card: str,
 ) -> None:
-    """Write a fine-tuned encoder into a retriever's folder and, after the fit, a model card."""
+    """Write a fine-tuned encoder and a model card into a retriever's folder.
+
+    `card` is what the retriever was loaded with, and stays where it was not fitted since.
+    """
     encoder.save(Path(saved_encoder(folder, encoder.config).model))
     if tuned is not None:
         write_card(
@@ -72,6 +76,8 @@ def save_encoder(
             counts=tuned.counts,
             trainings={"encoder": tuned.training},
         )
+    else:
+        keep_card(folder, card)
 
 
 def read_encoder(folder: Path, config: EncoderConfig) -> Encoder:

@@ -75,6 +75,7 @@ class ProtipRetriever:
         self._encoder: SentenceTransformer | None = None
         self._training: Training | None = None
         self._counts: dict[str, int] = {}
+        self._card = ""
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Train the encoder on the plans of the train queries.
@@ -203,7 +204,7 @@ class ProtipRetriever:
 
     def save(self, folder: Path) -> None:
         """Write all that `load` needs, the trained encoder among it."""
-        from toolbank.training.card import write_card
+        from toolbank.training.card import keep_card, write_card
 
         save_head(folder, self.config, self.tools)
         arrays = {
@@ -223,6 +224,8 @@ class ProtipRetriever:
                 counts=self._counts,
                 trainings={"encoder": self._training},
             )
+        else:
+            keep_card(folder, self._card)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -231,6 +234,8 @@ class ProtipRetriever:
         Raises:
             InputError: a file is missing, damaged, or another method's.
         """
+        from toolbank.training.card import read_card
+
         config, tools = load_head(folder, ProtipConfig)
         retriever = cls(config)
         retriever.tools = tools
@@ -260,6 +265,7 @@ class ProtipRetriever:
             "not of the encoder",
         )
         retriever._encoder = encoder
+        retriever._card = read_card(folder)
         return retriever
 
     @property
