@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank import Bank, Query, Tool
+from toolbank.errors import InputError
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.config import Bm25Config, NearestConfig
 from toolbank.retrievers.crossfit import assign_folds, cross_fit
 from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protocol import FitContext
 
 CONTEXT = FitContext(seed=3)
@@ -150,3 +152,50 @@ def test_a_damaged_file_of_hits_is_made_again(own_tools, tmp_path):
         cross_fit(NEIGHBOUR, own_tools, 3, context), whole, strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_each_fit_reports_to_a_folder_of_its_own(own_tools, tmp_path, monkeypatch):
+    reported = []
+    fit = NearestRetriever.fit
+    monkeypatch.setattr(
+        NearestRetriever,
+        "fit",
+        lambda self, bank, context: (
+            reported.append((context.checkpoints, context.logs)),
+            fit(self, bank, context),
+        ),
+    )
+    config = NnnConfig(first_stage="nearest")
+    context = FitContext(
+        seed=3,
+        checkpoints=tmp_path / "kept",
+        logs=tmp_path / "logs",
+        fitted={"nearest": create_retriever(NEIGHBOUR)},
+    )
+    monkeypatch.setattr("toolbank.retrievers.nnn.retriever.DenseRetriever", object)
+    monkeypatch.setattr(
+        "toolbank.retrievers.nnn.retriever.NnnRetriever.search",
+        lambda self, queries, k: self._first.search(queries, k),
+    )
+    cross_fit(config, own_tools, 3, context)
+    assert reported == [
+        (tmp_path / "kept" / fold / "nearest", tmp_path / "logs" / fold / "nearest")
+        for fold in ("fold-0", "fold-1")
+    ]
+
+
+def test_a_fold_that_can_not_be_fitted_is_told_from_the_whole(own_tools, monkeypatch):
+    fit = Bm25Retriever.fit
+
+    def refuse(self, bank, context):
+        if len(bank.split("train")) < 4:
+            raise InputError("training: no pairs can be made of 3 train queries.")
+        fit(self, bank, context)
+
+    monkeypatch.setattr(Bm25Retriever, "fit", refuse)
+    with pytest.raises(InputError) as raised:
+        cross_fit(Bm25Config(name="words"), own_tools, 3, CONTEXT)
+    message = str(raised.value)
+    assert message.startswith("words, fitted without part 1 of 2 of the train queries")
+    assert "no pairs can be made of 3 train queries." in message
+    assert "add train queries, or leave the second stage out" in message

@@ -39,14 +39,25 @@ def cross_fit(
 
     Returns:
         Indices and scores in the order of the bank's train queries, [n_train, min(k, n_tools)].
+
+    Raises:
+        InputError: it can't be fitted without one of the folds.
     """
     k = min(k, len(bank.tools))
     train = bank.split("train")
     held_out = assign_folds([query.query for query in train], folds, context.seed)
     parts = []
     for number, rows in enumerate(held_out):
-        place = context.checkpoints and context.checkpoints / f"fold-{number}"
-        parts.append(_search_fold(config, bank, rows, k, context, place))
+        fold = context.within(f"fold-{number}")
+        try:
+            parts.append(_search_fold(config, bank, rows, k, fold))
+        except InputError as error:
+            raise InputError(
+                f"{config.label}, fitted without part {number + 1} of {len(held_out)} of the "
+                f"train queries for a second stage that learns from its hits: {error} If it can "
+                "be fitted on all of them, they are too few for a second stage: add train "
+                "queries, or leave the second stage out."
+            ) from error
     if not parts:
         return join([], k)
     back = np.argsort(np.concatenate(held_out))
@@ -72,8 +83,8 @@ def _search_fold(
     rows: NDArray[np.int64],
     k: int,
     context: FitContext,
-    place: Path | None,
 ) -> Hits:
+    place = context.checkpoints
     kept = place and place.with_name(f"{place.name}-hits")
     if hits := broadcast(_read_hits(kept, (len(rows), k)) if rank() == 0 else None):
         return hits
@@ -81,9 +92,7 @@ def _search_fold(
     asked = [train[row] for row in rows]
     out = {id(query) for query in asked}
     rest = Bank(bank.tools, tuple(q for q in bank.queries if id(q) not in out))
-    retriever = _fit_anew(
-        config, context.fitted, rest, replace(context, checkpoints=place)
-    )
+    retriever = _fit_anew(config, context.fitted, rest, context)
     hits = retriever.search([query.query for query in asked], k)
     if kept and place and rank() == 0:
         save_arrays(kept, {"indices": hits[0], "scores": hits[1]})
@@ -103,9 +112,7 @@ def _fit_anew(
             fitted[label].config,
             built_on(fitted[label]),
             bank,
-            replace(
-                context, checkpoints=context.checkpoints and context.checkpoints / label
-            ),
+            context.within(label),
         )
         for label in config.needs
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
@@ -31,6 +31,14 @@ class FitContext:
     checkpoints: Path | None = None
     fitted: Mapping[str, Retriever] = field(default_factory=dict)
     logs: Path | None = None
+
+    def within(self, part: str) -> FitContext:
+        """The same for a fit inside the fit, with folders of its own."""
+        return replace(
+            self,
+            checkpoints=self.checkpoints and self.checkpoints / part,
+            logs=self.logs and self.logs / part,
+        )
 
 
 ALONE = FitContext()
