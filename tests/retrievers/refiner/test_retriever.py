@@ -16,6 +16,7 @@ from toolbank.retrievers.config import (
     Tool2VecConfig,
 )
 from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
@@ -227,7 +228,7 @@ def test_it_learns_which_tools_go_together(tmp_path):
             first_stage="bm25",
             vectors="descriptions",
             candidates=16,
-            training=RefinerTraining(epochs=20, batch_size=16, learning_rate=5e-3),
+            training=RefinerTraining(epochs=30, batch_size=16, learning_rate=5e-3),
         ),
         bank,
         Bm25Config(),
@@ -263,6 +264,32 @@ def paired_tools():
         for i in range(144)
     )
     return Bank(tools, queries), np.array([[i % 8, 8 + i % 8] for i in range(16)])
+
+
+def test_a_first_stage_on_the_vectors_retriever_grows_it_once(encoders, bank):
+    encoder = encoders["minilm"]
+    vectors = create_retriever(Tool2VecConfig(encoder=encoder))
+    vectors.fit(bank)
+    first = create_retriever(NnnConfig(l1=0.1, l2=1.0))
+    first.fit(bank, FitContext(fitted={"tool2vec": vectors}))
+    made = create_retriever(refiner(encoder, first_stage="nnn"))
+    made.fit(bank, FitContext(fitted={"tool2vec": vectors, "nnn": first}))
+    made.add_tools([Tool(name="door.bell", kind="function", summary="Ring the bell.")])
+    assert made.tools == vectors.tools == (*(t.name for t in bank.tools), "door.bell")
+    assert made.search(REQUESTS, 7)[0].shape == (4, 7)
+
+
+def test_one_that_was_not_fitted_says_so(encoders, tmp_path):
+    unfitted = create_retriever(refiner(encoders["minilm"]))
+    for use in (
+        lambda: unfitted.search(REQUESTS, 3),
+        lambda: unfitted.add_tools([]),
+        lambda: unfitted.save(tmp_path / "saved"),
+        lambda: unfitted.built_on,
+    ):
+        with pytest.raises(InputError, match="refiner: not fitted yet"):
+            use()
+    assert not (tmp_path / "saved").exists()
 
 
 def test_vectors_are_needed(encoders, bank):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -54,9 +54,11 @@ class RefinerRetriever:
     """A first stage's candidates, in the order of their logits; its other hits follow.
 
     One pass of an encoder over the request's tokens and the candidates' projected vectors gives
-    a logit for each candidate. It is trained by binary cross-entropy at every candidate, on
-    candidates and vectors as of retrievers that have not seen the query: so it meets in
-    training what it will meet at search.
+    a logit for each candidate. It is trained by binary cross-entropy at every candidate. The
+    candidates are those of a first stage that has not seen the query, and its own tools' vectors
+    are made without it: so it meets in training what it will meet at search. Where the encoder
+    of those vectors is fine-tuned, though, it has seen the query, and draws it and its tools
+    nearer to each other than they will be at search.
 
     It departs from the paper in four ways. The candidates have no order: all stand at one
     position. The logits begin as the log-odds by the first stage's score and rank, held out in
@@ -71,10 +73,7 @@ class RefinerRetriever:
         self.name: str = config.label
         self.config = config
         self.tools: tuple[str, ...] = ()
-        self._first_stage: Retriever
-        self._dense: DenseRetriever
-        self._model: RefinerModel
-        self._tokenizer: PreTrainedTokenizerBase
+        self._parts: _Parts | None = None
         self._counts: dict[str, int] = {}
         self._training: Training | None = None
         self._card = ""
@@ -83,8 +82,8 @@ class RefinerRetriever:
     def built_on(self) -> Mapping[str, Retriever]:
         """Its first stage, and the retriever whose vectors it reads, by their labels."""
         return {
-            self.config.vectors: self._dense,
-            self.config.first_stage: self._first_stage,
+            self.config.vectors: self._fitted.dense,
+            self.config.first_stage: self._fitted.first,
         }
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
@@ -101,21 +100,20 @@ class RefinerRetriever:
                 f"{self.name}: the bank has no train queries to learn from."
             )
         self.tools = tuple(tool.name for tool in bank.tools)
-        self._first_stage = context.fitted[self.config.first_stage]
-        self._dense = _demand_vectors(self.name, context.fitted[self.config.vectors])
+        dense = _demand_vectors(self.name, context.fitted[self.config.vectors])
         seed_weights(context.seed)
-        self._model, self._tokenizer = make_model(
-            self.config.encoder.model, self._dense.vectors.shape[1]
-        )
+        model, tokenizer = make_model(self.config.encoder.model, dense.vectors.shape[1])
+        first = context.fitted[self.config.first_stage]
+        self._parts = _Parts(first, dense, model, tokenizer)
         rows = self._train_rows(bank, context)
         slopes, intercept = fit_log_odds(rows.rows.standing, rows.labels)
-        self._model.start_from(torch.from_numpy(slopes), intercept)
+        model.start_from(torch.from_numpy(slopes), intercept)
         self._training = train_model(
-            self._model,
+            model,
             rows,
             self.config.training,
             context,
-            collate=partial(collate, pad_id=pad_id(self._tokenizer)),
+            collate=partial(collate, pad_id=pad_id(tokenizer)),
             lengths=[len(ids) for ids in rows.rows.ids],
             validate=self._make_validation(bank),
             title=self.name,
@@ -134,7 +132,7 @@ class RefinerRetriever:
         logit in steps of one.
         """
         depth = max(k, self.config.candidates)
-        hits = self._first_stage.search(queries, depth)
+        hits = self._fitted.first.search(queries, depth)
         indices, scores = self._refine(self._tokenise(queries), hits)
         return indices[:, :k], scores[:, :k]
 
@@ -149,18 +147,21 @@ class RefinerRetriever:
         Raises:
             InputError: one of them is there already.
         """
-        self._first_stage.add_tools(tools)
-        if self._dense is not self._first_stage:
-            self._dense.add_tools(tools)
-        self.tools = self._first_stage.tools
+        first, dense = self._fitted.first, self._fitted.dense
+        first.add_tools(tools)
+        # The first stage may be built on the same retriever, and have added them to it.
+        if dense.tools != first.tools:
+            dense.add_tools(tools)
+        self.tools = first.tools
 
     def save(self, folder: Path) -> None:
         """Write all that `load` needs, the first stage and the vectors' retriever too."""
+        parts = self._fitted
         save_head(folder, self.config, self.tools)
-        self._first_stage.save(folder / _FIRST)
-        if self._dense is not self._first_stage:
-            self._dense.save(folder / _VECTORS)
-        save_model(folder / _MODEL, self._model, self._tokenizer)
+        parts.first.save(folder / _FIRST)
+        if parts.dense is not parts.first:
+            parts.dense.save(folder / _VECTORS)
+        save_model(folder / _MODEL, parts.model, parts.tokenizer)
         if self._training:
             write_card(
                 folder,
@@ -192,28 +193,32 @@ class RefinerRetriever:
                     f"{folder}: damaged ({part.name} has other tools). "
                     "Fit it again: toolbank train RUN."
                 )
-        retriever._first_stage = first
-        retriever._dense = _demand_vectors(config.label, dense)
-        retriever._model, retriever._tokenizer = load_saved(
-            folder / _MODEL, retriever._dense.vectors.shape[1]
-        )
+        vectors = _demand_vectors(config.label, dense)
+        model, tokenizer = load_saved(folder / _MODEL, vectors.vectors.shape[1])
         if torch.cuda.is_available():
-            retriever._model.cuda()
+            model.cuda()
+        retriever._parts = _Parts(first, vectors, model, tokenizer)
         retriever._card = read_card(folder)
         return retriever
 
+    @property
+    def _fitted(self) -> _Parts:
+        if self._parts is None:
+            raise InputError(f"{self.name}: not fitted yet. First: toolbank train RUN.")
+        return self._parts
+
     def _train_rows(self, bank: Bank, context: FitContext) -> TrainRows:
-        checkpoints = context.checkpoints and context.checkpoints / _FIRST
-        held_out = self._first_stage.search_train(
-            bank, self.config.candidates, replace(context, checkpoints=checkpoints)
+        dense = self._fitted.dense
+        held_out = self._fitted.first.search_train(
+            bank, self.config.candidates, context.within(_FIRST)
         )
         usage = train_usage(bank)
         ids = self._tokenise(usage.queries)
         return train_rows(
-            search_rows(ids, held_out, self._dense.vectors),
+            search_rows(ids, held_out, dense.vectors),
             usage,
-            own=self._dense.own_vectors(bank),
-            descriptions=self._dense.embed_tools(bank.tools),
+            own=dense.own_vectors(bank),
+            descriptions=dense.embed_tools(bank.tools),
             seed=context.seed,
         )
 
@@ -223,15 +228,15 @@ class RefinerRetriever:
         if not queries:
             return None
         # Neither changes while the network is trained.
-        hits = self._first_stage.search(queries, self.config.candidates)
+        hits = self._fitted.first.search(queries, self.config.candidates)
         ids = self._tokenise(queries)
         return lambda: validation_recall(lambda *_: self._refine(ids, hits), bank)
 
     def _tokenise(self, queries: Sequence[str]) -> list[Ids]:
         prefix = self.config.encoder.query_prefix
-        longest = longest_request(self._model.body)
+        longest = longest_request(self._fitted.model.body)
         return tokenise(
-            self._tokenizer,
+            self._fitted.tokenizer,
             [prefix + query for query in queries],
             min(self.config.training.max_length, longest),
         )
@@ -248,22 +253,32 @@ class RefinerRetriever:
             [np.take_along_axis(hits[0], places, axis=1), hits[0][:, n:]], axis=1
         )
         down = np.arange(1, hits[0].shape[1] - n + 1, dtype=np.float32)
-        below = scores[:, -1:] - down if n else -np.broadcast_to(down, hits[0].shape)
-        return indices, np.concatenate([scores, below], axis=1)
+        return indices, np.concatenate([scores, scores[:, -1:] - down], axis=1)
 
     def _judge(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
         """Logits [n_queries, n_candidates], to four decimals."""
-        rows = search_rows(ids, hits, self._dense.vectors)
+        model = self._fitted.model
+        rows = search_rows(ids, hits, self._fitted.dense.vectors)
         logits = np.zeros(hits[0].shape, np.float32)
-        device = self._model.head.weight.device
-        padding = pad_id(self._tokenizer)
-        self._model.eval()
+        device = model.head.weight.device
+        padding = pad_id(self._fitted.tokenizer)
+        model.eval()
         for batch in batches_by_length([len(row) for row in ids], _BATCH):
             inputs = collate([rows[i] for i in batch], padding)
             with torch.inference_mode():
-                found = self._model(**{k: v.to(device) for k, v in inputs.items()})
+                found = model(**{k: v.to(device) for k, v in inputs.items()})
             logits[batch] = found["logits"].cpu().numpy()
         return np.round(logits, 4)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a fitted refiner is made of."""
+
+    first: Retriever
+    dense: DenseRetriever
+    model: RefinerModel
+    tokenizer: PreTrainedTokenizerBase
 
 
 def _demand_vectors(name: str, retriever: Retriever) -> DenseRetriever:
