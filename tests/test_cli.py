@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -214,6 +215,7 @@ def indented(code):
 def test_search_prints_tools_and_writes_a_file_of_hits(finished):
     done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
     assert "statistics.median" in done.stdout
+    assert re.search(r"^by \S+; another: --retriever NAME$", done.stderr, re.MULTILINE)
     (finished / "asked.jsonl").write_text(
         '{"id": "a", "query": "middle value"}\n{"id": "b", "query": "read JSON text"}\n'
     )
@@ -400,6 +402,7 @@ def test_labels_that_are_all_of_another_bank(finished):
 
 def test_requests_and_folders_that_can_not_be(finished):
     bad(finished, "search", "runs/mine", "  ", code=2, told=["empty"])
+    bad(finished, "run", "runs/mine", "--from", "x", code=2, told=["'--from': 'x' is"])
     bad(finished, "search", "runs/mine", "x", "--out", "y", code=2, told=["together"])
     bad(
         *(finished, "export", "runs/mine", "--format", "jsonl"),

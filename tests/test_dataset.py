@@ -6,11 +6,13 @@ import pytest
 
 from toolbank.bank import Bank
 from toolbank.errors import InputError
+from toolbank.finished import evaluate_run
 from toolbank.plan import describe_plan
 from toolbank.preview import preview_attempts
 from toolbank.recipe import load_recipe
 from toolbank.run import describe_result, run_recipe
 from toolbank.search import load
+from toolbank.show import show_attempt, show_outcomes
 
 RECIPE = """\
 name: theirs
@@ -141,3 +143,51 @@ def test_a_folder_that_is_not_there_is_named(recipe, tmp_path):
     with pytest.raises(InputError, match=r"nowhere: no such folder.*dataset\.path"):
         run(recipe, tmp_path / "out", "dataset.path=nowhere")
     assert not (tmp_path / "out").exists()
+
+
+def test_its_queries_are_shown_with_their_tools(recipe, tmp_path):
+    folder = run(recipe, tmp_path / "out", until="dataset").folder
+    listed = show_outcomes(folder.path)
+    assert "come from a dataset" in listed
+    assert "test                10  q0, q4, q8, q12" in listed
+    shown = show_attempt(folder.path, "q12")
+    assert "of the dataset (test)" in shown
+    assert "Please tool_plot it, 12 times." in shown
+    assert "tool_plot  Does tool_plot." in shown
+    with pytest.raises(InputError, match=r"nope: no query of this run.*from a dataset"):
+        show_attempt(folder.path, "nope")
+
+
+@pytest.mark.parametrize("harm", ["damaged", "missing"])
+def test_a_model_that_is_harmed_is_told_with_the_remedy(recipe, tmp_path, harm):
+    folder = run(recipe, tmp_path / "out", until="evaluate").folder
+    path = folder.models / "bm25" / "tools.json"
+    if harm == "damaged":
+        path.write_text("{")
+    else:
+        path.unlink()
+    remedy = f"toolbank run {folder.path}"
+    with pytest.raises(InputError, match=f"tools.json: .*{remedy}"):
+        load(folder.path, "bm25")
+    with pytest.raises(InputError, match=f"tools.json: {harm}.*{remedy}"):
+        evaluate_run(folder.path, (), None)
+    assert run(recipe, folder.path, until="evaluate").did == ("retrievers/bm25",)
+    assert load(folder.path, "bm25").search("plot it")
+
+
+@pytest.mark.parametrize("harm", ["damaged", "missing"])
+def test_a_lost_account_of_what_is_done_is_told(recipe, tmp_path, harm, capsys):
+    folder = run(recipe, tmp_path / "out").folder
+    stamps = folder.path / "stages.json"
+    if harm == "damaged":
+        stamps.write_text("{")
+    else:
+        stamps.unlink()
+    told = f"stages.json: {harm}, so that nothing counts as done"
+    assert told in describe_plan(load_recipe(recipe), folder.path)
+    with pytest.raises(InputError, match=told):
+        evaluate_run(folder.path, (), None)
+    capsys.readouterr()
+    run(recipe, folder.path)
+    assert told in capsys.readouterr().err
+    assert told not in describe_plan(load_recipe(recipe), folder.path)

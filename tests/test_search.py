@@ -25,6 +25,12 @@ def test_a_tool_added_after_the_fit_is_found(finder):
     assert [hit.tool for hit in finder.search("ring the bell")] == [BELL, PLAY]
 
 
+@pytest.mark.parametrize("k", [0, -1])
+def test_no_fewer_than_one_tool_can_be_asked_for(finder, k):
+    with pytest.raises(InputError, match=f"k is {k}; .* at least 1"):
+        finder.search("song", k=k)
+
+
 def test_a_tool_that_is_there_is_refused_and_nothing_is_added(finder):
     with pytest.raises(InputError, match=r"music\.play: can't be added"):
         finder.add_tools([BELL, PLAY])

@@ -23,6 +23,9 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise ToolbankError("stopped.") from error
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
 
 app = typer.Typer(
@@ -363,6 +366,8 @@ def search(
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
     finder = load(run, retriever)
+    if retriever is None:
+        say(f"by {finder.retriever.name}; another: --retriever NAME")
     if query is not None:
         _echo(format_hits(finder.search(query, k)))
     elif queries is not None and out is not None:

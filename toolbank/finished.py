@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,14 +49,22 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
 
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
+    again = f"toolbank run {shlex.quote(str(path))}"
+    if lost := folder.explain_lost_stamps():
+        raise InputError(f"{lost} by: {again}")
     for stage in make_stages(recipe, folder):
         key = (
             stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
         )
-        if stage.kind == "retrievers" and not folder.is_done(stage.name, key):
-            raise InputError(
-                f"{path}: {stage.name} is not fitted on this bank. First: toolbank run {path}"
-            )
+        if stage.kind != "retrievers" or folder.is_done(stage.name, key):
+            continue
+        if changed := folder.changed_files(stage.name, key):
+            name = folder.path / changed[0]
+            wrong = "damaged or edited" if name.is_file() else "missing"
+            raise InputError(f"{name}: {wrong}. Make it again: {again}")
+        raise InputError(
+            f"{path}: {stage.name} is not fitted on this bank. First: {again}"
+        )
     try:
         EvaluateConfig(on=tuple(on))
     except ValidationError as error:

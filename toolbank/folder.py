@@ -135,6 +135,15 @@ class RunFolder:
             and not self._changed(stamp)
         )
 
+    def explain_lost_stamps(self) -> str:
+        """Why nothing counts as done in a folder that has something; "" where it can."""
+        path = self._stamps_path
+        if path.is_file() and self._read_stamps() is None:
+            return f"{path}: damaged, so that nothing counts as done, and all is made again"
+        if not path.exists() and self.models.is_dir():
+            return f"{path}: missing, so that nothing counts as done, and all is made again"
+        return ""
+
     def changed_files(self, stage: str, key: str) -> list[str]:
         """Files of a stage run with this key that are missing or not as it left them."""
         stamp = self._stamps().get(stage)
@@ -160,11 +169,14 @@ class RunFolder:
 
     def _stamps(self) -> dict[str, _Stamp]:
         """The stamps; none where they can't be read, and then all is made again."""
+        return self._read_stamps() or {}
+
+    def _read_stamps(self) -> dict[str, _Stamp] | None:
         try:
             content = self._stamps_path.read_bytes()
             return TypeAdapter(dict[str, _Stamp]).validate_json(content)
         except (OSError, ValidationError):
-            return {}
+            return None
 
     def _write_stamps(self, stamps: Mapping[str, _Stamp]) -> None:
         content = {name: stamp.model_dump() for name, stamp in stamps.items()}

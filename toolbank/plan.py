@@ -61,6 +61,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
     )
     folder = RunFolder(out)
     lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]
+    if lost := folder.explain_lost_stamps():
+        lines.append(f"  {lost}")
     lines += [f"  {name:<24} {'to do' if todo[name] else 'done'}" for name in todo]
     if todo.get("dataset"):
         lines += ["", *describe_dataset(recipe.recipe)]

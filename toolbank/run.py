@@ -105,9 +105,10 @@ def run_recipe(
         _require(_NEEDS[start], stages, folder)
     did = []
     waiting = ended_early = ""
+    lost = folder.explain_lost_stamps()
     with folder.locked():
         write_text(folder.recipe, _resolved(recipe, folder))
-        for note in _notes(recipe):
+        for note in (*filter(None, [lost]), *_notes(recipe)):
             say(note)
         for stage in stages:
             _refresh(stage, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,13 @@ class Finder:
         return self.search_many([query], k)[0]
 
     def search_many(self, queries: Sequence[str], k: int = 5) -> list[list[Hit]]:
-        """Find the k best tools of every request; faster than one by one."""
+        """Find the k best tools of every request; faster than one by one.
+
+        Raises:
+            InputError: k is less than 1.
+        """
+        if k < 1:
+            raise InputError(f"k is {k}; it has to be at least 1.")
         indices, scores = self.retriever.search(queries, k)
         return [
             [
@@ -70,10 +77,8 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     or without such queries, `tool2vec` or the first there is.
 
     Raises:
-        InputError: no finished run there, or no retriever of that name in it.
+        InputError: no finished run there, no retriever of that name in it, or it is damaged.
     """
-    from toolbank.retrievers import load_retriever
-
     folder = open_run(Path(run))
     recipe = load_recipe(str(folder.recipe)).recipe
     names = [
@@ -83,22 +88,45 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     ]
     if not names:
         raise InputError(
-            f"{folder.path}: no retrievers yet. Finish the run: toolbank run {folder.path}"
+            f"{folder.path}: no retrievers yet. Finish the run: {_command(folder)}"
         )
     name = retriever or _find_best(folder, names)
     if name not in names:
         raise InputError(
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
         )
-    loaded = load_retriever(folder.models / name)
+    loaded = load_fitted(folder, name)
     by_name = {tool.name: tool for tool in read_tools(folder.bank / "tools.parquet")}
     strangers = [name for name in loaded.tools if name not in by_name]
     if strangers:
         raise InputError(
             f"{folder.models / name}: fitted on tools that the bank lacks, such as "
-            f"{strangers[0]}. Fit it again: toolbank train {folder.path}."
+            f"{strangers[0]}. Fit it again: {_command(folder)}"
         )
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
+
+
+def load_fitted(folder: RunFolder, label: str) -> Retriever:
+    """Load a retriever of a run.
+
+    Raises:
+        InputError: it is missing or damaged, with the command that makes it again.
+    """
+    from toolbank.retrievers import load_retriever
+
+    saved = folder.models / label
+    try:
+        return load_retriever(saved)
+    except InputError as error:
+        told = str(error).replace("toolbank train RUN.", _command(folder))
+        is_damaged = str(saved) in told or str(saved.resolve()) in told
+        if is_damaged and _command(folder) not in told:
+            told += f" Make it again: {_command(folder)}"
+        raise InputError(told) from error
+
+
+def _command(folder: RunFolder) -> str:
+    return f"toolbank run {shlex.quote(str(folder.path))}"
 
 
 def _find_best(folder: RunFolder, names: Sequence[str]) -> str:

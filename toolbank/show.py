@@ -16,6 +16,7 @@ from toolbank.folder import RunFolder, open_run
 from toolbank.generate.replies import Draft, read_draft
 from toolbank.journal import Entry, Failure, Journal
 from toolbank.recipe import load_recipe
+from toolbank.show_dataset import show_query, show_splits
 from toolbank.transcript import tell_attempt, tell_ending
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
@@ -26,11 +27,15 @@ _STAGES = ("write", "polish")
 def show_attempt(path: Path, name: str) -> str:
     """Everything about one attempt, by its number or the id of its query.
 
+    Of a run on a dataset, the query and its tools.
+
     Raises:
-        InputError: no run there, or no such attempt in it.
+        InputError: no run there, or no such attempt or query in it.
         ToolbankError: the journal can't be read.
     """
     folder = open_run(path)
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        return show_query(folder, name)
     number = _read_number(folder, name)
     row = _find_row(folder, number)
     entries, failures = _find_exchanges(folder, number)
@@ -48,11 +53,15 @@ def show_attempt(path: Path, name: str) -> str:
 def show_outcomes(path: Path) -> str:
     """How many attempts ended how and why, with a few ids of each.
 
+    Of a run on a dataset, how many queries each split has, with a few ids.
+
     Raises:
         InputError: no run there, or nothing was asked in it yet.
         ToolbankError: the journal can't be read.
     """
     folder = open_run(path)
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        return show_splits(folder)
     found: dict[tuple[str, str], _Ids] = defaultdict(_Ids)
     for outcome, reason, name in _outcomes(folder):
         found[outcome, reason].add(name)
