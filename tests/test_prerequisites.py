@@ -110,6 +110,20 @@ def test_what_is_fitted_elsewhere_needs_no_training_here(recipe, folder):
 
 
 @pytest.mark.parametrize(
+    ("engine", "told"),
+    [("batch", "in rounds"), ("rules", "say `decompose: rules`")],
+)
+def test_an_engine_that_splits_no_requests_is_refused(recipe, folder, engine, told):
+    decompose = {**OPENAI, "engine": engine, "replies": "subtasks.sqlite"}
+    given(
+        recipe,
+        {"type": "decomposition", "first_stage": "bm25", "decompose": decompose},
+    )
+    with pytest.raises(InputError, match=told):
+        describe_plan(load_recipe(recipe), folder / "out")
+
+
+@pytest.mark.parametrize(
     ("retrievers", "told"),
     [
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from toolbank.errors import InputError
 from toolbank.llm import check_access, check_engine
 from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.decomposition.config import DecomposeConfig
@@ -30,6 +31,11 @@ def check_retrievers(configs: Sequence[RetrieverConfig], *, get: bool = True) ->
             check_training(training)
         decompose = getattr(config, "decompose", None)
         if isinstance(decompose, DecomposeConfig):
+            if decompose.engine == "rules":
+                raise InputError(
+                    "decompose.engine: rules writes queries. To split requests by rules, say "
+                    "`decompose: rules`."
+                )
             check_engine(decompose)
             if get:
                 check_access(decompose)

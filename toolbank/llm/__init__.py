@@ -127,10 +127,10 @@ def _check_batch(config: EngineConfig) -> None:
     from toolbank.llm.batch.options import BatchOptions, read_options
     from toolbank.llm.completion import check_settings
 
-    if config.section == "judge":
+    if config.section != "generate":
         raise InputError(
-            "judge.engine: batch answers in rounds, and a judge needs each reply at once. "
-            "Choose openai, vllm or rules."
+            f"{config.section}.engine: batch answers in rounds, and each reply is needed at "
+            "once. Choose openai, vllm or rules."
         )
     _take_options(config, tuple(BatchOptions.model_fields))
     read_options(config)
