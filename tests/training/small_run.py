@@ -19,6 +19,7 @@ def write_recipe(folder, *, dropout=0.0, retrievers=None, **training):
     """Write what a run needs to a folder, and give the recipe's path.
 
     32 tools, each used by 3 queries and more; 64 train queries, 32 of validation, 32 of test.
+    Each of `retrievers` with an `encoder` has the tiny one.
     """
     data = folder / "data"
     data.mkdir(parents=True)
@@ -47,16 +48,22 @@ def write_recipe(folder, *, dropout=0.0, retrievers=None, **training):
     encoder = tiny_encoder(folder / "encoder", dropout=dropout)
     recipe = {
         "name": "small",
-        "dataset": {"type": "jsonl", "path": str(data)},
+        "dataset": {"type": "jsonl", "path": str(data), "ordered": True},
         "floors": False,
-        "retrievers": retrievers
-        or [
-            {"type": "bm25"},
+        "retrievers": [
             {
-                "type": "mlc",
-                "encoder": {"model": str(encoder)},
-                "training": {"learning_rate": 1e-3, **training},
-            },
+                **config,
+                **({"encoder": {"model": str(encoder)}} if "encoder" in config else {}),
+            }
+            for config in retrievers
+            or [
+                {"type": "bm25"},
+                {
+                    "type": "mlc",
+                    "encoder": {},
+                    "training": {"learning_rate": 1e-3, **training},
+                },
+            ]
         ],
         "evaluate": {"resamples": 100},
     }

@@ -45,16 +45,19 @@ def run(*arguments, processes=1):
     return out, err
 
 
-def wait_for_step(folder, process, step):
-    """Wait until a checkpoint of this step or of a later one is begun."""
+def wait_for_step(folder, process, step, within="*"):
+    """Wait until a checkpoint of this step or of a later one is begun.
+
+    `within` is where checkpoints are looked for, below those of the run.
+    """
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until and process.poll() is None:
-        for path in folder.glob("checkpoints/*/*/checkpoint-*"):
+        for path in folder.glob(f"checkpoints/*/{within}/checkpoint-*"):
             if int(path.name.rpartition("-")[2]) >= step:
                 return
         time.sleep(0.005)
     _, out, err = finish(process)
-    pytest.fail(f"no checkpoint of step {step}: {out}{err}")
+    pytest.fail(f"no checkpoint of step {step} in {within}: {out}{err}")
 
 
 def kill(process):
@@ -83,6 +86,58 @@ def test_a_killed_training_ends_with_the_same_weights_and_metrics(tmp_path):
     assert difference(read_weights(whole), read_weights(killed)) < 1e-6
     assert read_metrics(whole) == read_metrics(killed)
     assert not (killed / "checkpoints").exists()
+
+
+REFINER = [
+    {
+        "type": "tool2vec",
+        "encoder": {},
+        "training": {"epochs": 10, "batch_size": 8, "learning_rate": 1e-3},
+    },
+    {
+        "type": "refiner",
+        "candidates": 8,
+        "encoder": {},
+        "training": {"epochs": 15, "batch_size": 8, "learning_rate": 1e-3},
+    },
+]
+PROTIP = [
+    {
+        "type": "protip",
+        "encoder": {},
+        "training": {"epochs": 15, "batch_size": 8, "learning_rate": 1e-3},
+    }
+]
+IN_THE_FOLDS = [("*/first/fold-0/encoder", 8), ("*/first/fold-1/encoder", 8)]
+
+
+@pytest.mark.parametrize(
+    ("retrievers", "moments"),
+    [
+        (REFINER, [*IN_THE_FOLDS, ("*/refiner", 1), ("*/refiner", 48)]),
+        (PROTIP, [("*", 1), ("*", 24), ("*", 80)]),
+    ],
+    ids=["refiner", "protip"],
+)
+def test_killed_methods_end_with_the_same_weights_and_metrics(
+    tmp_path, retrievers, moments
+):
+    """The refiner's first stage is cross-fitted, and killed there in either fold too."""
+    recipe = write_recipe(tmp_path, dropout=0.1, retrievers=retrievers)
+    label = retrievers[-1]["type"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run(recipe, "--out", whole, "--until", "evaluate")
+    run(recipe, "--out", killed, "--until", "dataset")
+    for within, step in moments:
+        process = start("train", killed)
+        wait_for_step(killed, process, step, within)
+        kill(process)
+        assert not (killed / "models" / label).exists()
+    run(killed, "--until", "evaluate")
+    weights = [read_weights(folder, label) for folder in (whole, killed)]
+    assert difference(*weights) < 1e-6
+    assert read_metrics(whole) == read_metrics(killed)
+    assert not list(killed.glob("checkpoints/*"))
 
 
 def test_ctrl_c_leaves_checkpoints_and_says_how_to_go_on(tmp_path):
@@ -133,6 +188,44 @@ def test_two_processes_train_as_one(tmp_path):
         assert err.count("retrievers/mlc") == 1
         assert "Warning" not in err
     assert difference(*map(read_weights, runs)) < 1e-5
+    assert read_metrics(runs[0]) == read_metrics(runs[1])
+
+
+TRIPLETS = {
+    "type": "tool2vec",
+    "encoder": {},
+    "training": {"loss": "triplet", "pairs": ["query-description"], "epochs": 3},
+}
+ON_FROZEN_VECTORS = {
+    "type": "refiner",
+    "candidates": 8,
+    "encoder": {},
+    "training": {"epochs": 3},
+}
+
+
+@pytest.mark.parametrize(
+    "retrievers",
+    [[{"type": "tool2vec", "encoder": {}}, ON_FROZEN_VECTORS], [TRIPLETS]],
+    ids=["refiner", "triplets"],
+)
+def test_two_processes_train_methods_as_one(tmp_path, retrievers):
+    """As of MLC. Not of `mnrl`: its negatives are those of a batch, and each process has its own.
+
+    Two batches of 8 have half as many negatives a query as one of 16, so that loss is another.
+    """
+    *others, last = retrievers
+    runs = []
+    for processes, batch_size in ((1, 16), (2, 8)):
+        training = {**last["training"], "batch_size": batch_size, "learning_rate": 1e-3}
+        recipe = write_recipe(
+            tmp_path / str(processes),
+            retrievers=[*others, {**last, "training": training}],
+        )
+        runs.append(recipe.parent / "run")
+        run(recipe, "--out", runs[-1], processes=processes)
+    weights = [read_weights(folder, last["type"]) for folder in runs]
+    assert difference(*weights) < 1e-5
     assert read_metrics(runs[0]) == read_metrics(runs[1])
 
 
