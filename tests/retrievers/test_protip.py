@@ -498,3 +498,26 @@ def test_the_scale_of_the_margin_is_of_no_more_texts_than_are_needed(trained):
         patch.setattr(train_module, "embed", embedded)
         train_module._mean_distance(None, ["q"] * 511, ["t"] * 700, 32)
     assert max(sizes) <= 256
+
+
+def test_the_end_is_no_worse_than_any_other():
+    random = np.random.default_rng(0)
+    hits = np.array([random.permutation(9)[:4] for _ in range(30)])[:, :, None]
+    steps = Steps(hits, np.zeros(hits.shape), random.random((30, 4)))
+    plans = [tuple(random.permutation(9)[: random.integers(1, 4)]) for _ in range(30)]
+
+    def mean_f1(least):
+        taken = [
+            set(row[:length, 0])
+            for row, length in zip(hits, steps.lengths(least), strict=True)
+        ]
+        return np.mean(
+            [
+                2 * len(found & set(plan)) / (len(found) + len(plan))
+                for found, plan in zip(taken, plans, strict=True)
+            ]
+        )
+
+    best = mean_f1(choose_least_rest(steps, plans))
+    choices = np.quantile(steps.rests, np.linspace(0, 1, 100), method="lower")
+    assert best == pytest.approx(max(mean_f1(choice) for choice in choices))

@@ -1,9 +1,9 @@
 """Where a plan ends: chosen on plans that are known."""
 
 from collections.abc import Sequence
-from statistics import fmean
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toolbank.retrievers.protip.progressive import Steps
 
@@ -17,14 +17,21 @@ def choose_least_rest(steps: Steps, plans: Sequence[Sequence[int]]) -> float:
     """
     shares = np.linspace(0, 1, _CHOICES)
     choices = np.unique(np.quantile(steps.rests, shares, method="lower"))
-    means = [_mean_f1(steps, plans, choice) for choice in choices]
+    taken = steps.hits[:, :, 0]
+    right = np.array(
+        [np.isin(row, plan) for row, plan in zip(taken, plans, strict=True)]
+    )
+    # How many were right by each step; none is taken twice.
+    found = right.cumsum(axis=1)
+    sizes = np.array([len(set(plan)) for plan in plans])
+    means = [_mean_f1(found, sizes, steps.lengths(choice)) for choice in choices]
     best = len(means) - 1 - int(np.argmax(means[::-1]))
     return float(choices[best])
 
 
-def _mean_f1(steps: Steps, plans: Sequence[Sequence[int]], least_rest: float) -> float:
-    lengths = steps.lengths(least_rest)
-    return fmean(
-        2 * len(set(plan) & set(taken[:length].tolist())) / (len(plan) + length)
-        for plan, taken, length in zip(plans, steps.hits[:, :, 0], lengths, strict=True)
-    )
+def _mean_f1(
+    found: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> float:
+    """Of plans [n] that end after so many steps; `found` [n, steps] are right ones up to each."""
+    hits = found[np.arange(len(found)), lengths - 1]
+    return float((2 * hits / (sizes + lengths)).mean())
