@@ -133,7 +133,8 @@ class DenseRetriever(Retriever, Protocol):
         """Vectors of each train query's own tools, made as if without that query.
 
         [n_train, most, d], parallel to `train_usage(bank).tools`; zeros where that is padded.
-        What a second stage may see of a tool while it is trained on a query that uses it.
+        What a second stage may see of a tool while it is trained on a query that uses it. An
+        encoder that was fine-tuned on the query has seen it all the same.
         """
         ...
 

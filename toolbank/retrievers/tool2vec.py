@@ -172,7 +172,8 @@ class Tool2VecRetriever:
         [n_train, most, d], parallel to `train_usage(bank).tools`; zeros where that is padded.
         Of a mean v over n queries that is (n v - q) / (n - 1), and the same with weights and
         a description in the sum. It equals a new fit without the query, but for `common`, in
-        which the query stays: one part in n_train + 20.
+        which the query stays: one part in n_train + 20; and, with `training`, but for the
+        encoder, which was fine-tuned on the query.
         """
         return self._centroids(bank).without(slice(None))
 
