@@ -1,6 +1,7 @@
 """A run whose bank is a dataset of others."""
 
 import json
+import shutil
 
 import pytest
 
@@ -173,6 +174,16 @@ def test_a_model_that_is_harmed_is_told_with_the_remedy(recipe, tmp_path, harm):
         evaluate_run(folder.path, (), None)
     assert run(recipe, folder.path, until="evaluate").did == ("retrievers/bm25",)
     assert load(folder.path, "bm25").search("plot it")
+
+
+def test_a_model_whose_folder_is_gone_is_told_from_one_that_never_was(recipe, tmp_path):
+    both = "retrievers=[{type: bm25}, {type: nearest, by: bm25, name: votes}]"
+    folder = run(recipe, tmp_path / "out", both, until="retrievers").folder
+    shutil.rmtree(folder.models / "votes")
+    with pytest.raises(InputError, match=r"models/votes: missing.*toolbank run"):
+        load(folder.path, "votes")
+    with pytest.raises(InputError, match="no retriever 'nope'; there are: bm25"):
+        load(folder.path, "nope")
 
 
 @pytest.mark.parametrize("harm", ["damaged", "missing"])

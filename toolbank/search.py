@@ -81,16 +81,17 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     """
     folder = open_run(Path(run))
     recipe = load_recipe(str(folder.recipe)).recipe
-    names = [
-        config.label
-        for config in recipe.retrievers
-        if (folder.models / config.label).is_dir()
-    ]
+    labels = [config.label for config in recipe.retrievers]
+    names = [label for label in labels if (folder.models / label).is_dir()]
     if not names:
         raise InputError(
             f"{folder.path}: no retrievers yet. Finish the run: {_command(folder)}"
         )
     name = retriever or _find_best(folder, names)
+    if name in labels and name not in names:
+        raise InputError(
+            f"{folder.models / name}: missing. Make it: {_command(folder)}"
+        )
     if name not in names:
         raise InputError(
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
