@@ -175,7 +175,15 @@ def strict(monkeypatch):
     return asked, fits
 
 
-@pytest.mark.parametrize("label", ["mlc", "protip", "tuned-tool2vec", "nnn-tuned"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        pytest.param("mlc", marks=pytest.mark.slow),
+        "protip",
+        "tuned-tool2vec",
+        "nnn-tuned",
+    ],
+)
 def test_hits_of_train_queries_are_of_those_that_have_not_seen_them(
     bank, configs, label, strict
 ):
