@@ -1,5 +1,5 @@
 PYTHON ?= python3
-PIP = .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP = .venv/bin/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: quickstart test test-slow
 
