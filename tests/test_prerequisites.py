@@ -102,7 +102,7 @@ def test_a_model_that_splits_requests_needs_its_key_to_run_and_not_to_plan(
 
 
 def test_what_is_fitted_elsewhere_needs_no_training_here(recipe, folder):
-    training = {"epochs": 1, "report_to": ["tensorboard"]}
+    training = {"epochs": 1}
     given(recipe, {"type": "mlc", "encoder": encoder("tiny"), "training": training})
     run(recipe, folder / "out")
     again = run(recipe, folder / "out", 'retrievers.1.training.report_to=["nobody"]')
