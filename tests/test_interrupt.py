@@ -167,7 +167,13 @@ def run_again(folder, *arguments):
     return done.stderr
 
 
-@pytest.mark.parametrize("by_key", [True, False], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize(
+    "by_key",
+    [
+        pytest.param(True, id="ctrl-c"),
+        pytest.param(False, id="sigterm", marks=pytest.mark.slow),
+    ],
+)
 def test_a_first_interrupt_finishes_what_is_in_flight(tmp_path, by_key):
     with interrupted_run(tmp_path) as (terminal, held, server):
         terminal.wait_for("4/4 in flight")

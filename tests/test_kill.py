@@ -161,7 +161,9 @@ def kill_until(work, folder, kills, random):
         shutil.rmtree(out)
 
 
-@pytest.mark.parametrize("kind", ["rules", "two-engines"])
+@pytest.mark.parametrize(
+    "kind", ["rules", pytest.param("two-engines", marks=pytest.mark.slow)]
+)
 def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
     works, tmp_path, kind
 ):
@@ -192,6 +194,7 @@ def fill_up(work, folder, size):
         assert result_of(out) == work.expected
 
 
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_goes_on_once_there_is_room(works, tmp_path):
     fill_up(works("two-engines", 40), tmp_path / "disk", size=250)
 

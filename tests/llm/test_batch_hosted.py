@@ -267,7 +267,9 @@ def test_files_that_were_submitted_are_named_so_to_who_goes_on_by_hand(tmp_path)
     assert f"{FIRST}  submitted as batch_0" in message
 
 
-@pytest.mark.parametrize("happens", ["before", "after"])
+@pytest.mark.parametrize(
+    "happens", ["before", pytest.param("after", marks=pytest.mark.slow)]
+)
 def test_a_connection_that_breaks_at_any_step_makes_nothing_twice(tmp_path, happens):
     """The next command goes on; what the endpoint did unheard is found there."""
     for number in range(12):
