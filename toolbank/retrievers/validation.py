@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from toolbank.bank import Bank, Query
 from toolbank.evaluation.metrics import find_gold, recall
 from toolbank.retrievers.protocol import Hits
-from toolbank.retrievers.usage import find_usage
+from toolbank.retrievers.usage import Usage, find_usage
 
-_K = 5
+RECALL_AT = 5
 
 
 def validation_queries(bank: Bank) -> list[Query]:
@@ -26,6 +26,10 @@ def validation_recall(
 ) -> float:
     """Mean Recall@5 of a search on `validation_queries`, of which there must be some."""
     usage = find_usage(bank, validation_queries(bank))
-    hits, _ = search(usage.queries, _K)
-    found = find_gold(hits, usage.tools)
-    return float(recall(found, (usage.tools >= 0).sum(axis=1), _K).mean())
+    return mean_recall(search(usage.queries, RECALL_AT), usage)
+
+
+def mean_recall(hits: Hits, usage: Usage) -> float:
+    """Mean Recall@5 of the first five hits of queries, of which there must be some."""
+    found = find_gold(hits[0], usage.tools)
+    return float(recall(found, (usage.tools >= 0).sum(axis=1), RECALL_AT).mean())

@@ -29,11 +29,10 @@ class MlcConfig(MethodConfig):
         default=False,
         description="train a head on the encoder's vectors, and not its weights",
     )
-    description_weight: float = Field(
-        default=0.2,
+    description_weight: float | None = Field(
+        default=None,
         ge=0,
-        le=1,
-        description="share of the descriptions in the log-odds of tools that queries use",
+        description="queries that a tool's description counts for; unset: by validation",
     )
     training: MlcTraining = MlcTraining()
 

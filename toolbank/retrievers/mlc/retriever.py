@@ -25,6 +25,12 @@ from toolbank.retrievers.mlc.classifier import (
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.retrievers.mlc.examples import Collator, Rows, make_rows, stack_vectors
 from toolbank.retrievers.mlc.loss import prior_log_odds
+from toolbank.retrievers.mlc.mixing import (
+    USUAL_WEIGHT,
+    WEIGHTS,
+    description_shares,
+    mix,
+)
 from toolbank.retrievers.mlc.store import (
     load_classifier,
     load_head,
@@ -42,8 +48,13 @@ from toolbank.retrievers.store import (
     within,
 )
 from toolbank.retrievers.store import load_head as load_names
-from toolbank.retrievers.usage import Usage, train_usage
-from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.retrievers.usage import Usage, find_usage, train_usage
+from toolbank.retrievers.validation import (
+    RECALL_AT,
+    mean_recall,
+    validation_queries,
+    validation_recall,
+)
 from toolbank.training.card import keep_card, read_card, write_card
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import world_size
@@ -66,9 +77,10 @@ _DESCRIPTION = (
 class MlcRetriever:
     """A classifier with a label for each tool that a train query uses; all labels independent.
 
-    Scores are log-odds: what the classifier gives of a tool that queries use, with a share
-    `description_weight` of what its description alone gives, and the latter alone of tools
-    that no query uses (see `Fallback`). The classifier is an encoder with a linear layer on
+    Scores are log-odds: the classifier's, mixed with those by the tool's description (see
+    `Fallback`), which counts like `description_weight` queries that use the tool: much where few
+    do, and alone where none does. Unless given, that weight is the one with the best Recall@5 on
+    validation queries. The classifier is an encoder with a linear layer on
     [CLS], or on the mean of the tokens for encoders trained so; with `frozen` it is a head of
     two layers on the encoder's vectors. Trained by binary cross-entropy, each label's bias
     beginning at its prior log-odds; a query by the `rules` engine counts for a quarter.
@@ -84,6 +96,8 @@ class MlcRetriever:
         self.tools: tuple[str, ...] = ()
         # Each tool's label; -1 without one.
         self._labels: NDArray[np.int64] = np.zeros(0, np.int64)
+        # Each tool's description's in its log-odds.
+        self._shares: NDArray[np.float64] = np.ones(0)
         self._fallback: Fallback | None = None
         self._classifier: Classifier | None = None
         self._tokenizer: PreTrainedTokenizerBase | None = None
@@ -103,6 +117,7 @@ class MlcRetriever:
         self._n_train = len(usage.queries)
         self._labels = np.full(len(self.tools), -1, np.int64)
         self._labels[used] = np.arange(len(used))
+        self._shares = np.ones(len(self.tools))
         self._fallback = Fallback.fit(self.config.encoder, bank.tools, usage)
         self._classifier = self._tokenizer = None
         self._trainings, self._card = {}, ""
@@ -132,12 +147,18 @@ class MlcRetriever:
         self.tools = join_names(self.tools, tools)
         self._fitted_fallback().add_tools(tools)
         self._labels = np.append(self._labels, np.full(len(tools), -1, np.int64))
+        self._shares = np.append(self._shares, np.ones(len(tools)))
 
     def save(self, folder: Path) -> None:
         """Write all that `load` needs; a frozen encoder is named, not copied."""
         save_head(folder, self.config, self.tools)
         save_arrays(
-            folder, {**self._fitted_fallback().arrays(), "labels": self._labels}
+            folder,
+            {
+                **self._fitted_fallback().arrays(),
+                "labels": self._labels,
+                "shares": self._shares,
+            },
         )
         if self._classifier is not None:
             save_classifier(folder / _MODEL, self._classifier, self._tokenizer)
@@ -166,7 +187,8 @@ class MlcRetriever:
         config, tools = load_names(folder, MlcConfig)
         retriever = cls(config)
         retriever.tools, retriever._card = tools, read_card(folder)
-        arrays = load_arrays(folder, {**SHAPES, "labels": (len(tools),)})
+        of_tools = {"labels": (len(tools),), "shares": (len(tools),)}
+        arrays = load_arrays(folder, {**SHAPES, **of_tools})
         retriever._fallback = Fallback.from_arrays(
             config.encoder, arrays, len(tools), folder
         )
@@ -179,6 +201,10 @@ class MlcRetriever:
         one_of_each = np.array_equal(np.unique(labels[labels >= 0]), range(n_labels))
         demand(one_of_each, path, "labels that are not one of each")
         retriever._labels = labels
+        shares = arrays["shares"].astype(np.float64, copy=False)
+        in_range = bool(((shares >= 0) & (shares <= 1)).all())
+        demand(in_range, path, "shares out of their range")
+        retriever._shares = shares
         if n_labels and config.frozen:
             retriever._classifier = load_head(
                 folder / _MODEL, arrays["descriptions"].shape[1], n_labels
@@ -199,6 +225,11 @@ class MlcRetriever:
         counts = np.zeros(int(self._labels.max()) + 1)
         for row in rows:
             counts[row["labels"]] += row["weight"]
+        uses = np.append(counts, 0.0)[self._labels]
+        given = self.config.description_weight
+        self._shares = description_shares(
+            uses, USUAL_WEIGHT if given is None else given
+        )
         prior = prior_log_odds(
             torch.tensor(counts), sum(float(row["weight"]) for row in rows)
         )
@@ -218,6 +249,26 @@ class MlcRetriever:
             validate=_validation(self, bank),
             title=self.name,
         )
+        if given is None:
+            self._choose_weight(bank, uses)
+
+    def _choose_weight(self, bank: Bank, uses: NDArray[np.float64]) -> None:
+        """Take the shares by the weight that is best on validation queries, if there are any."""
+        queries = validation_queries(bank)
+        if not queries:
+            return
+        wanted = find_usage(bank, queries)
+        found: dict[float, list[Hits]] = {weight: [] for weight in WEIGHTS}
+        for block in blocks(len(queries), len(self.tools)):
+            described, classified = self._both_log_odds(wanted.queries[block])
+            for weight, parts in found.items():
+                shares = description_shares(uses, weight)
+                parts.append(top_k(mix(described, classified, shares), RECALL_AT))
+        best = max(
+            WEIGHTS,
+            key=lambda weight: mean_recall(join(found[weight], RECALL_AT), wanted),
+        )
+        self._shares = description_shares(uses, best)
 
     def _train_last(self, rows: Rows, context: FitContext) -> Training:
         """Train the last layer on the features that the encoder gives as it is."""
@@ -247,14 +298,19 @@ class MlcRetriever:
         return classifier
 
     def _log_odds(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Log-odds [n, n_tools], of as many decimals as do not depend on the batch."""
-        scores = self._fitted_fallback().log_odds(queries)
+        """Log-odds [n, n_tools]."""
+        return mix(*self._both_log_odds(queries), self._shares)
+
+    def _both_log_odds(
+        self, queries: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Those by the descriptions and those by the classifier, 0 without a label."""
+        described = self._fitted_fallback().log_odds(queries)
+        classified = np.zeros_like(described)
         if self._classifier is not None:
-            share = self.config.description_weight
             used = np.flatnonzero(self._labels >= 0)
-            logits = self._logits(queries)[:, self._labels[used]]
-            scores[:, used] = (1 - share) * logits + share * scores[:, used]
-        return np.round(scores, 6)
+            classified[:, used] = self._logits(queries)[:, self._labels[used]]
+        return described, classified
 
     def _logits(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """The classifier's [n, n_labels], with dropout off."""

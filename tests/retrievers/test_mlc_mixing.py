@@ -1,0 +1,73 @@
+"""MLC: how much a tool's description counts beside the classifier."""
+
+import numpy as np
+import pytest
+
+from toolbank.bank import Bank, Query, Tool
+from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.mlc.config import MlcConfig
+from toolbank.retrievers.mlc.mixing import WEIGHTS, description_shares
+from toolbank.retrievers.validation import validation_recall
+
+NOUNS = ("lamp", "door", "garden", "kettle", "piano", "car", "boat", "letter")
+
+
+def make_bank(wording):
+    """Each tool is used once; validation queries are worded as `wording` says."""
+    tools = tuple(
+        Tool(name=f"{noun}.use", kind="function", summary=f"Use the {noun}.")
+        for noun in NOUNS
+    )
+    train = [
+        Query(id=f"t{i}", query=f"task {i}", tools=(tool.name,), split="train")
+        for i, tool in enumerate(tools)
+    ]
+    asked = [
+        Query(
+            id=f"v{i}",
+            query=wording.format(noun=NOUNS[i], number=i),
+            tools=(tool.name,),
+            split="validation",
+        )
+        for i, tool in enumerate(tools)
+    ]
+    return Bank(tools, (*train, *asked))
+
+
+def fit(bank, epochs):
+    config = MlcConfig.model_validate({"frozen": True, "training": {"epochs": epochs}})
+    retriever = create_retriever(config)
+    retriever.fit(bank)
+    return retriever
+
+
+def test_a_description_counts_like_so_many_queries():
+    uses = np.array([0.0, 4.0, 12.0])
+    np.testing.assert_allclose(description_shares(uses, 4), [1, 1 / 2, 1 / 4])
+    np.testing.assert_allclose(description_shares(uses, 0), [1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("wording", "epochs"),
+    [("the {noun}, please", 0.1), ("task {number}", 60)],
+    ids=["what is described", "what is learnt"],
+)
+def test_the_weight_is_the_best_on_validation_queries(wording, epochs):
+    bank = make_bank(wording)
+    retriever = fit(bank, epochs)
+    chosen = validation_recall(retriever.search, bank)
+    tried = []
+    for weight in WEIGHTS:
+        retriever._shares = description_shares(np.ones(len(NOUNS)), weight)
+        tried.append(validation_recall(retriever.search, bank))
+    assert min(tried) < max(tried) == chosen
+
+
+def test_the_weight_that_was_chosen_is_kept(tmp_path):
+    bank = make_bank("the {noun}, please")
+    fitted = fit(bank, 1)
+    fitted.save(tmp_path)
+    queries = [query.query for query in bank.queries]
+    np.testing.assert_array_equal(
+        load_retriever(tmp_path).search(queries, 8)[1], fitted.search(queries, 8)[1]
+    )
