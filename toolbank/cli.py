@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from enum import StrEnum
@@ -13,6 +14,10 @@ from typer.core import TyperGroup
 
 from toolbank.errors import ToolbankError
 from toolbank.terminal import printable, say
+
+# Most objects live as long as their row, and few are in cycles: 700, as Python has it, takes
+# 4 % of the time of `generate`.
+_OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 class _Commands(TyperGroup):
@@ -441,6 +446,7 @@ def _folder(name: str, out: Path | None, recipe_name: str) -> Path:
 
 def main() -> None:
     """Run the command line; errors for people go to stderr, without a traceback."""
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     try:
         app()
     except ToolbankError as error:

@@ -175,7 +175,7 @@ def outlive(folder, queries, seconds, how, capsys):
 
 @pytest.mark.parametrize("how", ["closed", "refusing"])
 def test_an_endpoint_that_comes_back_makes_the_same_bank(tmp_path, capsys, how):
-    outlive(tmp_path, 60, 1.5, how, capsys)
+    outlive(tmp_path, 60, 2.5, how, capsys)
 
 
 @pytest.mark.slow

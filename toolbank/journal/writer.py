@@ -24,7 +24,7 @@ Row = tuple[Table, tuple[object, ...]]
 # writer would wait for it a hundred times a batch while the calls keep the interpreter busy.
 _ROWS_IN_A_STATEMENT = 64
 # Commits cost much the same however many rows they hold; so they don't come closer together.
-_BETWEEN_COMMITS_S = 0.006
+_BETWEEN_COMMITS_S = 0.02
 
 
 @dataclass(frozen=True)
