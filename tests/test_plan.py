@@ -115,6 +115,19 @@ def test_where_nothing_is_left_to_ask_no_tokens_or_time_are_told(recipe, out):
     assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
 
 
+def test_an_encoder_that_is_not_on_this_machine_is_told_of(recipe, out):
+    told = plan(recipe("retrievers.0.type=descriptions"), out)
+    assert "downloaded" not in told
+    told = plan(
+        recipe(
+            "retrievers.0.type=descriptions",
+            "retrievers.0.encoder.model=no-such-owner/no-such-encoder",
+        ),
+        out,
+    )
+    assert "Encoder no-such-owner/no-such-encoder: will be downloaded" in told
+
+
 def test_replies_to_other_prompts_are_planned_anew(recipe, out):
     run_recipe(recipe(), out, until="generate")
     told = plan(recipe("seed=1"), out)

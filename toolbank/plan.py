@@ -55,7 +55,7 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         for config in (recipe.recipe.generate, recipe.recipe.judge):
             check_engine(config)
     todo = pending(recipe.recipe, out)
-    check_retrievers(
+    missing = check_retrievers(
         [c for c in recipe.recipe.retrievers if todo[f"retrievers/{c.label}"]],
         get=False,
     )
@@ -70,6 +70,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         lines += ["", *_describe_generation(recipe.recipe, folder)]
     if todo.get("judge"):
         lines += ["", *_describe_judge(recipe.recipe, folder, todo["generate"])]
+    if missing:
+        lines += ["", *(f"Encoder {name}: will be downloaded" for name in missing)]
     if todo["evaluate"]:
         bank_changes = todo.get("dataset", todo.get("generate", False))
         told = list(describe_subtasks(recipe.recipe, folder, bank_changes))

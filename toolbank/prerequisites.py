@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from toolbank.retrievers.config import RetrieverConfig
 
 
-def check_retrievers(configs: Sequence[RetrieverConfig], *, get: bool = True) -> None:
-    """Refuse retrievers that can't be fitted here.
+def check_retrievers(
+    configs: Sequence[RetrieverConfig], *, get: bool = True
+) -> list[str]:
+    """Refuse retrievers that can't be fitted here; gives the encoders still to be downloaded.
 
     With `get`, encoders that are not on this machine are downloaded, and a model that splits
     requests needs its key; without, neither is asked for.
@@ -39,13 +41,15 @@ def check_retrievers(configs: Sequence[RetrieverConfig], *, get: bool = True) ->
             check_engine(decompose)
             if get:
                 check_access(decompose)
+    missing = []
     for name in dict.fromkeys(_encoders(configs)):
         from toolbank.encoders.model import find_here, find_model
 
         if get:
             find_model(name)
-        else:
-            find_here(name)
+        elif find_here(name) is None:
+            missing.append(name)
+    return missing
 
 
 def _encoders(configs: Sequence[RetrieverConfig]) -> Iterator[str]:

@@ -52,6 +52,7 @@ def tune_encoder(
         make_texts(config, usage.queries, usage.tools, documents),
         context,
         validate if validation_queries(bank) else None,
+        f"{retriever.name}: encoder",
     )
 
 

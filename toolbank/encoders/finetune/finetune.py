@@ -40,10 +40,12 @@ def fine_tune(
     texts: TrainingTexts,
     context: FitContext,
     validate: Callable[[Encoder], float] | None,
+    title: str,
 ) -> FineTuned:
     """Train a copy of an encoder so that texts about the same tools lie near each other.
 
     `validate` gives Recall@5 on validation with an encoder; the best epoch's weights stay.
+    `title` stands at the progress.
 
     Raises:
         InputError: no pair can be made of the queries, or the encoder can't be had or trained.
@@ -61,7 +63,7 @@ def fine_tune(
         context,
         labels=range(len(rows)),
         validate=None if validate is None else lambda: validate(Encoder(model, config)),
-        title="fine-tune encoder",
+        title=title,
         part="encoder",
     )
     return FineTuned(Encoder(model, config), trained, counts)
