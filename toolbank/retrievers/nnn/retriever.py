@@ -35,8 +35,12 @@ from toolbank.retrievers.store import (
     save_arrays,
     save_head,
 )
-from toolbank.retrievers.usage import train_usage
-from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.retrievers.usage import find_usage, train_usage
+from toolbank.retrievers.validation import (
+    RECALL_AT,
+    mean_recall,
+    validation_queries,
+)
 
 _FIRST = "first"
 _LEAST_WEIGHT = 1e-6
@@ -82,19 +86,21 @@ class NnnRetriever:
         """
         self._take(context.fitted[self.config.first_stage])
         choices = list(self._strengths())
-        if len(choices) > 1 and validation_queries(bank):
-            self.l1, self.l2 = max(choices, key=lambda pair: self._try(pair, bank))
+        queries = validation_queries(bank)
+        if len(choices) == 1 or not queries:
+            return
+        wanted = find_usage(bank, queries)
+        embedded, first = self._ask_first(wanted.queries, RECALL_AT)
+
+        def try_out(strengths: tuple[float, float]) -> float:
+            self.l1, self.l2 = strengths
+            return mean_recall(self._find(embedded, first, RECALL_AT), wanted)
+
+        self.l1, self.l2 = max(choices, key=try_out)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        embedded, unused = self._dense.embed(queries), self._dense.unused
-        if unused is None or not unused.any():
-            return self._explain(embedded, k)
-        return self._mix(
-            self._dense.search(queries, k),
-            lambda rows: np.broadcast_to(unused, (len(embedded[rows]), len(unused))),
-            embedded,
-        )
+        return self._find(*self._ask_first(queries, k), k)
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
         """Hits for every train query, its own tools' vectors made without it.
@@ -166,9 +172,24 @@ class NnnRetriever:
         l1, l2 = self.config.l1, self.config.l2
         return product(_L1 if l1 is None else (l1,), _L2 if l2 is None else (l2,))
 
-    def _try(self, strengths: tuple[float, float], bank: Bank) -> float:
-        self.l1, self.l2 = strengths
-        return validation_recall(self.search, bank)
+    def _ask_first(
+        self, queries: Sequence[str], k: int
+    ) -> tuple[NDArray[np.float32], Hits | None]:
+        """Requests as unit vectors [n, d], and the first stage's hits if tools are unused."""
+        embedded, unused = self._dense.embed(queries), self._dense.unused
+        if unused is None or not unused.any():
+            return embedded, None
+        return embedded, self._dense.search(queries, k)
+
+    def _find(self, embedded: NDArray[np.float32], first: Hits | None, k: int) -> Hits:
+        unused = self._dense.unused
+        if first is None or unused is None:
+            return self._explain(embedded, k)
+        return self._mix(
+            first,
+            lambda rows: np.broadcast_to(unused, (len(embedded[rows]), len(unused))),
+            embedded,
+        )
 
     def _explain(
         self, embedded: NDArray[np.float32], k: int, own: _Own | None = None
