@@ -194,12 +194,23 @@ def test_floors_are_added_where_they_are_not_listed(tmp_path):
         "tool2vec",
     ]
     listed = "retrievers: [{type: nearest, by: bm25, name: votes}, {type: bm25}]\n"
-    assert labels(tmp_path, listed) == ["descriptions", "votes", "bm25"]
+    # Neighbours by words are no floor for those by meaning.
+    assert labels(tmp_path, listed) == ["descriptions", "nearest", "votes", "bm25"]
     assert labels(tmp_path, "floors: false\nretrievers: [{type: bm25}]\n") == ["bm25"]
     trained = "retrievers: [{type: descriptions, training: {}}]\n"
     assert labels(tmp_path, trained) == [
         *("bm25", "descriptions-untrained", "nearest", "descriptions")
     ]
+
+
+def test_floors_read_with_the_encoder_of_the_others(tmp_path):
+    text = (
+        "retrievers:\n  - type: bm25\n  - type: tool2vec\n"
+        "    encoder: {model: intfloat/e5-small-v2, query_prefix: 'query: '}\n"
+    )
+    *floors, _, tool2vec = load_recipe(write(tmp_path, GOOD + text)).recipe.retrievers
+    assert [floor.type for floor in floors] == ["descriptions", "nearest"]
+    assert all(floor.encoder == tool2vec.encoder for floor in floors)
 
 
 def test_floors_that_were_added_are_in_the_resolved_recipe(tmp_path):
@@ -253,6 +264,8 @@ def test_a_recipe_says_once_where_its_bank_is_from(tmp_path, text, told):
 
 
 @pytest.mark.parametrize("section", ["generate", "judge"])
-def test_a_temperature_need_not_be_sent(section):
+def test_a_temperature_need_not_be_sent(tmp_path, section):
     recipe = load_recipe("quickstart", [f"{section}.temperature=null"]).recipe
     assert getattr(recipe, section).temperature is None
+    # The run folder's own recipe must not ask for all replies again.
+    assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolbank.run import run_recipe
     from toolbank.search import Finder, Hit, load
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 __all__ = [
     "Bank",
     "Finder",

@@ -71,7 +71,13 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
     if todo.get("judge"):
         lines += ["", *_describe_judge(recipe.recipe, folder, todo["generate"])]
     if missing:
-        lines += ["", *(f"Encoder {name}: will be downloaded" for name in missing)]
+        lines += [
+            "",
+            *(
+                f"Encoder {name}: is not on this machine; the run downloads it"
+                for name in missing
+            ),
+        ]
     if todo["evaluate"]:
         bank_changes = todo.get("dataset", todo.get("generate", False))
         told = list(describe_subtasks(recipe.recipe, folder, bank_changes))

@@ -217,7 +217,7 @@ def is_run_folder(path: Path) -> bool:
 def dump_recipe(recipe: Recipe) -> str:
     """The recipe as YAML that `load_recipe` reads back to an equal one."""
     unused = set() if recipe.dataset is None else set(_MADE)
-    data = recipe.model_dump(mode="json", exclude_none=True, exclude=unused)
+    data = recipe.model_dump(mode="json", exclude=unused)
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
 
 

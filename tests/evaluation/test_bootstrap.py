@@ -11,6 +11,7 @@ def test_the_same_seed_gives_the_same_interval():
     again = bootstrap_means(values, 500, seed=3)
     np.testing.assert_array_equal(bootstrap_means(values, 500, seed=3), again)
     assert not np.array_equal(bootstrap_means(values, 500, seed=4), again)
+    bootstrap_means(values, 500, seed=-1)
 
 
 def test_blocks_change_nothing_of_what_is_counted(monkeypatch):

@@ -165,7 +165,7 @@ def test_each_fit_reports_to_a_folder_of_its_own(own_tools, tmp_path, monkeypatc
             fit(self, bank, context),
         ),
     )
-    config = NnnConfig(first_stage="nearest")
+    config = NnnConfig(first_stage="nearest", l1=0.3, l2=3)
     context = FitContext(
         seed=3,
         checkpoints=tmp_path / "kept",

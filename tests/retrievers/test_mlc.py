@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModel
 
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank import Bank, Provenance, Query, Tool
@@ -445,3 +446,43 @@ def test_saved_again_it_still_tells_how_it_was_trained(fine_tuned, tmp_path):
     one, two = ((tmp_path / name / "README.md").read_text() for name in ("one", "two"))
     assert one == two
     assert "## Training: last layer alone" in one
+
+
+def test_an_encoder_of_another_width_is_told(fine_tuned, tmp_path):
+    fine_tuned.save(tmp_path)
+    path = tmp_path / "vectors.safetensors"
+    arrays = load_file(path)
+    for name in ("descriptions", "common_query", "common_description"):
+        arrays[name] = arrays[name][..., :16].contiguous()
+    save_file(arrays, path)
+    loaded = load_retriever(tmp_path)
+    with pytest.raises(InputError, match="gives 32 numbers, the saved vectors have 16"):
+        loaded.search(REQUESTS, 1)
+    with pytest.raises(InputError, match="gives 32 numbers"):
+        loaded.add_tools([CAR_WASH])
+
+
+def test_what_an_older_version_saved_is_told(fine_tuned, tmp_path):
+    fine_tuned.save(tmp_path)
+    path = tmp_path / "vectors.safetensors"
+    arrays = load_file(path)
+    del arrays["shares"]
+    save_file(arrays, path)
+    with pytest.raises(InputError, match=r"shares is missing\. Fit it again"):
+        load_retriever(tmp_path)
+
+
+def test_a_language_model_is_refused_as_a_classifier(bank, tmp_path):
+    folder = make_folder(tmp_path, "bert", "cls", bank)
+    config = AutoConfig.for_model(
+        "qwen2",
+        vocab_size=400,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+    )
+    AutoModel.from_config(config).save_pretrained(folder)
+    with pytest.raises(InputError, match=r"of the type 'qwen2'.*frozen: true"):
+        fit(bank, make_config(folder))

@@ -11,7 +11,6 @@ TRAINING = Training(
     examples=5000,
     steps=320,
     epochs=4.0,
-    metric="recall@5",
     history=(0.25, 0.5, 0.75, 0.625),
 )
 

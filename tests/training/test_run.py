@@ -154,18 +154,6 @@ def test_of_equal_epochs_the_first_stays(folder):
     assert difference(classifier.weights(), seen[2]) == 0
 
 
-def test_a_loss_is_the_better_the_smaller(folder):
-    classifier, seen = Classifier(folder), []
-    training = classifier.train(
-        SHORT,
-        FitContext(),
-        scripted(classifier, [0.5, 0.4, 0.2, 0.3], seen),
-        metric="loss",
-    )
-    assert training.best_epoch == 2
-    assert difference(classifier.weights(), seen[2]) == 0
-
-
 def test_patience_ends_the_training(folder):
     classifier, seen = Classifier(folder), []
     config = SHORT.model_copy(update={"epochs": 9, "patience": 2})

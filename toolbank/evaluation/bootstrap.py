@@ -15,7 +15,7 @@ def bootstrap_means(
     the lower and upper ends, both [m]. The same seed gives the same intervals.
     """
     n, m = values.shape
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(seed % 2**63)
     means = np.empty((resamples, m))
     size = max(1, _BLOCK_DRAWS // n)
     for start in range(0, resamples, size):

@@ -23,7 +23,8 @@ Row = tuple[Table, tuple[object, ...]]
 # A statement of many rows takes the interpreter's lock once: with a statement a row, the
 # writer would wait for it a hundred times a batch while the calls keep the interpreter busy.
 _ROWS_IN_A_STATEMENT = 64
-# Commits cost much the same however many rows they hold; so they don't come closer together.
+# Commits cost much the same however many rows they hold; so they don't come closer together. A
+# call that waits for one keeps no other from being made, unless `concurrency` is 1.
 _BETWEEN_COMMITS_S = 0.02
 
 

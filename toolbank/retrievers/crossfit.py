@@ -93,7 +93,11 @@ def _search_fold(
     out = {id(query) for query in asked}
     rest = Bank(bank.tools, tuple(q for q in bank.queries if id(q) not in out))
     retriever = _fit_anew(config, context.fitted, rest, context)
-    hits = retriever.search([query.query for query in asked], k)
+    # One process asks: a model that splits requests is paid for.
+    hits = broadcast(
+        retriever.search([query.query for query in asked], k) if rank() == 0 else None
+    )
+    assert hits is not None
     if kept and place and rank() == 0:
         save_arrays(kept, {"indices": hits[0], "scores": hits[1]})
         shutil.rmtree(place, ignore_errors=True)

@@ -25,7 +25,7 @@ from toolbank.retrievers.store import (
     save_head,
 )
 from toolbank.retrievers.text import full_text, title_and_summary
-from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
+from toolbank.retrievers.tuning import read_encoder, save_encoder, take_encoder
 from toolbank.retrievers.usage import train_usage
 from toolbank.training.card import read_card
 
@@ -69,19 +69,8 @@ class DescriptionsRetriever:
         Raises:
             InputError: no pair can be made of the queries, or the encoder can't be trained.
         """
-        if self.config.training is not None:
-            self._tuned = tune_encoder(
-                self,
-                bank,
-                self._texts(bank.tools),
-                self.config.encoder,
-                self.config.training,
-                context,
-                partial(self._embed_bank, bank),
-            )
-            self._embed_bank(bank, self._tuned.encoder)
-        else:
-            self._embed_bank(bank, None)
+        embed = partial(self._embed_bank, bank)
+        self._tuned = take_encoder(self, bank, self._texts(bank.tools), context, embed)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from toolbank.bank import Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.retrievers.calibration import fit_line, mark_uses, spread_rows
 from toolbank.retrievers.centring import common_part, take_out
 from toolbank.retrievers.ranking import cosine_scores
-from toolbank.retrievers.store import VECTORS, Arrays, demand
+from toolbank.retrievers.store import VECTORS, Arrays, demand, demand_width
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.usage import Usage
 
@@ -75,17 +75,25 @@ class Fallback:
     def log_odds(
         self, queries: Sequence[str], tools: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """Log-odds [n, m] of requests and the tools at these m positions, or all of them."""
+        """Log-odds [n, m] of requests and the tools at these m positions, or all of them.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
         vectors = self.vectors if tools is None else self.vectors[tools]
-        encoded = load_encoder(self.encoder).encode_queries(queries)
+        encoded = self._load_encoder().encode_queries(queries)
         cosines = cosine_scores(take_out(self._common_query, encoded), vectors)
         slope, intercept = self._line
         odds = slope * cosines.astype(np.float64) + intercept
         return np.asarray(odds, dtype=np.float32)
 
     def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Append tools by their descriptions; the calibration stays."""
-        described = load_encoder(self.encoder).encode_documents(
+        """Append tools by their descriptions; the calibration stays.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        described = self._load_encoder().encode_documents(
             [title_and_summary(tool) for tool in tools]
         )
         added = take_out(self._common_description, described)
@@ -123,3 +131,8 @@ class Fallback:
         )
         line = arrays["line"].astype(np.float64, copy=False)
         return cls(encoder, vectors, commons[0], commons[1], line)
+
+    def _load_encoder(self) -> Encoder:
+        encoder = load_encoder(self.encoder)
+        demand_width(encoder.dimension, self.vectors, self.encoder.model)
+        return encoder

@@ -89,8 +89,10 @@ def load_arrays(folder: Path, shapes: Mapping[str, tuple[int | None, ...]]) -> A
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path}: damaged ({error}). {_AGAIN}") from error
     for name, shape in shapes.items():
-        found = arrays[name].shape if name in arrays else None
-        if found is None or not _fits(found, shape):
+        if name not in arrays:
+            raise InputError(f"{path}: {name} is missing. {_AGAIN}")
+        found = arrays[name].shape
+        if not _fits(found, shape):
             wanted = tuple("any" if length is None else length for length in shape)
             raise InputError(f"{path}: {name} is {found}, expected {wanted}. {_AGAIN}")
         finite = bool(np.isfinite(arrays[name]).all())

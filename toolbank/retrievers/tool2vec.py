@@ -42,7 +42,7 @@ from toolbank.retrievers.store import (
     within,
 )
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.tuning import read_encoder, save_encoder, tune_encoder
+from toolbank.retrievers.tuning import read_encoder, save_encoder, take_encoder
 from toolbank.retrievers.usage import train_usage
 from toolbank.training.card import read_card
 
@@ -97,19 +97,9 @@ class Tool2VecRetriever:
         Raises:
             InputError: no pair can be made of the queries, or the encoder can't be trained.
         """
-        if self.config.training is not None:
-            self._tuned = tune_encoder(
-                self,
-                bank,
-                [title_and_summary(tool) for tool in bank.tools],
-                self.config.encoder,
-                self.config.training,
-                context,
-                partial(self._average, bank),
-            )
-            self._average(bank, self._tuned.encoder)
-        else:
-            self._average(bank, None)
+        texts = [title_and_summary(tool) for tool in bank.tools]
+        average = partial(self._average, bank)
+        self._tuned = take_encoder(self, bank, texts, context, average)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].

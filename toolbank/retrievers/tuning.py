@@ -15,29 +15,32 @@ from toolbank.retrievers.validation import validation_queries, validation_recall
 from toolbank.training.card import keep_card, write_card
 
 if TYPE_CHECKING:
-    from toolbank.encoders.finetune.config import EncoderTraining
     from toolbank.encoders.finetune.finetune import FineTuned
     from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
-    from toolbank.retrievers.protocol import FitContext, Retriever
+    from toolbank.retrievers.descriptions import DescriptionsRetriever
+    from toolbank.retrievers.protocol import FitContext
+    from toolbank.retrievers.tool2vec import Tool2VecRetriever
 
 
-def tune_encoder(
-    retriever: Retriever,
+def take_encoder(
+    retriever: DescriptionsRetriever | Tool2VecRetriever,
     bank: Bank,
     documents: Sequence[str],
-    config: EncoderConfig,
-    training: EncoderTraining,
     context: FitContext,
-    use: Callable[[Encoder], None],
-) -> FineTuned:
-    """Fine-tune the encoder of a retriever on the bank's train queries and `documents` [n_tools].
+    use: Callable[[Encoder | None], None],
+) -> FineTuned | None:
+    """Have a retriever embed its tools, by an encoder that is fine-tuned first if so configured.
 
-    `use` has the retriever embed its tools by an encoder, so that Recall@5 on the validation
-    queries can be taken of it.
+    It is trained on the bank's train queries and `documents` [n_tools]. `use` has the retriever
+    embed its tools by an encoder, or by its own as it is (None).
 
     Raises:
         InputError: no pair can be made of the queries, or the encoder can't be trained.
     """
+    config, training = retriever.config.encoder, retriever.config.training
+    if training is None:
+        use(None)
+        return None
     from toolbank.encoders.finetune.finetune import fine_tune
     from toolbank.encoders.finetune.texts import make_texts
 
@@ -46,7 +49,7 @@ def tune_encoder(
         return validation_recall(retriever.search, bank)
 
     usage = train_usage(bank)
-    return fine_tune(
+    tuned = fine_tune(
         config,
         training,
         make_texts(config, usage.queries, usage.tools, documents),
@@ -54,6 +57,8 @@ def tune_encoder(
         validate if validation_queries(bank) else None,
         f"{retriever.name}: encoder",
     )
+    use(tuned.encoder)
+    return tuned
 
 
 def save_encoder(

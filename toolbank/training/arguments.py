@@ -9,17 +9,19 @@ from toolbank.errors import InputError
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import world_size
 
+METRIC = "recall@5"
+"""What is taken of the validation set."""
+
 _LOG_STEPS = 10
 
 
 def make_arguments(
-    config: TrainingConfig, output: Path, seed: int, *, metric: str | None
+    config: TrainingConfig, output: Path, seed: int, *, validates: bool
 ) -> dict[str, Any]:
     """Keyword arguments of TrainingArguments and SentenceTransformerTrainingArguments.
 
-    Weights are saved after each epoch to `output`. Where there is a `metric` of the validation
-    set, it is taken after each epoch too, and the best epoch's weights are those that stay;
-    greater is better, unless its name ends in "loss".
+    Weights are saved after each epoch to `output`. Where it `validates`, that is after each epoch
+    too, and the weights of the epoch with the best `METRIC` are those that stay.
 
     Raises:
         InputError: the precision or a program to report to can't be had on this machine.
@@ -43,9 +45,9 @@ def make_arguments(
         "data_seed": seed % 2**32,
         "save_strategy": "epoch",
         "save_total_limit": 2,
-        "eval_strategy": "epoch" if metric else "no",
-        "load_best_model_at_end": metric is not None,
-        "metric_for_best_model": metric,
+        "eval_strategy": "epoch" if validates else "no",
+        "load_best_model_at_end": validates,
+        "metric_for_best_model": METRIC if validates else None,
         "restore_callback_states_from_checkpoint": True,
         "logging_strategy": "steps",
         "logging_steps": _LOG_STEPS,
@@ -59,6 +61,15 @@ def make_arguments(
         "ddp_find_unused_parameters": world_size() > 1,
         "ddp_broadcast_buffers": False,
     }
+
+
+def one_gpu(arguments: Any) -> Any:
+    """TrainingArguments of a process that trains on one GPU at most.
+
+    Else transformers would cut each batch into a part for every GPU of the machine.
+    """
+    arguments._n_gpu = min(1, arguments.n_gpu)
+    return arguments
 
 
 def check_training(config: TrainingConfig) -> None:

@@ -10,6 +10,7 @@ import yaml
 import toolbank
 from toolbank.config import Config
 from toolbank.files import write_text
+from toolbank.training.arguments import METRIC
 from toolbank.training.run import Training
 
 _NAME = "README.md"
@@ -103,7 +104,7 @@ def _describe(training: Training) -> list[str]:
         )
         lines += [
             "",
-            f"{training.metric} on validation: {values}. "
+            f"{METRIC} on validation: {values}. "
             f"The weights are {_say_when(training.best_epoch)}.",
         ]
     return lines

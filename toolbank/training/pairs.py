@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 
 from toolbank.errors import InputError
 from toolbank.training.text import Ids, pad, pad_id
@@ -38,12 +37,8 @@ def encode_texts(
     return found
 
 
-def choose_sampler(
-    distinct: bool, lengths: Sequence[int]
-) -> Callable[..., EpochBatches] | type[NoDuplicatesBatchSampler]:
-    """What makes batches of rows; with `distinct`, no text is in one of them twice."""
-    if distinct:
-        return NoDuplicatesBatchSampler
+def sample_by_length(lengths: Sequence[int]) -> Callable[..., EpochBatches]:
+    """What makes batches of rows [n_rows] of like length."""
 
     def make(dataset: Any, *, seed: int, **settings: Any) -> EpochBatches:
         rows = EpochSampler(len(dataset), seed, settings["batch_size"], lengths)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.training.arguments import make_arguments
+from toolbank.training.arguments import METRIC, make_arguments, one_gpu
 from toolbank.training.checkpoints import find_checkpoint, read_state
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import broadcast, join_ranks, rank, wait_for_ranks
@@ -23,30 +23,24 @@ if TYPE_CHECKING:
 
     from toolbank.retrievers.protocol import FitContext
 
-METRIC = "recall@5"
-
 
 @dataclass(frozen=True)
 class Training:
     """How a training went, for the model card.
 
-    `history` has the metric of the validation set before the training and after each epoch, and
+    `history` has Recall@5 on the validation set before the training and after each epoch, and
     is empty where there is none; `best_epoch` is the one whose weights stayed, 0 those before.
     """
 
     examples: int
     steps: int
     epochs: float
-    metric: str
     history: tuple[float, ...]
 
     @property
     def best_epoch(self) -> int | None:
-        """The first with the best metric; None without a validation set."""
-        if not self.history:
-            return None
-        best = min if self.metric.endswith("loss") else max
-        return self.history.index(best(self.history))
+        """The first with the best Recall@5; None without a validation set."""
+        return self.history.index(max(self.history)) if self.history else None
 
 
 def seed_weights(seed: int) -> None:
@@ -65,7 +59,6 @@ def train_model(
     collate: Callable[[list[Any]], dict[str, torch.Tensor]],
     lengths: Sequence[int] | None = None,
     validate: Callable[[], float] | None = None,
-    metric: str = METRIC,
     title: str = "train",
     part: str = "",
 ) -> Training:
@@ -73,12 +66,12 @@ def train_model(
 
     The loss is the mean over the batch. `lengths` [n_rows] put rows of like length together.
     Rows that differ between epochs have a `set_epoch`, which is called when one begins.
-    `validate` gives `metric` on the validation set, by the weights as they are: before the
+    `validate` gives Recall@5 on the validation set, by the weights as they are: before the
     first epoch and after each it is called with dropout off and without gradients, in the first
     process alone. The best epoch's weights are left in the model, those given if none is
     better, or the last epoch's without `validate`. So a fit that goes on after a kill must give
-    the same weights as before. The model is left in evaluation mode. A method that trains more than one model in a fit gives
-    each a `part` of its own.
+    the same weights as before. The model is left in evaluation mode. A method that trains more
+    than one model in a fit gives each a `part` of its own.
 
     Raises:
         InputError: a setting that can't be had here.
@@ -91,15 +84,13 @@ def train_model(
         return ModelTrainer(
             lengths=lengths,
             model=model,
-            args=TrainingArguments(**arguments),
+            args=one_gpu(TrainingArguments(**arguments)),
             train_dataset=rows,
             eval_dataset=(),
             data_collator=collate,
         )
 
-    return _train(
-        make, model, len(rows), config, context, validate, metric, title, part
-    )
+    return _train(make, model, len(rows), config, context, validate, title, part)
 
 
 def train_encoder(
@@ -111,9 +102,7 @@ def train_encoder(
     context: FitContext,
     *,
     labels: Sequence[float] | None = None,
-    distinct: bool = False,
     validate: Callable[[], float] | None = None,
-    metric: str = METRIC,
     title: str = "train",
     part: str = "",
 ) -> Training:
@@ -121,8 +110,7 @@ def train_encoder(
 
     A row of `columns`, in the loss's order (such as anchor, positive, negative), says by their
     positions which of `texts` go into it; prefixes are the caller's. Each text is tokenised
-    once. `distinct` keeps a text from being in a batch twice, where it would be its own
-    negative. All else is as in `train_model`.
+    once. All else is as in `train_model`.
 
     Raises:
         InputError: the encoder has no tokens, or a setting that can't be had here.
@@ -130,7 +118,7 @@ def train_encoder(
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainingArguments
 
-    from toolbank.training.pairs import PairCollator, choose_sampler, encode_texts
+    from toolbank.training.pairs import PairCollator, encode_texts, sample_by_length
     from toolbank.training.trainers import EncoderTrainer
 
     ids = encode_texts(encoder, texts, config.max_length)
@@ -147,8 +135,10 @@ def train_encoder(
     def make(arguments: dict[str, Any]) -> Any:
         return EncoderTrainer(
             model=encoder,
-            args=SentenceTransformerTrainingArguments(
-                **arguments, batch_sampler=choose_sampler(distinct, lengths)
+            args=one_gpu(
+                SentenceTransformerTrainingArguments(
+                    **arguments, batch_sampler=sample_by_length(lengths)
+                )
             ),
             train_dataset=dataset,
             evaluator=[],
@@ -156,9 +146,7 @@ def train_encoder(
             data_collator=collator,
         )
 
-    return _train(
-        make, encoder, len(dataset), config, context, validate, metric, title, part
-    )
+    return _train(make, encoder, len(dataset), config, context, validate, title, part)
 
 
 def _train(
@@ -168,7 +156,6 @@ def _train(
     config: TrainingConfig,
     context: FitContext,
     validate: Callable[[], float] | None,
-    metric: str,
     title: str,
     part: str,
 ) -> Training:
@@ -182,13 +169,13 @@ def _train(
     with _folder(context, part) as folder, _quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
         arguments = make_arguments(
-            config, folder, context.seed, metric=metric if validate else None
+            config, folder, context.seed, validates=validate is not None
         )
         if checkpoint is not None and (epochs := _stopped_at(checkpoint, config)):
             arguments["num_train_epochs"] = epochs
         progress = Progress(title)
         trainer = make(arguments)
-        trainer.validate, trainer.metric = validate, metric
+        trainer.validate = validate
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(progress)
         if validate:
@@ -202,13 +189,12 @@ def _train(
         finally:
             progress.close()
         wait_for_ranks()
-    taken = [log for log in trainer.state.log_history if f"eval_{metric}" in log]
+    taken = [log for log in trainer.state.log_history if f"eval_{METRIC}" in log]
     training = Training(
         examples=examples,
         steps=trainer.state.global_step,
         epochs=float(trainer.state.epoch or 0),
-        metric=metric,
-        history=tuple(float(log[f"eval_{metric}"]) for log in taken),
+        history=tuple(float(log[f"eval_{METRIC}"]) for log in taken),
     )
     if training.best_epoch == 0:
         model.load_state_dict(start)

@@ -17,6 +17,7 @@ from torch.utils.data import Sampler
 from transformers import Trainer, TrainerCallback, TrainerState
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
+from toolbank.training.arguments import METRIC
 from toolbank.training.ranks import broadcast, rank
 
 Validate = Callable[[], float]
@@ -78,17 +79,16 @@ class _Validating:
     """Validation by a function of our own, in place of a loop over a dataset."""
 
     validate: Validate | None = None
-    metric = ""
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Take the metric, with dropout off."""
+        """Take Recall@5, with dropout off."""
         trainer: Any = self
         trainer.model.eval()
         value = 0.0
         if rank() == 0 and self.validate is not None:
             with torch.no_grad():
                 value = float(self.validate())
-        metrics = {f"eval_{self.metric}": broadcast(value)}
+        metrics = {f"eval_{METRIC}": broadcast(value)}
         trainer.log(metrics)
         trainer.control = trainer.callback_handler.on_evaluate(
             trainer.args, trainer.state, trainer.control, metrics
@@ -97,7 +97,7 @@ class _Validating:
 
 
 class ValidateFirst(TrainerCallback):
-    """Takes the metric before the first step: an epoch stays only if it is better than that.
+    """Takes Recall@5 before the first step: an epoch stays only if it is better than that.
 
     It is in the state as if of epoch 0, and so in every checkpoint.
     """
@@ -115,7 +115,7 @@ class ValidateFirst(TrainerCallback):
         """Validate, unless the training goes on from a checkpoint."""
         if state.global_step == 0:
             metrics = self._trainer.evaluate()
-            state.best_metric = metrics[f"eval_{self._trainer.metric}"]
+            state.best_metric = metrics[f"eval_{METRIC}"]
 
 
 class ModelTrainer(_Validating, Trainer):

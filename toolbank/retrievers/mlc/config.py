@@ -32,7 +32,7 @@ class MlcConfig(MethodConfig):
     description_weight: float | None = Field(
         default=None,
         ge=0,
-        description="queries that a tool's description counts for; unset: by validation",
+        description="queries that a tool's description counts for; unset: by validation, or 4",
     )
     training: MlcTraining = MlcTraining()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Those that are tried on validation queries."""
-
 USUAL_WEIGHT = 4.0
-"""Where there are none."""
+"""Where there are no validation queries."""
+
+WEIGHTS = (USUAL_WEIGHT, 0.0, 1.0, 2.0, 8.0, 16.0, 32.0)
+"""Those that are tried on validation queries; the first of those that do alike is taken."""
 
 
 def description_shares(uses: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

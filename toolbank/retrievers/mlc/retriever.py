@@ -98,6 +98,7 @@ class MlcRetriever:
         self._labels: NDArray[np.int64] = np.zeros(0, np.int64)
         # Each tool's description's in its log-odds.
         self._shares: NDArray[np.float64] = np.ones(0)
+        self._weight = USUAL_WEIGHT
         self._fallback: Fallback | None = None
         self._classifier: Classifier | None = None
         self._tokenizer: PreTrainedTokenizerBase | None = None
@@ -168,7 +169,7 @@ class MlcRetriever:
         write_card(
             folder,
             self.config,
-            method=_DESCRIPTION,
+            method=f"{_DESCRIPTION} A description counts like {self._weight:g} queries.",
             counts={
                 "tools": len(self.tools),
                 "tools with a label": int((self._labels >= 0).sum()),
@@ -227,9 +228,8 @@ class MlcRetriever:
             counts[row["labels"]] += row["weight"]
         uses = np.append(counts, 0.0)[self._labels]
         given = self.config.description_weight
-        self._shares = description_shares(
-            uses, USUAL_WEIGHT if given is None else given
-        )
+        self._weight = USUAL_WEIGHT if given is None else given
+        self._shares = description_shares(uses, self._weight)
         prior = prior_log_odds(
             torch.tensor(counts), sum(float(row["weight"]) for row in rows)
         )
@@ -264,11 +264,11 @@ class MlcRetriever:
             for weight, parts in found.items():
                 shares = description_shares(uses, weight)
                 parts.append(top_k(mix(described, classified, shares), RECALL_AT))
-        best = max(
+        self._weight = max(
             WEIGHTS,
             key=lambda weight: mean_recall(join(found[weight], RECALL_AT), wanted),
         )
-        self._shares = description_shares(uses, best)
+        self._shares = description_shares(uses, self._weight)
 
     def _train_last(self, rows: Rows, context: FitContext) -> Training:
         """Train the last layer on the features that the encoder gives as it is."""
@@ -323,7 +323,10 @@ class MlcRetriever:
     ) -> NDArray[np.float32]:
         """What the classifier, or a part of it, gives of inputs: [n, width]; dropout off."""
         assert self._classifier is not None
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        has_gpu = torch.cuda.is_available()
+        device = (
+            torch.device("cuda") if has_gpu else self._classifier.last.weight.device
+        )
         self._classifier.to(device).eval()
         found = np.zeros((len(inputs), width), np.float32)
         lengths = [len(given) for given in inputs]

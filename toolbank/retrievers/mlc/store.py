@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from toolbank.encoders.model import find_model, has_tokenizer, reading
+from toolbank.errors import InputError
 from toolbank.files import atomic_path, read_json
 from toolbank.retrievers.mlc.classifier import (
     Classifier,
@@ -33,7 +34,8 @@ def make_classifier(
     sentence encoders are; else [CLS] is taken, as the paper takes it.
 
     Raises:
-        InputError: there is no such encoder, or it can't be had or read.
+        InputError: there is no such encoder, it can't be had or read, or its architecture has
+            no classifier with biases.
     """
     from transformers import (
         AutoModel,
@@ -55,6 +57,8 @@ def make_classifier(
             id2label=dict(enumerate(labels)),
             label2id={label: number for number, label in enumerate(labels)},
         )
+        if not averages:
+            _check_head(model, encoder)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         return (
             MeanClassifier(model) if averages else SequenceClassifier(model)
@@ -123,6 +127,19 @@ def load_head(folder: Path, dimension: int, n_labels: int) -> VectorClassifier:
     with reading(folder, "Fit it again: toolbank train RUN."):
         _take_weights(folder, classifier, n_labels)
     return classifier
+
+
+def _check_head(model: Any, encoder: str) -> None:
+    """Demand a last layer with biases, which begin at the labels' prior log-odds."""
+    head = getattr(model, "classifier", None)
+    layers = head.modules() if isinstance(head, torch.nn.Module) else ()
+    linear = [layer for layer in layers if isinstance(layer, torch.nn.Linear)]
+    if not linear or linear[-1].bias is None:
+        raise InputError(
+            f"encoder.model: {encoder} is of the type {model.config.model_type!r}, whose "
+            "classifier mlc can't train. Take another encoder, such as DeBERTa-v3, or train a "
+            "head alone: `frozen: true`."
+        )
 
 
 def _take_weights(folder: Path, classifier: Classifier, n_labels: int) -> None:

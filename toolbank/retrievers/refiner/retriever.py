@@ -38,6 +38,7 @@ from toolbank.retrievers.store import load_head, save_head
 from toolbank.retrievers.usage import train_usage
 from toolbank.retrievers.validation import validation_queries, validation_recall
 from toolbank.training.card import keep_card, read_card, write_card
+from toolbank.training.ranks import broadcast, rank
 from toolbank.training.run import Training, seed_weights, train_model
 from toolbank.training.text import Ids, batches_by_length, pad_id, tokenise
 
@@ -228,7 +229,9 @@ class RefinerRetriever:
         if not queries:
             return None
         # Neither changes while the network is trained.
-        hits = self._fitted.first.search(queries, self.config.candidates)
+        first, most = self._fitted.first, self.config.candidates
+        hits = broadcast(first.search(queries, most) if rank() == 0 else None)
+        assert hits is not None
         ids = self._tokenise(queries)
         return lambda: validation_recall(lambda *_: self._refine(ids, hits), bank)
 
