@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolbank.evaluation.sets import EvaluationSet
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 3
+_LAYOUT = 4
 
 
 @dataclass
@@ -150,10 +150,12 @@ def _find_baselines(recipe: Recipe) -> Baselines:
     plain = [config for config in recipe.retrievers if is_untrained(config)]
     labels = {
         kind: tuple(config.label for config in plain if config.type == kind)
-        for kind in ("nearest", "descriptions")
+        for kind in ("nearest", "descriptions", "decomposition")
     }
     return Baselines(
         {config.label: config.needs[0] for config in recipe.retrievers if config.needs},
         labels["nearest"],
         next(iter(labels["descriptions"]), None),
+        labels["decomposition"],
+        tuple(c.label for c in recipe.retrievers if c.type == "protip"),
     )

@@ -88,6 +88,14 @@ def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
     }
 
 
+def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
+    baselines = Baselines(decompositions=("votes", "mlc"), planners=("refiner",))
+    records = compare(measured, baselines, CONFIG, seed=0)
+    assert {r["retriever"] for r in records} == {"refiner"}
+    assert against(records, "refiner") == {("decomposition", "mlc")}
+    assert "minus decomposition (mlc)" in format_comparisons(records)
+
+
 def test_a_method_that_is_not_there_is_not_compared_with(measured):
     assert compare(measured[-1:], BASELINES, CONFIG, seed=0) == []
 

@@ -11,7 +11,7 @@ from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.evaluate import Measured, Record, list_metrics
 
-BASELINES = ("first stage", "nearest neighbours", "descriptions")
+BASELINES = ("first stage", "nearest neighbours", "descriptions", "decomposition")
 """The kinds of baselines, in the order of tables."""
 
 
@@ -21,12 +21,15 @@ class Baselines:
 
     `first_stages` are the retrievers that methods build on; `nearest` all that vote among
     similar train queries, of which the best on a set counts there; `descriptions` the one that
-    has seen no query.
+    has seen no query; `decompositions` those that search for a request's parts, of which the best
+    on a set counts there for the `planners`, which find its tools one after another.
     """
 
     first_stages: Mapping[str, str] = field(default_factory=dict)
     nearest: tuple[str, ...] = ()
     descriptions: str | None = None
+    decompositions: tuple[str, ...] = ()
+    planners: tuple[str, ...] = ()
 
 
 def compare(
@@ -37,8 +40,7 @@ def compare(
 ) -> list[Record]:
     """Differences between the methods that were measured on one set, for it and its parts.
 
-    A record has retriever, against, baseline ("first stage", "nearest neighbours" or
-    "descriptions"), set, metric, k, difference (positive where the retriever is better), the
+    A record has retriever, against, baseline (one of `BASELINES`), set, metric, k, difference (positive where the retriever is better), the
     ends low and high of its 95 % interval, and n. The interval is that of a paired bootstrap:
     the same queries are drawn for both.
     """
@@ -96,11 +98,17 @@ def _opponents(
     found = []
     if one.retriever in baselines.first_stages:
         found.append(("first stage", baselines.first_stages[one.retriever]))
-    nearest = [name for name in baselines.nearest if name in by_name]
-    if nearest:
-        column = list_metrics(config).index(("recall", main_k(config.ks)))
-        best = max(nearest, key=lambda name: by_name[name].values[:, column].mean())
-        found.append(("nearest neighbours", best))
+    column = list_metrics(config).index(("recall", main_k(config.ks)))
+
+    def add_best(baseline: str, names: Sequence[str]) -> None:
+        there = [name for name in names if name in by_name]
+        if there:
+            best = max(there, key=lambda name: by_name[name].values[:, column].mean())
+            found.append((baseline, best))
+
+    add_best("nearest neighbours", baselines.nearest)
     if baselines.descriptions is not None:
         found.append(("descriptions", baselines.descriptions))
+    if one.retriever in baselines.planners:
+        add_best("decomposition", baselines.decompositions)
     return found

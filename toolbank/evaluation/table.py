@@ -9,6 +9,7 @@ from toolbank.evaluation.compare import BASELINES
 from toolbank.evaluation.config import TEST_PARTS, main_k
 
 _NAMED = 5
+_BEST_OF_SEVERAL = ("nearest neighbours", "decomposition")
 
 
 def format_table(records: Sequence[dict[str, Any]]) -> str:
@@ -39,10 +40,10 @@ def format_comparisons(records: Sequence[dict[str, Any]]) -> str:
         if (r["set"], r["metric"], r["k"]) == ("test", "recall", k)
     }
     baselines = [one for one in BASELINES if any(one == kind for _, kind in found)]
-    nearest = {r["against"] for (_, b), r in found.items() if b == "nearest neighbours"}
     rows = [["retriever"]]
     for baseline in baselines:
-        named = f" ({', '.join(nearest)})" if baseline == "nearest neighbours" else ""
+        best = {r["against"] for (_, b), r in found.items() if b == baseline}
+        named = f" ({', '.join(best)})" if baseline in _BEST_OF_SEVERAL else ""
         rows[0].append(f"minus {baseline}{named}")
     for retriever in dict.fromkeys(retriever for retriever, _ in found):
         rows.append([retriever])

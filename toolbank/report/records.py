@@ -46,7 +46,9 @@ _Points = Annotated[float, Field(ge=-1, le=1)]
 
 class _Compared(_Metric):
     against: str
-    baseline: Literal["first stage", "nearest neighbours", "descriptions"]
+    baseline: Literal[
+        "first stage", "nearest neighbours", "descriptions", "decomposition"
+    ]
     n: Annotated[int, Field(ge=1)]
     difference: _Points
     low: _Points

@@ -20,6 +20,7 @@ _BASELINES = {
     "first stage": "its first stage",
     "nearest neighbours": "nearest neighbours",
     "descriptions": "descriptions",
+    "decomposition": "decomposition",
 }
 _METRICS = {"recall": "Recall", "ndcg": "nDCG", "comp": "COMP", "mrr": "MRR"}
 
