@@ -36,3 +36,14 @@ def test_a_tool_that_is_there_is_refused_and_nothing_is_added(finder):
         finder.add_tools([BELL, PLAY])
     assert finder.tools == (PLAY,)
     assert len(finder.search("song")) == 1
+
+
+@pytest.mark.parametrize("query", ["", "  ", None, 7])
+def test_what_is_no_request_is_refused(finder, query):
+    with pytest.raises(InputError, match="has to be a text"):
+        finder.search(query)
+
+
+def test_a_tool_that_is_in_no_list_is_refused(finder):
+    with pytest.raises(InputError, match=r"add_tools\(\[tool\]\)"):
+        finder.add_tools(BELL)

@@ -53,10 +53,16 @@ class SplitDataset:
 
     def tell_left_out(self) -> list[str]:
         """A line for each reason for which something was left out."""
-        return [
+        lines = [
             f"left out: {reason} ({found['count']:,})"
             for reason, found in self.left_out.items()
         ]
+        if self.withheld:
+            lines.append(
+                f"withheld: {len(self.withheld):,} tools; {self.splits[None]:,} queries that use "
+                "one are not trained on"
+            )
+        return lines
 
 
 def read_split(recipe: Recipe) -> SplitDataset:

@@ -164,7 +164,7 @@ def describe_result(result: RunResult) -> str:
 
     folder = result.folder
     lines = []
-    if "evaluate" not in result.todo:
+    if "evaluate" in result.did or "evaluate" not in result.todo:
         lines += [format_table(read_json(folder.metrics)), ""]
         compared = format_comparisons(read_json(folder.comparisons))
         lines += [compared, ""] if compared else []

@@ -43,8 +43,10 @@ class Finder:
         `retriever.save(folder)` keeps them.
 
         Raises:
-            InputError: one of them is there already.
+            InputError: one of them is there already, or they are no list of tools.
         """
+        if isinstance(tools, Tool):
+            raise InputError("add_tools takes a list: add_tools([tool]).")
         self.retriever.add_tools(tools)
         self.tools += tuple(tools)
 
@@ -56,10 +58,13 @@ class Finder:
         """Find the k best tools of every request; faster than one by one.
 
         Raises:
-            InputError: k is less than 1.
+            InputError: k is less than 1, or a request is empty or no text.
         """
         if k < 1:
             raise InputError(f"k is {k}; it has to be at least 1.")
+        for query in queries:
+            if not isinstance(query, str) or not query.strip():
+                raise InputError(f"The request is {query!r}; it has to be a text.")
         indices, scores = self.retriever.search(queries, k)
         return [
             [

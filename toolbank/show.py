@@ -84,7 +84,7 @@ class _Ids:
 
     def add(self, name: str) -> None:
         self.count += 1
-        if len(self.examples) < _EXAMPLES:
+        if len(self.examples) < _EXAMPLES and name not in self.examples:
             self.examples.append(name)
 
 

@@ -95,9 +95,10 @@ class Progress(TrainerCallback):
             return
         self._told_at = now
         pace = (now - self._begun_at) / (state.global_step - self._first_step)
-        left = duration(pace * (state.max_steps - state.global_step))
+        steps = state.max_steps - state.global_step
+        left = f", about {duration(pace * steps)} left" if steps > 0 else ""
         figures = "".join(f", {name} {value}" for name, value in self._shown.items())
-        tell(f"{self._title}: {_name_epoch(state)}{figures}, about {left} left")
+        tell(f"{self._title}: {_name_epoch(state)}{figures}{left}")
 
     def close(self) -> None:
         """Take the bar away, however the training ended."""
