@@ -19,7 +19,9 @@ class ProtipTraining(TrainingConfig):
 class ProtipConfig(MethodConfig):
     """Find the tools of a plan in its order; needs queries whose tools are ordered.
 
-    Published: BERT-base-uncased, random negatives; the margin is not told.
+    Published: BERT-base-uncased, random negatives; the margin is not told. Here the random ones
+    of a batch are shared by its plans, so that none comes near unseen. Hard ones alone are found anew
+    too seldom for a short training.
     """
 
     type: Literal["protip"] = "protip"
@@ -30,7 +32,7 @@ class ProtipConfig(MethodConfig):
         description="in mean distances between requests and tools before training",
     )
     negatives: Literal["random", "hard"] = Field(
-        default="hard",
+        default="random",
         description="hard: the nearest tools that are not the plan's, found anew each epoch",
     )
     steps: int = Field(default=6, ge=1, description="of a search, at most")
