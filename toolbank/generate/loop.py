@@ -67,7 +67,8 @@ def generate(
             was interrupted. What was in flight has finished, and every reply is in the journal.
     """
     return aio.run(
-        _generate(Writer(tools, config, domain, seed, journal), journal.path.parent)
+        _generate(Writer(tools, config, domain, seed, journal), journal.path.parent),
+        uvloop=True,
     )
 
 
