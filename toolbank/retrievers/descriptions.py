@@ -132,15 +132,9 @@ class DescriptionsRetriever:
         """Write all that `load` needs; an encoder that was not trained is named, not copied."""
         save_head(folder, self.config, self.tools)
         save_arrays(folder, {"tools": self.vectors})
-        if self._own_encoder is not None:
-            save_encoder(
-                folder,
-                self.config,
-                self._own_encoder,
-                self._tuned,
-                _METHOD,
-                self._card,
-            )
+        save_encoder(
+            folder, self.config, self._own_encoder, self._tuned, _METHOD, self._card
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -190,15 +190,9 @@ class Tool2VecRetriever:
                 "line": self._line,
             },
         )
-        if self._own_encoder is not None:
-            save_encoder(
-                folder,
-                self.config,
-                self._own_encoder,
-                self._tuned,
-                _METHOD,
-                self._card,
-            )
+        save_encoder(
+            folder, self.config, self._own_encoder, self._tuned, _METHOD, self._card
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Self:

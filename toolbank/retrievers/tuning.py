@@ -64,15 +64,17 @@ def take_encoder(
 def save_encoder(
     folder: Path,
     config: DescriptionsConfig | Tool2VecConfig,
-    encoder: Encoder,
+    encoder: Encoder | None,
     tuned: FineTuned | None,
     method: str,
     card: str,
 ) -> None:
-    """Write a fine-tuned encoder and a model card into a retriever's folder.
+    """Write a retriever's own encoder, if it has one, and a model card into its folder.
 
     `card` is what the retriever was loaded with, and stays where it was not fitted since.
     """
+    if encoder is None:
+        return
     encoder.save(Path(saved_encoder(folder, encoder.config).model))
     if tuned is not None:
         write_card(

@@ -1,0 +1,278 @@
+"""ProTIP as a whole: every kind of encoder trains and is searched; what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import toolbank.retrievers.protip.retriever as retriever_module
+from tests.tiny_models import KINDS, tiny_encoder
+from toolbank.bank import Bank, Query, Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence import load_encoder
+from toolbank.errors import InputError
+from toolbank.retrievers import load_retriever
+from toolbank.retrievers.protip import train as train_module
+from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
+from toolbank.retrievers.protip.examples import PlanExamples
+from toolbank.retrievers.protip.plans import Plan, read_plans
+from toolbank.retrievers.protip.retriever import ProtipRetriever
+from toolbank.retrievers.text import title_and_summary
+
+NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
+
+
+@pytest.fixture(scope="module")
+def bank():
+    tools = tuple(Tool(name=n, kind="function", summary=f"the {n}") for n in NAMES)
+    queries = tuple(
+        Query(
+            id=f"{a}{b}",
+            query=f"please {NAMES[a]} then {NAMES[b]}",
+            tools=(NAMES[a], NAMES[b]),
+            split="validation" if (a + 2 * b) % 5 == 0 else "train",
+        )
+        for a in range(8)
+        for b in range(8)
+        if a != b
+    )
+    return Bank(tools, queries)
+
+
+def encoder_at(folder, kind="minilm", dropout=0.0):
+    path = tiny_encoder(folder, kind, dropout, words=NAMES)
+    return EncoderConfig(model=str(path))
+
+
+def fit(bank, encoder, epochs=2.0, **settings):
+    training = ProtipTraining(epochs=epochs, learning_rate=3e-3, batch_size=16)
+    config = ProtipConfig(encoder=encoder, training=training, **settings)
+    retriever = ProtipRetriever(config)
+    retriever.fit(bank)
+    return retriever
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_encoder_trains_saves_loads_and_searches(bank, kind, tmp_path):
+    retriever = fit(bank, encoder_at(tmp_path / "tiny", kind), negatives="hard")
+    texts = [query.query for query in bank.split("validation")]
+    retriever.save(tmp_path / "saved")
+    loaded = load_retriever(tmp_path / "saved")
+    assert loaded.tools == tuple(NAMES)
+    assert loaded.least_rest == retriever.least_rest
+    np.testing.assert_array_equal(
+        retriever.search(texts, 5)[0], loaded.search(texts, 5)[0]
+    )
+    assert loaded.plan(texts) == retriever.plan(texts)
+    card = (tmp_path / "saved/README.md").read_text()
+    assert "ProTIP" in card
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again/README.md").read_text() == card
+    assert not list((tmp_path / "saved").rglob("*.bin"))
+
+
+@pytest.fixture(scope="module")
+def trained(bank, tmp_path_factory):
+    encoder = encoder_at(tmp_path_factory.mktemp("tiny"))
+    return fit(Bank(bank.tools, bank.split("train")), encoder, epochs=10)
+
+
+def test_training_brings_a_plans_tools_to_its_steps(bank, trained):
+    untrained = load_encoder(trained.config.encoder)
+    train = bank.split("train")
+    asked = trained._embed_queries([query.query for query in train])
+    near, far = [], []
+    for vector, query in zip(asked, train, strict=True):
+        first, second = (trained.vectors[NAMES.index(name)] for name in query.tools)
+        for step, own in ((vector, first), (vector - first, second)):
+            distances = np.linalg.norm(trained.vectors - step, axis=1)
+            near.append(np.linalg.norm(own - step))
+            far.append(distances.mean())
+    assert np.mean(near) < 0.8 * np.mean(far)
+    # Vectors have lengths of their own: nothing normalises them.
+    assert untrained.dimension == trained.vectors.shape[1]
+    assert np.ptp(np.linalg.norm(trained.vectors, axis=1)) > 0.01
+
+
+def test_search_and_training_measure_the_same_vectors(trained):
+    texts = [title_and_summary(tool) for tool in [Tool(name="rain", kind="function")]]
+    tokens = trained._fitted.tokenizer(texts, return_tensors="pt")
+    with torch.no_grad():
+        body = trained._fitted[0].auto_model(**tokens).last_hidden_state
+    np.testing.assert_allclose(trained._embed(texts)[0], body[0].mean(0), atol=1e-5)
+
+
+def test_plans_have_no_tool_twice_nor_one_that_was_called(bank, trained):
+    texts = [query.query for query in bank.queries]
+    for plan in trained.plan(texts):
+        assert 1 <= len(plan) == len(set(plan)) <= 6
+    histories = [query.tools[:1] for query in bank.queries]
+    for plan, (called,) in zip(trained.plan(texts, histories), histories, strict=True):
+        assert called not in plan
+
+
+def test_the_next_step_is_that_of_the_plan(bank, trained):
+    text = bank.queries[3].query
+    (first,) = trained.search_next([text], [[]], 1)[0][0]
+    assert trained.tools[first] == trained.plan([text])[0][0]
+    hits, scores = trained.search_next([text], [[trained.tools[first]]], 8)
+    assert hits[0, -1] == first
+    assert scores[0, -1] == -np.inf
+    assert (np.diff(scores[0]) <= 0).all()
+
+
+def test_same_seed_same_weights(bank, tmp_path):
+    encoder = encoder_at(tmp_path / "tiny", dropout=0.1)
+    one, other = (fit(bank, encoder, epochs=1) for _ in range(2))
+    np.testing.assert_array_equal(one.vectors, other.vectors)
+
+
+def test_a_tool_added_later_is_found(bank, tmp_path, trained):
+    trained.save(tmp_path / "saved")
+    loaded = load_retriever(tmp_path / "saved")
+    loaded.add_tools([Tool(name="water", kind="function", summary="the water")])
+    indices, _ = loaded.search(["water: the water"], 1)
+    assert loaded.tools[indices[0, 0]] == "water"
+    with pytest.raises(InputError, match="there already"):
+        loaded.add_tools([Tool(name="rain", kind="function")])
+
+
+def test_a_tool_without_use_is_found_by_its_description(bank, tmp_path):
+    train = tuple(q for q in bank.split("train") if "house" not in q.tools)
+    retriever = fit(Bank(bank.tools, train), encoder_at(tmp_path / "tiny"))
+    assert retriever.unseen.tolist() == [NAMES.index("house")]
+    indices, scores = retriever.search(["house: the house"], 8)
+    assert NAMES.index("house") in indices[0, :3]
+    assert sorted(indices[0].tolist()) == list(range(8))
+    assert (np.diff(scores[0]) <= 0).all()
+
+
+def test_train_hits_are_of_retrievers_that_have_not_seen_the_query(bank, tmp_path):
+    retriever = fit(bank, encoder_at(tmp_path / "tiny"), epochs=1)
+    hits, scores = retriever.search_train(bank, 3)
+    assert hits.shape == scores.shape == (len(bank.split("train")), 3)
+
+
+def test_a_bank_whose_order_means_nothing_is_refused(bank):
+    unordered = Bank(bank.tools, bank.queries, {"ordered": False})
+    with pytest.raises(InputError, match="order of a query's tools means nothing"):
+        ProtipRetriever(ProtipConfig()).fit(unordered)
+
+
+def test_a_bank_without_train_plans_is_refused(bank):
+    with pytest.raises(InputError, match="needs train queries with tools"):
+        ProtipRetriever(ProtipConfig()).fit(Bank(bank.tools))
+
+
+def test_a_history_must_be_of_tools_that_are_there(trained):
+    with pytest.raises(InputError, match="no tool here is called so"):
+        trained.plan(["x"], [["nowhere"]])
+    with pytest.raises(InputError, match="2 requests and 1 histories"):
+        trained.plan(["x", "y"], [["rain"]])
+
+
+def test_without_validation_ranks_are_measured_on_plans_not_trained_on(
+    bank, trained, monkeypatch
+):
+    train = bank.split("train")
+    asked = []
+    search = ProtipRetriever._search
+    monkeypatch.setattr(
+        ProtipRetriever,
+        "_search",
+        lambda self, queries, k: (
+            asked.append(list(queries)) or search(self, queries, k)
+        ),
+    )
+    seen = []
+    monkeypatch.setattr(
+        "toolbank.retrievers.protip.train.PlanExamples",
+        lambda plans, *more: seen.extend(plans) or PlanExamples(plans, *more),
+    )
+    fit(Bank(bank.tools, train), trained.config.encoder, epochs=1)
+    (measured,) = asked
+    assert len(measured) == len(train) // 10
+    learnt = {plan.query for plan in seen}
+    assert not learnt & set(measured)
+    assert learnt | set(measured) == {query.query for query in train}
+
+
+def test_fitted_again_on_another_bank_it_is_as_fitted_once(bank, tmp_path):
+    encoder = encoder_at(tmp_path / "tiny")
+    once = fit(bank, encoder, epochs=1)
+    twice = fit(bank, encoder, epochs=1)
+    fewer = Bank(
+        bank.tools[:4], tuple(q for q in bank.queries if set(q.tools) <= set(NAMES[:4]))
+    )
+    twice.fit(fewer)
+    twice.fit(bank)
+    texts = [query.query for query in bank.queries]
+    for one, other in zip(once.search(texts, 8), twice.search(texts, 8), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert twice.plan(texts) == once.plan(texts)
+
+
+def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
+    bank, tmp_path, monkeypatch
+):
+    stops = []
+    validate = retriever_module.validation_recall
+
+    def spy(search, watched):
+        stops.append((search.__self__.vectors.copy(), search.__self__.least_rest))
+        return validate(search, watched)
+
+    monkeypatch.setattr(retriever_module, "validation_recall", spy)
+    made = fit(bank, encoder_at(tmp_path / "tiny"), epochs=3)
+    (stop,) = [least for vectors, least in stops if (vectors == made.vectors).all()]
+    assert stop == made.least_rest
+
+
+def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch):
+    folder = tiny_encoder(tmp_path / "tiny", words=NAMES)
+    # A tokenizer that knows capitals, of a model that is to be given none.
+    tokens = json.loads((folder / "tokenizer.json").read_text())
+    tokens["normalizer"]["lowercase"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(tokens))
+    (folder / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": 128, "do_lower_case": True})
+    )
+    read = []
+    monkeypatch.setattr(
+        "toolbank.retrievers.protip.train.PlanExamples",
+        lambda plans, ids, *more: read.extend(ids) or PlanExamples(plans, ids, *more),
+    )
+    loud = tuple(
+        query.model_copy(update={"query": query.query.upper()})
+        for query in bank.queries
+    )
+    made = fit(Bank(bank.tools, loud), EncoderConfig(model=str(folder)), epochs=1)
+    asked = [query.query for query in loud if query.split == "train"]
+    tokens = made._fitted.preprocess(asked)
+    assert read == [
+        ids[mask.bool()].tolist()
+        for ids, mask in zip(tokens["input_ids"], tokens["attention_mask"], strict=True)
+    ]
+    unknown = made._fitted.tokenizer.unk_token_id
+    assert not any(unknown in ids for ids in read)
+
+
+def test_the_scale_of_the_margin_is_of_no_more_texts_than_are_needed(trained):
+    sizes = []
+
+    def embedded(_, texts, size):
+        sizes.append(len(texts))
+        return np.zeros((len(texts), 2), np.float32)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "embed", embedded)
+        train_module._mean_distance(None, ["q"] * 511, ["t"] * 700, 32)
+    assert max(sizes) <= 256
+
+
+def test_plans_keep_the_order_and_repeat_no_tool(bank):
+    query = Query(
+        id="q", query="x", tools=("road", "gone", "mail", "road"), split="train"
+    )
+    assert read_plans(Bank(bank.tools, (query,)), "train") == [Plan("x", (5, 4))]

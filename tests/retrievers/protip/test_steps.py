@@ -1,0 +1,252 @@
+"""ProTIP's loss, negatives, subtraction, search and end, worked by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from toolbank.retrievers.protip import progressive
+from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
+from toolbank.retrievers.protip.loss import (
+    contrastive_losses,
+    plan_loss,
+    step_queries,
+)
+from toolbank.retrievers.protip.mining import mine_negatives
+from toolbank.retrievers.protip.plans import Plan, hold_back
+from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
+from toolbank.retrievers.protip.stop import choose_least_rest
+from toolbank.retrievers.protip.unseen import measure_ranks, merge_unseen
+
+# Tools a, b, c, d of the examples worked by hand.
+VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
+
+
+def test_a_step_asks_for_the_request_less_the_tools_before_it():
+    queries = torch.tensor([[3.0, 5.0], [1.0, 0.0]])
+    # The second plan has one tool; zeros stand after its end.
+    tools = torch.tensor([[[3.0, 0.0], [0.0, 4.0]], [[1.0, 1.0], [0.0, 0.0]]])
+    steps = step_queries(queries, tools)
+    assert steps.tolist() == [[[3, 5], [0, 5]], [[1, 0], [0, -1]]]
+
+
+def test_the_loss_of_a_pair():
+    distances = torch.tensor([2.0, 2.0, 0.5, 3.0])
+    positive = torch.tensor([True, False, False, False])
+    losses = contrastive_losses(distances, positive, margin=3.0)
+    # 2^2 / 2; (3 - 2)^2 / 2; (3 - 0.5)^2 / 2; past the margin nothing.
+    assert losses.tolist() == [2.0, 0.5, 3.125, 0.0]
+
+
+def test_the_loss_of_plans():
+    queries = torch.tensor([[3.0, 5.0], [1.0, 0.0]])
+    plans = torch.tensor([[0, 1], [2, -1]])
+    negatives = torch.zeros((2, 2, 4), dtype=torch.bool)
+    negatives[0, :, 2:] = True
+    negatives[1, 0, 3] = True
+    loss = plan_loss(queries, torch.tensor(VECTORS), plans, negatives, margin=5.0)
+    # x_1 = (3, 5): a is 5 away; c sqrt(20), d past the margin.
+    first = 12.5 + ((5 - 20**0.5) ** 2 / 2 + 0) / 2
+    # x_2 = (0, 5): b is 1 away; c sqrt(17), d sqrt(29), past the margin.
+    second = 0.5 + ((5 - 17**0.5) ** 2 / 2 + 0) / 2
+    # The other plan's x_1 = (1, 0): c is 1 away, d 3; a and b are no pair of it.
+    third = 0.5 + (5 - 3) ** 2 / 2
+    assert loss.item() == pytest.approx((first + second + third) / 3, rel=1e-6)
+
+
+def test_a_tool_that_lies_on_its_step_has_a_gradient_that_is_finite():
+    queries = torch.tensor([[3.0, 0.0]], requires_grad=True)
+    negatives = torch.tensor([[[False, True, True, True]]])
+    loss = plan_loss(
+        queries, torch.tensor(VECTORS), torch.tensor([[0]]), negatives, margin=9.0
+    )
+    loss.backward()
+    assert torch.isfinite(queries.grad).all()
+
+
+def test_search_takes_the_nearest_subtracts_it_and_goes_on():
+    query = np.array([[3, 3.9]], np.float32)
+    steps = search_steps(query, VECTORS, steps=2, depth=4)
+    # From (3, 3.9), b = (0, 4) is sqrt(9.01) away, c sqrt(12.41), a 3.9, d sqrt(40.21).
+    assert steps.hits[0, 0].tolist() == [1, 2, 0, 3]
+    assert steps.distances[0, 0, 0] == pytest.approx(9.01**0.5, abs=1e-5)
+    # Left is (3, -0.1): a is 0.1 away, c sqrt(5.21), d sqrt(25.01); b was taken.
+    assert steps.hits[0, 1].tolist() == [0, 2, 3, 1]
+    assert steps.distances[0, 1, :3] == pytest.approx([0.1, 5.21**0.5, 25.01**0.5])
+    # What is left over the nearest tool's distance.
+    assert steps.rests[0] == pytest.approx([(24.21 / 9.01) ** 0.5, 9.01**0.5 / 0.1])
+
+
+def test_no_tool_is_taken_twice():
+    steps = search_steps(np.array([[30, 0]], np.float32), VECTORS, steps=9, depth=1)
+    taken = steps.hits[0, :, 0].tolist()
+    assert taken[0] == 0
+    assert sorted(taken) == [0, 1, 2, 3]
+
+
+def test_history_counts_as_taken():
+    query = np.array([[3, 4]], np.float32)
+    after = search_steps(query, VECTORS, steps=1, depth=4, history=[[0]])
+    # (3, 4) - a = (0, 4) = b.
+    assert after.hits[0, 0].tolist() == [1, 2, 3, 0]
+    assert after.distances[0, 0].tolist()[0] == 0
+    assert after.distances[0, 0, -1] == np.inf
+
+
+def test_a_plan_ends_before_the_first_step_with_too_small_a_rest():
+    steps = Steps(
+        hits=np.zeros((2, 3, 1), np.int64),
+        distances=np.zeros((2, 3, 1)),
+        rests=np.array([[2.0, 0.5, 2.0], [0.5, 0.4, 0.3]]),
+    )
+    assert steps.lengths(1.0).tolist() == [1, 1]
+    assert steps.lengths(0.45).tolist() == [3, 1]
+    assert steps.lengths(1.0, at_least=0).tolist() == [1, 0]
+
+
+def test_the_end_is_where_plans_are_found_best():
+    hits = np.array([[[0], [1], [2]], [[1], [0], [3]]])
+    rests = np.array([[9.0, 5.0, 1.0], [9.0, 2.0, 1.5]])
+    steps = Steps(hits, np.zeros((2, 3, 1)), rests)
+    least = choose_least_rest(steps, [(0, 1), (1,)])
+    assert 2 < least <= 5
+    assert steps.lengths(least).tolist() == [2, 1]
+
+
+def test_the_interleaved_hits_begin_with_the_plan():
+    query = np.array([[3, 3.9]], np.float32)
+    steps = search_steps(query, VECTORS, steps=3, depth=4)
+    indices, scores = search_plans(query, VECTORS, steps=3, least_rest=0.0, k=4)
+    taken = steps.hits[0, :, 0].tolist()
+    assert indices[0, :3].tolist() == taken
+    assert sorted(indices[0].tolist()) == [0, 1, 2, 3]
+    assert (np.diff(scores[0]) < 0).all()
+
+
+def test_hard_negatives_are_the_nearest_that_are_not_the_plans():
+    plans = [Plan("q", (0, 1)), Plan("r", (2,)), Plan("s", (3,))]
+    queries = np.array([[3, 5], [1, 0], [0, 0]], np.float32)
+    # The fifth tool is no plan's.
+    tools = np.vstack([VECTORS, [[0, 0]]]).astype(np.float32)
+    mined = mine_negatives(plans, queries, tools, most=2)
+    # x_1 = (3, 5): c, then d; x_2 = (0, 5): c, then d; (1, 0): a, then d; (0, 0): c, then a.
+    assert mined == [[[2, 3], [2, 3]], [[0, 3]], [[2, 0]]]
+
+
+def test_random_negatives_are_never_the_plans_and_new_in_each_epoch():
+    plans = [Plan("q", (0, 3)), Plan("r", (5,)), Plan("s", (7, 2, 4))]
+    examples = PlanExamples(plans, [[1], [2], [3]], seed=0)
+    seen = set()
+    for epoch in range(40):
+        examples.set_epoch(epoch)
+        first = [example["drawn"] for example in examples]
+        assert first == [example["drawn"] for example in examples]
+        assert [len(drawn) for drawn in first] == [2, 1, 3]
+        assert not {0, 3} & set(first[0])
+        assert 5 not in first[1]
+        seen |= set(first[0])
+    # Tools 1 and 6 are no plan's: they would be driven away from all of them.
+    assert seen == {2, 4, 5, 7}
+
+
+def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
+    collate = PlanCollator([[10 + i] * (i + 1) for i in range(7)], pad_id=0)
+    batch = collate(
+        [
+            {"query": [1, 2], "plan": (4, 1), "drawn": [6], "mined": ()},
+            {"query": [3], "plan": (1,), "drawn": [0], "mined": ()},
+        ]
+    )
+    assert batch["tools"]["input_ids"][:, 0].tolist() == [10, 11, 14, 16]
+    assert batch["plans"].tolist() == [[2, 1], [1, -1]]
+    assert batch["negatives"][0].tolist() == [[True, False, False, True]] * 2
+    assert batch["negatives"][1, 0].tolist() == [True, False, True, True]
+    assert batch["queries"]["attention_mask"].tolist() == [[1, 1], [1, 0]]
+
+
+def test_mined_negatives_are_those_of_their_step_alone():
+    collate = PlanCollator([[i] for i in range(7)], pad_id=0)
+    batch = collate(
+        [{"query": [1], "plan": (4, 1), "drawn": (), "mined": [[5, 6], [2, 6]]}]
+    )
+    # Tools 1 2 4 5 6.
+    assert batch["negatives"][0].tolist() == [
+        [False, False, False, True, True],
+        [False, True, False, False, True],
+    ]
+
+
+def test_the_log_odds_of_ranks_never_rise():
+    hits = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 7]])
+    plans = [Plan("q", (0, 2)), Plan("r", (3, 4)), Plan("s", (1,))]
+    # Right are 2, 0 and 2 of 3.
+    expected = np.log([2.5 / 1.5, 0.5 / 3.5, 0.5 / 3.5])
+    np.testing.assert_allclose(measure_ranks(hits, plans), expected)
+
+
+def test_an_unseen_tool_stands_where_its_description_puts_it():
+    hits = np.array([[4, 1, 3], [4, 1, 3]])
+    odds = np.array([[0.5, -9.0], [-3.0, 5.0]], np.float32)
+    indices, scores = merge_unseen(
+        hits, np.array([2.0, -1.0]), np.array([0, 3]), odds, n_tools=5
+    )
+    # 4 at 2.0, then 0 at 0.5, then 1 at -1; and 3 at 5.0, 4 at 2.0, 1 at -1.
+    assert indices.tolist() == [[4, 0, 1], [3, 4, 1]]
+    np.testing.assert_allclose(scores, [[2, 0.5, -1], [5, 2, -1]], atol=1e-3)
+
+
+def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
+    random = np.random.default_rng(0)
+    queries = random.normal(size=(7, 3)).astype(np.float32)
+    tools = random.normal(size=(5, 3)).astype(np.float32)
+    history = [[], [1], [4, 0], [], [2], [], [3]]
+    whole = search_steps(queries, tools, steps=3, depth=4, history=history)
+    # As many scores as two requests have.
+    monkeypatch.setattr("toolbank.retrievers.ranking._BLOCK_SCORES", 60)
+    sizes = []
+    measure = progressive.measure_distances
+    monkeypatch.setattr(
+        progressive,
+        "measure_distances",
+        lambda asked, offered: sizes.append(len(asked)) or measure(asked, offered),
+    )
+    parts = search_steps(queries, tools, steps=3, depth=4, history=history)
+    assert max(sizes) == 2
+    for name in ("hits", "distances", "rests"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    none = search_steps(queries[:0], tools, steps=3, depth=4)
+    assert none.hits.shape == (0, 3, 4)
+
+
+def test_a_tenth_is_held_back_of_plans_whose_tools_others_use():
+    plans = [Plan(f"q{i}", (i % 4, 4)) for i in range(30)]
+    plans += [Plan(f"only {i}", (i, 4)) for i in range(5, 15)]
+    train, held = hold_back(plans, seed=1)
+    assert (len(train), len(held)) == (36, 4)
+    assert not set(train) & set(held)
+    assert {i for p in plans for i in p.tools} == {i for p in train for i in p.tools}
+    assert hold_back(plans, seed=1) == (train, held)
+    assert hold_back(plans, seed=2)[1] != held
+    assert hold_back(plans[30:], seed=1) == (plans[30:], [])
+
+
+def test_the_end_is_no_worse_than_any_other():
+    random = np.random.default_rng(0)
+    hits = np.array([random.permutation(9)[:4] for _ in range(30)])[:, :, None]
+    steps = Steps(hits, np.zeros(hits.shape), random.random((30, 4)))
+    plans = [tuple(random.permutation(9)[: random.integers(1, 4)]) for _ in range(30)]
+
+    def mean_f1(least):
+        taken = [
+            set(row[:length, 0])
+            for row, length in zip(hits, steps.lengths(least), strict=True)
+        ]
+        return np.mean(
+            [
+                2 * len(found & set(plan)) / (len(found) + len(plan))
+                for found, plan in zip(taken, plans, strict=True)
+            ]
+        )
+
+    best = mean_f1(choose_least_rest(steps, plans))
+    choices = np.quantile(steps.rests, np.linspace(0, 1, 100), method="lower")
+    assert best == pytest.approx(max(mean_f1(choice) for choice in choices))
