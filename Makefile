@@ -10,7 +10,7 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/pytest -n 2
+	.venv/bin/pytest -n 3
 
 test-slow: .venv/installed-dev
 	.venv/bin/pytest -m slow

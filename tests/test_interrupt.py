@@ -211,6 +211,7 @@ def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
         assert len(server.calls) == 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0, 0.01])
 @pytest.mark.parametrize("by_key", [True, False], ids=["ctrl-c", "sigterm"])
 def test_any_more_interrupts_change_nothing(tmp_path, gap, by_key):

@@ -276,7 +276,14 @@ def changed(value, path, new):
     return value
 
 
-@pytest.mark.parametrize("name", ["metrics.json", "judge.json", "labels.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metrics.json",
+        pytest.param("judge.json", marks=pytest.mark.slow),
+        "labels.json",
+    ],
+)
 def test_a_damaged_part_is_named_or_does_no_harm(run, name):
     add_judge(run)
     whole = json.loads((run / name).read_text())
