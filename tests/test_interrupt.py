@@ -211,10 +211,16 @@ def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
         assert len(server.calls) == 64
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("gap", [0, 0.01])
-@pytest.mark.parametrize("by_key", [True, False], ids=["ctrl-c", "sigterm"])
-def test_any_more_interrupts_change_nothing(tmp_path, gap, by_key):
+@pytest.mark.parametrize(
+    ("by_key", "gap"),
+    [
+        pytest.param(True, 0, id="ctrl-c-0"),
+        pytest.param(True, 0.01, id="ctrl-c-0.01", marks=pytest.mark.slow),
+        pytest.param(False, 0, id="sigterm-0", marks=pytest.mark.slow),
+        pytest.param(False, 0.01, id="sigterm-0.01", marks=pytest.mark.slow),
+    ],
+)
+def test_any_more_interrupts_change_nothing(tmp_path, by_key, gap):
     with interrupted_run(tmp_path) as (terminal, _, _):
         terminal.press_ctrl_c()
         terminal.wait_for(

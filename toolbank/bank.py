@@ -355,14 +355,14 @@ def _write_rows(path: Path, rows: Iterable[dict[str, Any]], schema: pa.Schema) -
 
 
 def _make_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """A table of rows, by way of JSON: to take Python's own objects, pyarrow imports pandas.
+    """A table of rows, read from JSON.
 
-    That took a second, the most of what a command needs to start.
+    From Python's own objects pyarrow would import pandas first, which takes about a second.
     """
     import pyarrow as pa
     from pyarrow import json as reader
 
-    lines = "\n".join(map(json.dumps, rows)).encode()
+    lines = b"\n".join(json.dumps(row).encode() for row in rows)
     return reader.read_json(
         pa.BufferReader(lines),
         reader.ReadOptions(use_threads=False, block_size=len(lines) + 1),

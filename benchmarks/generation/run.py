@@ -22,7 +22,7 @@ virtual environment, with caches as they come and new each time. All run in a te
 - *yardstick*: CPU time of a fixed piece of Python just before; on a shared machine it says how fast that was
 
 The virtual environments (2.4 GB) and all that is written lie under `--scratch`; what is installed there already is
-used. It takes 30 minutes; Ctrl-C ends it with the tables of what there is. What fails is told and left out. On
+used. It takes 40 minutes; Ctrl-C ends it with the tables of what there is. What fails is told and left out. On
 few cores the endpoint and the client share them: keep the machine quiet, and see the endpoint's CPU and lag
 in the last columns. Linux only.
 """

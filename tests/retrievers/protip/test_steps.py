@@ -1,4 +1,4 @@
-"""ProTIP's loss, negatives, subtraction, search and end, worked by hand."""
+"""ProTIP's parts by hand: loss, negatives, search, end, plans held back, unseen tools."""
 
 import numpy as np
 import pytest
