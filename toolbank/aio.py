@@ -17,7 +17,9 @@ def run(coroutine: Coroutine[Any, Any, _T], *, uvloop: bool = False) -> _T:
     """Run to the end, in a thread of its own where this one has a loop, as in a notebook.
 
     With `uvloop` a call to an endpoint takes a tenth less CPU; there is none for Windows. It asks
-    the system for addresses in a way of its own. An interrupt cancels the coroutine and is raised once that has cleaned up.
+    the system for addresses in a way of its own.
+
+    An interrupt cancels the coroutine and is raised once that has cleaned up.
     """
     try:
         asyncio.get_running_loop()
