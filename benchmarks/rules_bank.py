@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from toolbank.bank import Bank
+from toolbank.bank.bank import Bank
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import evaluate_retriever
 from toolbank.evaluation.sets import make_set

@@ -1,6 +1,6 @@
 import pytest
 
-from toolbank.addresses import (
+from toolbank.system.addresses import (
     checked_address,
     is_loopback,
     is_private,

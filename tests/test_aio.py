@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from toolbank import aio
-from toolbank.errors import InputError
+from toolbank.system import aio
+from toolbank.system.errors import InputError
 
 
 async def double(number):

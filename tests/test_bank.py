@@ -8,16 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from toolbank.bank import (
-    AttemptRow,
-    Bank,
-    Provenance,
-    Query,
-    Raised,
-    Returned,
-    SeeAlso,
-    Tool,
-    VersionNote,
+from toolbank.bank.bank import Bank
+from toolbank.bank.files import (
     read_attempt,
     read_attempts,
     read_queries,
@@ -26,7 +18,17 @@ from toolbank.bank import (
     write_queries,
     write_tools,
 )
-from toolbank.errors import InputError
+from toolbank.bank.records import (
+    AttemptRow,
+    Provenance,
+    Query,
+    Raised,
+    Returned,
+    SeeAlso,
+    Tool,
+    VersionNote,
+)
+from toolbank.system.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 tools = st.builds(

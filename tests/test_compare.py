@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from toolbank.bank import Raised, Returned, Tool, VersionNote, write_tools
-from toolbank.cli import app
-from toolbank.compare import compare_crawls, compare_tools
-from toolbank.errors import InputError
-from toolbank.files import write_json
+from toolbank.bank.files import write_tools
+from toolbank.bank.records import Raised, Returned, Tool, VersionNote
+from toolbank.commands.cli import app
+from toolbank.commands.diff import compare_crawls, compare_tools
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
 
 
 def tool(name: str, **fields: Any) -> Tool:

@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from toolbank.bank import Bank
-from toolbank.errors import InputError
-from toolbank.finished import evaluate_run
-from toolbank.plan import describe_plan
-from toolbank.preview import preview_attempts
+from toolbank.bank.bank import Bank
+from toolbank.commands.evaluate import evaluate_run
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.preview import preview_attempts
+from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
-from toolbank.run import describe_result, run_recipe
+from toolbank.run.run import describe_result, run_recipe
 from toolbank.search import load
-from toolbank.show import show_attempt, show_outcomes
+from toolbank.system.errors import InputError
 
 RECIPE = """\
 name: theirs

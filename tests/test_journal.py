@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
-from toolbank.errors import ToolbankError
+from toolbank.chat.chat import ChatReply, ChatRequest, Message, PolishTask
 from toolbank.journal import Failure, Journal, StageUsage
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.writer import Writer
-from toolbank.llm.chat import ChatReply, ChatRequest, Message, PolishTask
+from toolbank.system.errors import ToolbankError
 
 
 def request(number):

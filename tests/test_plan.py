@@ -5,13 +5,14 @@ from random import Random
 import pytest
 
 from tests.chat_server import Answer, ChatServer, closed_url
-from toolbank.bank import Tool, write_tools
-from toolbank.errors import InputError
-from toolbank.files import read_json, write_text
-from toolbank.plan import describe_plan
-from toolbank.preview import preview_attempts
+from toolbank.bank.files import write_tools
+from toolbank.bank.records import Tool
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.preview import preview_attempts
 from toolbank.recipe import dump_recipe, load_recipe
-from toolbank.run import run_recipe
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, write_text
 
 RECIPE = """\
 name: mine

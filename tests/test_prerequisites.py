@@ -8,9 +8,9 @@ import yaml
 
 from tests.test_dataset import NAMES, run, write_recipe
 from tests.tiny_models import tiny_encoder
-from toolbank.errors import InputError
-from toolbank.plan import describe_plan
+from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import load_recipe
+from toolbank.system.errors import InputError
 
 
 @pytest.fixture

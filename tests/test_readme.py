@@ -10,17 +10,17 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from toolbank.bank.split import SplitConfig
+from toolbank.chat.chat import ChatRequest, JudgeTask
+from toolbank.commands.plan.plan import describe_plan
 from toolbank.encoders.config import EncoderConfig
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm import create_engine
-from toolbank.llm.chat import ChatRequest, JudgeTask
-from toolbank.plan import describe_plan
 from toolbank.recipe import Recipe, load_recipe, recipe_schema
 from toolbank.report.config import ReportConfig
 from toolbank.sources.conduct import Conduct
-from toolbank.split import SplitConfig
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 TABLE = README.partition("## Recipe reference")[2].partition("\n## ")[0]
@@ -43,7 +43,7 @@ def test_every_key_of_a_recipe_is_in_the_reference():
 
 
 def test_every_command_is_named():
-    from toolbank.cli import app
+    from toolbank.commands.cli import app
 
     for command in app.registered_commands:
         assert f"`{command.callback.__name__}" in README, command.callback.__name__

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbank.errors import InputError
 from toolbank.recipe import dump_recipe, load_recipe
+from toolbank.system.errors import InputError
 
 GOOD = """\
 name: mine

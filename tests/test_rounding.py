@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.rounding import about, dollars, duration, rate, span
+from toolbank.system.numbers import about, dollars, duration, rate, span
 
 
 @given(st.floats(min_value=0, max_value=1e15))

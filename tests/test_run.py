@@ -4,10 +4,10 @@ import pytest
 
 from tests.chat_server import Answer, ChatServer
 from tests.generate.test_dispatch import Rounds
-from toolbank.errors import ToolbankError
-from toolbank.preview import preview_attempts
+from toolbank.commands.preview import preview_attempts
 from toolbank.recipe import load_recipe
-from toolbank.run import describe_result, run_recipe
+from toolbank.run.run import describe_result, run_recipe
+from toolbank.system.errors import ToolbankError
 
 RECIPE = """\
 name: mine

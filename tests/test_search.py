@@ -2,11 +2,12 @@
 
 import pytest
 
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.config import Bm25Config
 from toolbank.search import Finder
+from toolbank.system.errors import InputError
 
 PLAY = Tool(name="music.play", kind="function", summary="Play a song.")
 BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")

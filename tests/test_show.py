@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from tests.chat_server import Answer, ChatServer
-from toolbank.bank import read_attempts, write_attempts
-from toolbank.errors import InputError, ToolbankError
+from toolbank.bank.files import read_attempts, write_attempts
+from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
-from toolbank.run import run_recipe
-from toolbank.show import show_attempt, show_outcomes
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import InputError, ToolbankError
 
 RECIPE = """\
 name: mine

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank import Query
-from toolbank.split import (
+from toolbank.bank.records import Query
+from toolbank.bank.split import (
     SplitConfig,
     assign_splits,
     draw_withheld,

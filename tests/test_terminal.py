@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.terminal import wrap
+from toolbank.system.terminal import wrap
 
 LONG = "Every reply that came is kept; the same command goes on from there."
 

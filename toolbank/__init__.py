@@ -11,13 +11,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from toolbank.system.version import __version__
+
 if TYPE_CHECKING:
-    from toolbank.bank import Bank, Query, Tool
+    from toolbank.bank.bank import Bank
+    from toolbank.bank.records import Query, Tool
     from toolbank.recipe import load_recipe
-    from toolbank.run import run_recipe
+    from toolbank.run.run import run_recipe
     from toolbank.search import Finder, Hit, load
 
-__version__ = "0.4.0"
 __all__ = [
     "Bank",
     "Finder",
@@ -31,14 +33,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Bank": "bank",
+    "Bank": "bank.bank",
     "Finder": "search",
     "Hit": "search",
-    "Query": "bank",
-    "Tool": "bank",
+    "Query": "bank.records",
+    "Tool": "bank.records",
     "load": "search",
     "load_recipe": "recipe",
-    "run_recipe": "run",
+    "run_recipe": "run.run",
 }
 
 

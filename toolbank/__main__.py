@@ -1,5 +1,5 @@
 """`python -m toolbank`: the command line, as torchrun starts it."""
 
-from toolbank.cli import main
+from toolbank.commands.cli import main
 
 main()

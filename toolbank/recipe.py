@@ -17,11 +17,11 @@ from pydantic import (
     model_validator,
 )
 
-from toolbank.assets import AssetKind, find_asset
-from toolbank.config import Config
-from toolbank.config_errors import explain
-from toolbank.config_yaml import parse_mapping, parse_value
-from toolbank.errors import InputError
+from toolbank.bank.split import SplitConfig
+from toolbank.config.assets import AssetKind, find_asset
+from toolbank.config.base import Config
+from toolbank.config.explain import explain
+from toolbank.config.yaml import parse_mapping, parse_value
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
@@ -36,7 +36,7 @@ from toolbank.retrievers.config import (
 )
 from toolbank.retrievers.floors import add_floors
 from toolbank.sources.config import SourceConfig
-from toolbank.split import SplitConfig
+from toolbank.system.errors import InputError
 
 # Methods that have vectors of tools.
 _DENSE = ("descriptions", "tool2vec")

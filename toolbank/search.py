@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank import Tool, read_tools
-from toolbank.errors import InputError
+from toolbank.bank.files import read_tools
+from toolbank.bank.records import Tool
 from toolbank.evaluation.config import main_k
-from toolbank.files import read_json, write_text
-from toolbank.folder import RunFolder, open_run
 from toolbank.recipe import load_recipe
+from toolbank.run.folder import RunFolder, open_run
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, write_text
 
 if TYPE_CHECKING:
     from toolbank.retrievers.protocol import Retriever

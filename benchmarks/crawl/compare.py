@@ -9,7 +9,7 @@ from judged import allowed_types, judge_types
 from reading import Field, Reading, Texts, condensed, tight
 from schema_fields import flatten
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 
 ABSENT = None
 Same = Callable[[Any, Any], bool]

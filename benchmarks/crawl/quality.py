@@ -25,7 +25,8 @@ from inventory import Place, read_places
 from markup import read_page
 from reading import Reading
 
-from toolbank.bank import Tool, read_tools
+from toolbank.bank.files import read_tools
+from toolbank.bank.records import Tool
 
 _READERS = {
     "numpy": numpydoc_page.read_object,

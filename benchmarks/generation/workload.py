@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from toolbank.bank import read_tools
+from toolbank.bank.files import read_tools
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import Draft

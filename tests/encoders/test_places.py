@@ -9,7 +9,7 @@ import pytest
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
 from toolbank.encoders.places import encoder_identity, find_folder
 from toolbank.encoders.sentence import forget_encoders, load_encoder
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from transformers import (
 
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import Encoder, forget_encoders, load_encoder
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 WORDS = [
     "[PAD]",

@@ -8,17 +8,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
-from toolbank.errors import InputError
-from toolbank.files import read_json, write_json
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, write_json
 
 SETTINGS = {"training": {"epochs": 1, "batch_size": 4}}
 TRAINED = {

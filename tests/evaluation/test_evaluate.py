@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from toolbank.bank import Bank, Query, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import evaluate_retriever
 from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 from toolbank.evaluation.table import format_notes, format_table
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.config import Bm25Config
+from toolbank.system.errors import InputError
 
 CONFIG = EvaluateConfig(ks=(1, 2, 5), resamples=100)
 

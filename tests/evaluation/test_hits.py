@@ -6,7 +6,8 @@ import ir_measures
 import pytest
 from ir_measures import RR, R, nDCG
 
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import make_records, measure
 from toolbank.evaluation.hits import write_hits

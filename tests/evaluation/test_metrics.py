@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 
-from toolbank.evaluation.metrics import comp, find_gold, mrr, ndcg, recall
+from toolbank.ranking.metrics import comp, find_gold, mrr, ndcg, recall
 
 N_TOOLS = 12
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.chat_server import Answer, ChatServer
 from tests.generate.test_loop import good, run
+from toolbank.chat.chat import ChatReply, ChatRequest, PolishTask
 from toolbank.journal import Journal
-from toolbank.llm.chat import ChatReply, ChatRequest, PolishTask
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from tests.batch_server import BatchServer
 from tests.generate.test_batch_rounds import by_hand, numbered, run, written
-from toolbank.errors import ToolbankError
 from toolbank.llm.batch import hosted
+from toolbank.system.errors import ToolbankError
 
 
 @pytest.fixture(autouse=True)

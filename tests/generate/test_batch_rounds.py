@@ -13,14 +13,14 @@ import pytest
 from tests.batch_server import BatchServer, answer_file
 from tests.chat_server import Answer, ChatServer
 from tests.generate.test_loop import TOOLS, adds_up
-from toolbank.errors import ToolbankError
+from toolbank.commands.preview import preview_attempts
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.batch import hosted
-from toolbank.preview import preview_attempts
 from toolbank.recipe import Recipe, load_recipe
-from toolbank.run import run_recipe
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import ToolbankError
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shared import shared
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.generate.checks import Checker, is_english
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, Rejection

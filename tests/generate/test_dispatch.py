@@ -11,12 +11,12 @@ from collections import Counter
 import pytest
 
 from tests.generate.test_loop import TOOLS, adds_up
-from toolbank.errors import ToolbankError
+from toolbank.chat.chat import ChatReply, EngineError, NotYet
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
-from toolbank.llm.chat import ChatReply, EngineError, NotYet
 from toolbank.llm.control.stop import Stop
+from toolbank.system.errors import ToolbankError
 
 WORDS = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "ne") for b in ("ra", "st", "to")]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.chat_server import Answer
 from tests.faults import FAULTS, FaultyScript, digest, send
 from tests.wire_server import WireServer
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank import Query
+from toolbank.bank.records import Query
 from toolbank.generate.fold import Attempt, Fold
 
 kinds = st.sampled_from(["candidate", "same", "declined", "rejected", "failed"])

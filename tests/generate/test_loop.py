@@ -6,11 +6,11 @@ import re
 import pytest
 
 from tests.chat_server import Answer, ChatServer, closed_url
-from toolbank.bank import Tool
-from toolbank.errors import ToolbankError
+from toolbank.bank.records import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
+from toolbank.system.errors import ToolbankError
 
 TOOLS = [
     Tool(

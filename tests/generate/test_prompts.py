@@ -6,9 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.shared import shared
-from toolbank.assets import shipped
-from toolbank.bank import Returned, Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Returned, Tool
+from toolbank.config.assets import shipped
 from toolbank.generate.checks import Checker, is_english
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.prompts import (
@@ -21,6 +20,7 @@ from toolbank.generate.prompts import (
 )
 from toolbank.generate.replies import Draft, read_draft, read_polished
 from toolbank.llm.templates import PromptTemplate
+from toolbank.system.errors import InputError
 
 TOOLS = (
     Tool(

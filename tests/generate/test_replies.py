@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from toolbank.chat.chat import ChatReply
 from toolbank.generate.replies import (
     DRAFT_SCHEMA,
     POLISHED_SCHEMA,
@@ -15,7 +16,6 @@ from toolbank.generate.replies import (
     read_draft,
     read_polished,
 )
-from toolbank.llm.chat import ChatReply
 from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
 
 DRAFT = {

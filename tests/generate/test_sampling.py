@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.sampling import make_offers
+from toolbank.system.errors import InputError
 
 
 def offers(n, offered, seed=0, sampling="deck"):

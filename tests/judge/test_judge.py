@@ -8,13 +8,14 @@ import pytest
 
 from tests.chat_server import Answer, ChatServer
 from tests.generate.test_dispatch import Rounds
-from toolbank.bank import Bank, Query, Tool
-from toolbank.errors import InputError, ToolbankError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
 from toolbank.judge.model import make_request
 from toolbank.llm.templates import PromptTemplate
+from toolbank.system.errors import InputError, ToolbankError
 
 TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
 CRITERIA = ("naturalness", "fluency", "coherence")

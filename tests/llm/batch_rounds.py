@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolbank.bank import Tool
-from toolbank.generate.config import GenerateConfig
-from toolbank.llm.batch.engine import BatchEngine
-from toolbank.llm.chat import (
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import (
     ChatReply,
     ChatRequest,
     EngineError,
@@ -18,6 +16,8 @@ from toolbank.llm.chat import (
     NotYet,
     PolishTask,
 )
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm.batch.engine import BatchEngine
 
 SCHEMA = {
     "type": "object",

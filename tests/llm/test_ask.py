@@ -4,11 +4,11 @@ import sqlite3
 import pytest
 
 from tests.chat_server import Answer, ChatServer, closed_url
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Journal
 from toolbank.llm.ask import Asker
-from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.control.counts import AskCounts
 from toolbank.llm.control.stop import Stopped
 from toolbank.llm.openai import OpenAIEngine

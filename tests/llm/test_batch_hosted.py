@@ -14,11 +14,11 @@ from tqdm import tqdm
 from tests.batch_server import BatchServer
 from tests.chat_server import Answer, closed_url
 from tests.llm.batch_rounds import command, jsonl, request
-from toolbank.errors import InputError
+from toolbank.chat.chat import EngineError
 from toolbank.llm.batch import hosted
 from toolbank.llm.batch.answers import Batch
 from toolbank.llm.batch.engine import BatchEngine
-from toolbank.llm.chat import EngineError
+from toolbank.system.errors import InputError
 
 KEY = "sk-test-77aa01bc"
 FIRST = "round-001-write-001.jsonl"

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import ChatReply, ChatRequest, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.llm.chat import ChatReply, ChatRequest, Message, PolishTask
 from toolbank.llm.completion import (
     CompletionError,
     check_settings,
@@ -16,6 +15,7 @@ from toolbank.llm.completion import (
     make_identity,
     read_completion,
 )
+from toolbank.system.errors import InputError
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
 REQUEST = ChatRequest(

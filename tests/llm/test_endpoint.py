@@ -12,12 +12,18 @@ import pytest
 
 from tests.chat_server import Answer
 from tests.wire_server import Wire, WireServer
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Message,
+    PolishTask,
+)
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.endpoint import MAX_REPLY_BYTES
 from toolbank.llm.openai import OpenAIEngine
+from toolbank.system.errors import InputError
 
 KEY = "sk-test/5f1c9a+b"
 GOOD = Answer.json({"query": "fine"}).body

@@ -4,10 +4,10 @@ from textwrap import dedent
 
 import pytest
 
-from toolbank.errors import InputError
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm import create_engine
+from toolbank.system.errors import InputError
 
 ENGINE = """
     class Parrot:
@@ -160,7 +160,7 @@ def test_choosing_an_engine_imports_none_of_the_others():
         config = GenerateConfig(engine="openai", base_url="http://127.0.0.1:1/v1", model="m")
         create_engine(config, tools=(), seed=0)
         others = [m for m in sys.modules if m.startswith(
-            ("vllm", "toolbank.llm.batch", "toolbank.llm.rules", "toolbank.llm.recorded"))]
+            ("vllm", "toolbank.llm.batch", "toolbank.generate.writers.rules", "toolbank.generate.writers.recorded"))]
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)

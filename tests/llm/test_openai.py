@@ -5,12 +5,12 @@ import pytest
 from pydantic import ValidationError
 
 from tests.chat_server import Answer, ChatServer, closed_url
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm import create_engine
-from toolbank.llm.chat import ChatRequest, EngineError, Message, PolishTask
 from toolbank.llm.openai import OpenAIEngine
+from toolbank.system.errors import InputError
 
 KEY = "sk-test-5f1c9a"
 SCHEMA = {

@@ -1,8 +1,8 @@
 import pytest
 
-from toolbank.errors import InputError
 from toolbank.llm.config import EngineConfig, Price
 from toolbank.llm.prices import cost, resolve_price
+from toolbank.system.errors import InputError
 
 PRICES = """\
 # dollars a million tokens

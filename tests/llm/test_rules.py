@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from toolbank.bank import SeeAlso, Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import SeeAlso, Tool
+from toolbank.chat.chat import ChatRequest, JudgeTask, PolishTask, WriteTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.fold import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
 from toolbank.llm import create_engine
-from toolbank.llm.chat import ChatRequest, JudgeTask, PolishTask, WriteTask
 from toolbank.sources.config import PythonSource
 from toolbank.sources.python import read_package
+from toolbank.system.errors import InputError
 
 CONFIG = GenerateConfig(engine="rules")
 SEED = 7

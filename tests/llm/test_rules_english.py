@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.llm.rules.english import Phrase, read_ask, read_phrase, split_sentences
-from toolbank.llm.rules.glossary import load_glossary
-from toolbank.llm.rules.steps import merge_steps, split_draft, write_draft
-from toolbank.llm.rules.wording import say_plainly
+from toolbank.generate.writers.rules.english import (
+    Phrase,
+    read_ask,
+    read_phrase,
+    split_sentences,
+)
+from toolbank.generate.writers.rules.glossary import load_glossary
+from toolbank.generate.writers.rules.steps import merge_steps, split_draft, write_draft
+from toolbank.generate.writers.rules.wording import say_plainly
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from toolbank.errors import InputError
+from toolbank.chat.chat import ChatRequest, EngineError, Message, WriteTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm import create_engine, vllm, vllm_thread
-from toolbank.llm.chat import ChatRequest, EngineError, Message, WriteTask
+from toolbank.system.errors import InputError
 
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.shared import shared
-from toolbank.bank import Bank, Query, Tool, write_tools
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.files import write_tools
+from toolbank.bank.records import Query, Tool
 from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.datasets import dataset_files, read_dataset
 from toolbank.loaders.export import export_bank
+from toolbank.system.errors import InputError
 
 API = {
     "category_name": "Food",

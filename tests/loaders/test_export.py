@@ -6,10 +6,11 @@ from pathlib import Path
 import datasets
 import pytest
 
-from toolbank.bank import Bank, Provenance, Query, Returned, Tool
-from toolbank.errors import InputError, ToolbankError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Provenance, Query, Returned, Tool
 from toolbank.loaders.export import FORMATS, export_bank
 from toolbank.loaders.replace import MARK
+from toolbank.system.errors import InputError, ToolbankError
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.errors import InputError
 from toolbank.loaders.labelled import read_labelled
 from toolbank.loaders.queries import read_requests
+from toolbank.system.errors import InputError
 
 _TEXT = st.text().filter(str.strip)
 

@@ -1,7 +1,8 @@
 import pytest
 
-from toolbank.bank import Bank, Query, Tool
-from toolbank.files import write_json, write_text
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
+from toolbank.system.files import write_json, write_text
 
 COUNTS = {
     "attempts": 12,

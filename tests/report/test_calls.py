@@ -4,9 +4,9 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.report.conftest import make_bank
-from toolbank.errors import InputError
 from toolbank.report.config import ReportConfig
 from toolbank.report.report import money, seconds, write_report
+from toolbank.system.errors import InputError
 
 LATENCY = {"p50": 1.25, "p90": 3.0, "p99": 9.0, "max": 130.0}
 JUDGED = {

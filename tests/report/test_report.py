@@ -7,15 +7,15 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.report.conftest import COUNTS, make_bank, record
-from toolbank.bank import Bank
-from toolbank.errors import InputError
-from toolbank.files import write_json, write_text
+from toolbank.bank.bank import Bank
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.report import write_report
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json, write_text
 
 HOSTILE = [
     "<script>alert(1)</script>",

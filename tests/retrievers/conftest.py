@@ -2,7 +2,8 @@
 
 import pytest
 
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 
 
 @pytest.fixture(scope="session")

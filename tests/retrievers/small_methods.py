@@ -3,7 +3,7 @@
 import re
 
 from tests.tiny_models import tiny_encoder
-from toolbank.bank import Bank
+from toolbank.bank.bank import Bank
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.retrievers import create_retriever

@@ -4,11 +4,12 @@ import bm25s
 import numpy as np
 import pytest
 
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.config import Bm25Config
 from toolbank.retrievers.text import all_words
+from toolbank.system.errors import InputError
 
 
 def fit(bank):

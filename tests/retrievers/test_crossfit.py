@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank import Bank, Query, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.config import Bm25Config, NearestConfig
@@ -14,6 +14,7 @@ from toolbank.retrievers.crossfit import assign_folds, cross_fit
 from toolbank.retrievers.nearest import NearestRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protocol import FitContext
+from toolbank.system.errors import InputError
 
 CONTEXT = FitContext(seed=3)
 TEXTS = (

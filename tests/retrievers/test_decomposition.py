@@ -7,9 +7,9 @@ import pytest
 
 from tests.chat_server import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.errors import InputError, ToolbankError
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.bm25 import Bm25Retriever
@@ -22,7 +22,8 @@ from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
 from toolbank.retrievers.descriptions import DescriptionsRetriever
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
-from toolbank.stage import decompose_prompt
+from toolbank.run.stage import decompose_prompt
+from toolbank.system.errors import InputError, ToolbankError
 
 SUMMARIES = {
     "flight.cancel": "cancel a flight",

@@ -7,12 +7,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from tests.tiny_models import tiny_encoder
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.errors import InputError
 from toolbank.retrievers.calibration import fit_line
 from toolbank.retrievers.fallback import Fallback
 from toolbank.retrievers.usage import train_usage
+from toolbank.system.errors import InputError
 
 
 @pytest.fixture(scope="module")

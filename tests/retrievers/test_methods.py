@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.config import (
     Bm25Config,
@@ -18,6 +18,7 @@ from toolbank.retrievers.config import (
     NearestConfig,
     Tool2VecConfig,
 )
+from toolbank.system.errors import InputError
 
 CONFIGS = {
     config.label: config

@@ -10,13 +10,14 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.bank import Bank, Provenance, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Provenance, Query, Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.errors import InputError
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
 from toolbank.retrievers.mlc.loss import multi_label_loss, prior_log_odds
 from toolbank.retrievers.protocol import FitContext
+from toolbank.system.errors import InputError
 
 MLC = "toolbank.retrievers.mlc.retriever"
 REQUESTS = ["soak the plants", "", "refund order 17", "¿dónde está?", "a " * 60]

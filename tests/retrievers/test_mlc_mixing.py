@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.retrievers.mlc.mixing import WEIGHTS, description_shares

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolbank.bank import Bank
+from toolbank.bank.bank import Bank
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, NearestConfig
 from toolbank.retrievers.descriptions import DescriptionsRetriever

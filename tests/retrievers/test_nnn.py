@@ -8,9 +8,9 @@ from hypothesis.extra import numpy as arrays
 from scipy.optimize import nnls
 
 from tests.tiny_models import tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.errors import InputError
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.bm25 import Bm25Retriever
 from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, Tool2VecConfig
@@ -21,6 +21,7 @@ from toolbank.retrievers.nnn.retriever import NnnRetriever
 from toolbank.retrievers.nnn.unused import keep_ranks
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
+from toolbank.system.errors import InputError
 
 
 def solve_one(vectors, query, l1, l2):

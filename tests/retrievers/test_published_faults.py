@@ -8,7 +8,8 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook
 
 from tests.retrievers.small_methods import configure, encoder_for, fit
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.retrievers.methods import find_method
 from toolbank.retrievers.protocol import FitContext
 

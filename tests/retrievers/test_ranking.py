@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from toolbank.retrievers.ranking import search_vectors, top_k
+from toolbank.ranking.topk import search_vectors, top_k
 
 SCORES = arrays(
     np.float32,
@@ -44,6 +44,6 @@ def test_blocks_give_the_same_as_one_search(monkeypatch):
     queries = random.normal(size=(23, 8)).astype(np.float32)
     vectors = random.normal(size=(11, 8)).astype(np.float32)
     whole = search_vectors(queries, vectors, 4)
-    monkeypatch.setattr("toolbank.retrievers.ranking._BLOCK_SCORES", 30)
+    monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 30)
     for one, other in zip(search_vectors(queries, vectors, 4), whole, strict=True):
         np.testing.assert_array_equal(one, other)

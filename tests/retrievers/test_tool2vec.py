@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from toolbank.bank import Bank, Provenance
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Provenance
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.centring import common_part, take_out

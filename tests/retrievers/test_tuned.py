@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import load_encoder
-from toolbank.errors import InputError
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.centroids import tool_sums, unit_vectors
 from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
 from toolbank.retrievers.protocol import DenseRetriever, FitContext
 from toolbank.retrievers.text import full_text
 from toolbank.retrievers.usage import train_usage
+from toolbank.system.errors import InputError
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 2e-3, "warmup": 0}
 E5 = {"query_prefix": "query: ", "document_prefix": "passage: "}

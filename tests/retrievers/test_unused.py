@@ -5,7 +5,8 @@ from functools import cache
 import pytest
 
 from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 
 SUBJECTS = (

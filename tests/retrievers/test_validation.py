@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.tiny_models import tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.config import DescriptionsConfig

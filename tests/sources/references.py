@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.shared import shared
 from tests.sources.sphinx_server import SiteServer
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.sources.sphinx import CrawlResult
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from tests.sources.packages import MakePackage
-from toolbank.bank import read_tools, write_tools
-from toolbank.errors import InputError
+from toolbank.bank.files import read_tools, write_tools
 from toolbank.sources.collect import collect_tools, source_versions
 from toolbank.sources.config import PythonSource, SphinxSource
+from toolbank.system.errors import InputError
 
 
 def test_sources_are_read_into_one_sorted_list(

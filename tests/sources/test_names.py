@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.sources.names import with_prompt_names
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.sources.packages import MakePackage
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
 from toolbank.sources.config import PythonSource
 from toolbank.sources.python import inspect_package, read_package
+from toolbank.system.errors import InputError
 
 
 def read(package: str, **options: object) -> dict[str, Tool]:

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from tests.shared import shared
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.sources.config import PythonSource
 from toolbank.sources.python import read_package
 

@@ -17,12 +17,12 @@ from tests.sources.sphinx_server import (
     signed,
     write_inventory,
 )
-from toolbank.bank import Returned, SeeAlso, Tool
-from toolbank.crawl import crawl_to_folder
-from toolbank.errors import InputError, ToolbankError
+from toolbank.bank.records import Returned, SeeAlso, Tool
+from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.system.errors import InputError, ToolbankError
 
 YAML = """
 base_url: https://sample.example/doc/

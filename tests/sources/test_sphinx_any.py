@@ -17,10 +17,10 @@ from tests.sources.sphinx_server import (
     signed,
     write_inventory,
 )
-from toolbank.bank import read_tools
-from toolbank.cli import app
-from toolbank.errors import InputError, ToolbankError
-from toolbank.files import read_json
+from toolbank.bank.files import read_tools
+from toolbank.commands.cli import app
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import read_json
 
 
 @pytest.fixture

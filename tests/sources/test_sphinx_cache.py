@@ -12,8 +12,8 @@ from scrapy.http import HtmlResponse
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
-from toolbank.errors import ToolbankError
 from toolbank.sources.sphinx.web.cache import PageCache
+from toolbank.system.errors import ToolbankError
 
 ALL = ["f0", "f1", "f2", "f3"]
 PAGES = ["/robots.txt", "/objects.inv", *(f"/small.{name}.html" for name in ALL)]

@@ -20,8 +20,8 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer
-from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.sphinx.web import door
+from toolbank.system.errors import InputError, ToolbankError
 
 
 def test_stays_on_the_site(small: SiteServer, tmp_path: Path) -> None:

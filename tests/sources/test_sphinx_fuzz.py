@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.sources.sphinx_server import PAGE, described, signed
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
 from toolbank.sources.schema import is_optional, schema_of
 from toolbank.sources.sphinx import site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.pages.page import Page, PageObject
 from toolbank.sources.sphinx.pages.syntax import read_syntax
 from toolbank.sources.sphinx.site import Objects, Site, matches
+from toolbank.system.errors import InputError
 
 SITE = Site(
     base_url="https://sample.example/",

@@ -9,8 +9,8 @@ import pytest
 import sphobjinv
 
 from tests.shared import shared
-from toolbank.errors import InputError
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, Listed, read_inventory
+from toolbank.system.errors import InputError
 
 URL = "https://sample.example/objects.inv"
 

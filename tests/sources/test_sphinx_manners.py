@@ -28,12 +28,12 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer, write_inventory
-from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import crawl_site
 from toolbank.sources.sphinx.web.freshness import ServeKept
 from toolbank.sources.sphinx.web.manners import crawl_settings
+from toolbank.system.errors import InputError, ToolbankError
 
 
 def test_tells_the_site_who_asks(small: SiteServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sources.references import serve, tool
 from tests.sources.sphinx_server import SiteServer
-from toolbank.assets import find_asset
+from toolbank.config.assets import find_asset
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
 

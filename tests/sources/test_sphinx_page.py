@@ -10,7 +10,7 @@ from tests.sources.sphinx_pages import (
     read_object,
     required,
 )
-from toolbank.bank import Returned, SeeAlso, VersionNote
+from toolbank.bank.records import Returned, SeeAlso, VersionNote
 from toolbank.sources.sphinx.pages.page import Page
 
 NAME = '<span class="sig-name descname">f</span>'

@@ -12,7 +12,7 @@ from tests.sources.sphinx_pages import (
     read_object,
     required,
 )
-from toolbank.bank import Returned, VersionNote
+from toolbank.bank.records import Returned, VersionNote
 
 
 def listed(*entries: tuple[str, str]) -> str:

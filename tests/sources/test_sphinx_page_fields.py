@@ -12,7 +12,7 @@ from tests.sources.sphinx_pages import (
     read_object,
     required,
 )
-from toolbank.bank import Raised, Returned, VersionNote
+from toolbank.bank.records import Raised, Returned, VersionNote
 
 LIST = """<ul class="simple">
 <li><p><strong>goods</strong> (<em>list</em><em> of </em><em>str</em>) – What to buy: names, separated

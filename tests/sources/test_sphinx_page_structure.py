@@ -17,7 +17,7 @@ from tests.sources.sphinx_pages import (
     real_pages,
     required,
 )
-from toolbank.bank import Raised, Returned, SeeAlso
+from toolbank.bank.records import Raised, Returned, SeeAlso
 from toolbank.sources.schema import parameters_schema
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.pages.syntax import read_syntax

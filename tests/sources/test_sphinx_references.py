@@ -9,7 +9,7 @@ import pytest
 
 from tests.shared import shared
 from tests.sources.references import serve, tool
-from toolbank.assets import find_asset
+from toolbank.config.assets import find_asset
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.sphinx import CrawlResult, crawl_site
 

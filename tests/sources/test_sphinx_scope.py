@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from toolbank.errors import InputError
 from toolbank.sources.documented import Documented
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
 from toolbank.sources.sphinx.harvest import Harvest
@@ -16,6 +15,7 @@ from toolbank.sources.sphinx.inventory import Entry, Inventory, Listed, Scope, s
 from toolbank.sources.sphinx.pages.page import PageObject
 from toolbank.sources.sphinx.site import Objects, Site, narrowed
 from toolbank.sources.sphinx.tools import read_harvest
+from toolbank.system.errors import InputError
 
 URL = "https://sample.example/doc/"
 

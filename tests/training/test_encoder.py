@@ -10,8 +10,8 @@ from sentence_transformers.sentence_transformer.losses import (
 from tests.tiny_models import KINDS, tiny_encoder
 from tests.training.classifier import difference
 from toolbank.encoders.model import load_model
-from toolbank.errors import InputError
 from toolbank.retrievers.protocol import FitContext
+from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingConfig
 from toolbank.training.pairs import PairCollator, encode_texts
 from toolbank.training.run import train_encoder

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.training.classifier import TEXTS, Classifier, difference
-from toolbank.errors import InputError
 from toolbank.retrievers.protocol import FitContext
+from toolbank.system.errors import InputError
 from toolbank.training import progress
 from toolbank.training.config import TrainingConfig
 from toolbank.training.run import train_model

@@ -17,7 +17,7 @@ from toolbank.encoders.places import (
     hub_name,
     is_default,
 )
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

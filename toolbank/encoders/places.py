@@ -10,8 +10,8 @@ from importlib import metadata
 from pathlib import Path
 
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
-from toolbank.errors import InputError
-from toolbank.files import sha256_file
+from toolbank.system.errors import InputError
+from toolbank.system.files import sha256_file
 
 READ_PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Files that an encoder is made of; no others are downloaded."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, PositiveInt, field_validator
 
-from toolbank.config import Config
+from toolbank.config.base import Config
 
 TEST_PARTS = (
     "test-seen-sets",

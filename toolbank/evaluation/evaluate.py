@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.errors import InputError
 from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.metrics import Values, comp, find_gold, mrr, ndcg, recall
 from toolbank.evaluation.sets import EvaluationSet
+from toolbank.ranking.metrics import Values, comp, find_gold, mrr, ndcg, recall
 from toolbank.retrievers.protocol import Retriever
+from toolbank.system.errors import InputError
 
 MRR_DEPTH = 100
 """Ranks that are searched for the first hit; beyond them the reciprocal rank counts as 0."""

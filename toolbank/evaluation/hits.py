@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toolbank.evaluation.evaluate import Measured
-from toolbank.files import write_text
+from toolbank.system.files import write_text
 
 
 def write_hits(path: Path, measured: Sequence[Measured]) -> None:

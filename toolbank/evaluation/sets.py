@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Query
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
 from toolbank.evaluation.config import TEST_PARTS
 
 _Tools = frozenset[int | str]

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolbank.bank import Provenance, Query, Tool
-from toolbank.errors import ToolbankError
+from toolbank.bank.records import Provenance, Query, Tool
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Offer,
+    WriteTask,
+)
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.fold import Attempt
@@ -23,7 +29,7 @@ from toolbank.generate.sampling import make_offers
 from toolbank.journal import Journal
 from toolbank.llm import create_engine
 from toolbank.llm.ask import Asker
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Offer, WriteTask
+from toolbank.system.errors import ToolbankError
 
 # So many attempts in a row: refused, and failed in ways that may pass.
 _REFUSED = 10

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.bank import Bank
+from toolbank.bank.bank import Bank
 from toolbank.generate.names import shown_names
 from toolbank.generate.replies import Draft, Rejection
 
 if TYPE_CHECKING:
-    from toolbank.bank import Tool
+    from toolbank.bank.records import Tool
     from toolbank.generate.config import GenerateConfig
 
 _WORD = re.compile(r"\w+")

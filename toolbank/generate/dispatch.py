@@ -6,12 +6,12 @@ import asyncio
 from collections import deque
 from functools import partial
 
-from toolbank.errors import ToolbankError
+from toolbank.chat.chat import NotYet, RoundEngine
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt, Fold
 from toolbank.generate.messages import explain_nothing
-from toolbank.llm.chat import NotYet, RoundEngine
 from toolbank.llm.control.stop import Stopped
+from toolbank.system.errors import ToolbankError
 
 # A model whose first replies are all unusable will hardly do better.
 _UNUSABLE_AT_FIRST = 50

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolbank.bank import AttemptRow, Query
+from toolbank.bank.records import AttemptRow, Query
 from toolbank.generate.near_duplicates import NearDuplicates
 from toolbank.generate.spool import Shelf, Spool
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbank import aio
-from toolbank.bank import AttemptRow, Query, Tool
-from toolbank.errors import ToolbankError
+from toolbank.bank.records import AttemptRow, Query, Tool
 from toolbank.generate.attempt import Writer
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.dispatch import Dispatcher
@@ -24,6 +22,8 @@ from toolbank.generate.messages import (
 )
 from toolbank.journal import Journal
 from toolbank.llm.control.interrupt import interruptible
+from toolbank.system import aio
+from toolbank.system.errors import ToolbankError
 
 DEFAULT_QUERIES = 1000
 _ATTEMPTS_PER_QUERY = 5

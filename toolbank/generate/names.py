@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 
 
 def shown_names(tools: Sequence[Tool]) -> tuple[str, ...]:

@@ -12,14 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolbank.assets import Asset, find_asset
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import ChatRequest, Message, PolishTask, WriteTask
+from toolbank.config.assets import Asset, find_asset
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.names import shown_names
 from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
-from toolbank.llm.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.llm.templates import PromptTemplate
+from toolbank.system.errors import InputError
 
 WRITE_TEMPLATE = "write.j2"
 POLISH_TEMPLATE = "polish.j2"

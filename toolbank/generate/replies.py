@@ -8,12 +8,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolbank.llm.json_answer import AnswerError, find_answer
-from toolbank.surrogates import replace_surrogates
+from toolbank.system.text import replace_surrogates
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-    from toolbank.llm.chat import ChatReply
+    from toolbank.chat.chat import ChatReply
 
 
 _TEXT = {"type": "string"}

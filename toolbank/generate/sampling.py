@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
 
-from toolbank.errors import InputError
+from toolbank.chat.chat import Offer, Offers
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.chat import Offer, Offers
+from toolbank.system.errors import InputError
 
 _DECKS_AT_HAND = 4
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, overload
 
 from pydantic import BaseModel, TypeAdapter
 
-from toolbank.errors import ToolbankError
+from toolbank.system.errors import ToolbankError
 
 _Record = TypeVar("_Record", bound=BaseModel)
 _Kept = TypeVar("_Kept")

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
-from toolbank.errors import ToolbankError
+from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.journal import trouble
 from toolbank.journal.layout import (
     DICTIONARIES,
@@ -31,7 +31,7 @@ from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.records import Entry, Failure, StageUsage
 from toolbank.journal.usage import read_usage
 from toolbank.journal.writer import Row, Writer
-from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.system.errors import ToolbankError
 
 _LOCK_WAIT_S = 5.0
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
+from toolbank.chat.chat import Message
 from toolbank.journal.prompts import compress, encode
-from toolbank.llm.chat import Message
 
 LAYOUT = 2
 

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Iterable
 
-from toolbank.llm.chat import Message
+from toolbank.chat.chat import Message
 
 # With a dictionary this takes half the bytes of the best level without, in a fifth of the time.
 _LEVEL = 1

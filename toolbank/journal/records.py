@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toolbank.llm.chat import ChatReply
+from toolbank.chat.chat import ChatReply
 
 
 @dataclass(frozen=True)

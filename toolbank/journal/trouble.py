@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from toolbank.errors import ToolbankError
+from toolbank.system.errors import ToolbankError
 
 _IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

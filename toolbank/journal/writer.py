@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-from toolbank.errors import ToolbankError
 from toolbank.journal import trouble
 from toolbank.journal.layout import TABLES, Table
 from toolbank.journal.reserve import Reserve
+from toolbank.system.errors import ToolbankError
 
 Row = tuple[Table, tuple[object, ...]]
 

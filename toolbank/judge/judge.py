@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from toolbank import aio
-from toolbank.bank import Bank
-from toolbank.errors import InputError, ToolbankError
+from toolbank.bank.bank import Bank
+from toolbank.chat.chat import EngineError, RoundEngine
 from toolbank.journal import Journal
 from toolbank.judge import heuristic
 from toolbank.judge.config import Criterion, JudgeConfig
 from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
-from toolbank.llm.chat import EngineError, RoundEngine
 from toolbank.llm.control.stop import Stopped
 from toolbank.llm.templates import PromptTemplate
+from toolbank.system import aio
+from toolbank.system.errors import InputError, ToolbankError
 
 if TYPE_CHECKING:
     from toolbank.llm.ask import Asker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolbank.chat.chat import ChatRequest, JudgeTask, Message
 from toolbank.judge.config import Criterion
-from toolbank.llm.chat import ChatRequest, JudgeTask, Message
 from toolbank.llm.json_answer import AnswerError, find_answer
 from toolbank.llm.templates import PromptTemplate
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from toolbank.bank import Bank, Query
-from toolbank.errors import InputError
-from toolbank.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
 from toolbank.judge.config import JudgeConfig
+from toolbank.system.errors import InputError
+from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)

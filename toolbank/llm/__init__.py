@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from toolbank.errors import InputError
 from toolbank.llm.foreign import find_foreign, make_foreign, suggest
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
-    from toolbank.bank import Tool
+    from toolbank.bank.records import Tool
+    from toolbank.chat.chat import Engine
     from toolbank.generate.config import GenerateConfig
-    from toolbank.llm.chat import Engine
     from toolbank.llm.config import EngineConfig
 
 
@@ -145,7 +145,7 @@ def _check_key_of_batch(config: EngineConfig) -> None:
 
 
 def _recorded(config: EngineConfig, tools: Sequence[Tool], *_: Any) -> Engine:
-    from toolbank.llm.recorded import RecordedEngine
+    from toolbank.generate.writers.recorded import RecordedEngine
 
     return RecordedEngine(cast("Path", _writing(config).replies), tools)
 
@@ -160,7 +160,7 @@ def _check_recorded(config: EngineConfig) -> None:
 
 
 def _rules(config: EngineConfig, tools: Sequence[Tool], seed: int, _: Any) -> Engine:
-    from toolbank.llm.rules import RulesEngine
+    from toolbank.generate.writers.rules import RulesEngine
 
     return RulesEngine(tools, _writing(config), seed)
 

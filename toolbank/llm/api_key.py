@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toolbank.addresses import is_private
-from toolbank.errors import InputError
 from toolbank.llm.endpoint_errors import NO_KEY
+from toolbank.system.addresses import is_private
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

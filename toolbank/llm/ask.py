@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from time import monotonic, strftime
 
-from toolbank.errors import ToolbankError
-from toolbank.journal import Failure, Journal
-from toolbank.llm.chat import (
+from toolbank.chat.chat import (
     ChatReply,
     ChatRequest,
     Engine,
@@ -19,6 +17,7 @@ from toolbank.llm.chat import (
     NotYet,
     RoundEngine,
 )
+from toolbank.journal import Failure, Journal
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.control.budget import Budget
 from toolbank.llm.control.counts import AskCounts
@@ -27,7 +26,8 @@ from toolbank.llm.control.limit import CallLimit
 from toolbank.llm.control.outage import Outage
 from toolbank.llm.control.rates import Rates
 from toolbank.llm.control.stop import Stop, Stopped
-from toolbank.terminal import tell
+from toolbank.system.errors import ToolbankError
+from toolbank.system.terminal import tell
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0

@@ -10,9 +10,9 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolbank.errors import InputError
-from toolbank.llm.chat import ChatReply, ChatRequest
-from toolbank.surrogates import replace_surrogates
+from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.system.errors import InputError
+from toolbank.system.text import replace_surrogates
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
-from toolbank.config import Config
+from toolbank.config.base import Config
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 

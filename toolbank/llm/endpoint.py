@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ssl
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -13,16 +12,17 @@ import aiohttp
 import certifi
 from yarl import URL
 
-import toolbank
-from toolbank.addresses import is_loopback
-from toolbank.errors import InputError
-from toolbank.llm.chat import EngineError
+from toolbank.chat.chat import EngineError
+from toolbank.llm.answer import Answer
 from toolbank.llm.endpoint_errors import (
     connection_error,
     packing_error,
     unknown_encoding,
 )
 from toolbank.llm.open_files import allow_connections
+from toolbank.system.addresses import is_loopback
+from toolbank.system.errors import InputError
+from toolbank.system.version import __version__
 
 MAX_REPLY_BYTES = 4 * 2**20
 # What is kept of a larger reply, and read of an error.
@@ -34,24 +34,6 @@ _ENCODINGS = frozenset({"gzip", "deflate"})
 # which some servers send.
 _WITH_HEAD = 47
 _WITHOUT_HEAD = -15
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back of an HTTP request. Not `whole`: the body is longer, and this its beginning.
-
-    `headers` finds names in lower case.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    whole: bool = True
-
-    @property
-    def text(self) -> str:
-        """The body as text, whatever its bytes."""
-        return self.body.decode("utf-8", "replace")
 
 
 class Endpoint:
@@ -142,7 +124,7 @@ class Endpoint:
                 "Content-Type": "application/json",
                 "Accept": "application/json",
                 "Accept-Encoding": "gzip, deflate",
-                "User-Agent": f"toolbank/{toolbank.__version__}",
+                "User-Agent": f"toolbank/{__version__}",
             },
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),

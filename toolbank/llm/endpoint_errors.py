@@ -12,12 +12,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from toolbank.llm.chat import EngineError
+from toolbank.chat.chat import EngineError
 from toolbank.llm.rate_headers import read_wait
 
 if TYPE_CHECKING:
+    from toolbank.llm.answer import Answer
     from toolbank.llm.completion import CompletionError
-    from toolbank.llm.endpoint import Answer
 
 # Sent to servers that need no key.
 NO_KEY = "none"

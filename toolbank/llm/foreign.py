@@ -8,11 +8,11 @@ from importlib import metadata
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, cast
 
-from toolbank.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 
 if TYPE_CHECKING:
-    from toolbank.bank import Tool
-    from toolbank.llm.chat import Engine
+    from toolbank.bank.records import Tool
+    from toolbank.chat.chat import Engine
     from toolbank.llm.config import EngineConfig
 
 GROUP = "toolbank.engines"

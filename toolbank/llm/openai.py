@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from pydantic_core import to_json
 
+from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.llm.answer import Answer
 from toolbank.llm.api_key import read_key
-from toolbank.llm.chat import ChatReply, ChatRequest
 from toolbank.llm.completion import (
     CompletionError,
     Format,
@@ -20,7 +21,7 @@ from toolbank.llm.completion import (
     read_completion,
 )
 from toolbank.llm.config import EngineConfig
-from toolbank.llm.endpoint import Answer, Endpoint
+from toolbank.llm.endpoint import Endpoint
 from toolbank.llm.endpoint_errors import (
     hide_key,
     status_error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig, Price
@@ -34,8 +34,8 @@ def read_prices(path: Path) -> dict[str, Price]:
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from toolbank.config_errors import explain
-    from toolbank.config_yaml import parse_mapping
+    from toolbank.config.explain import explain
+    from toolbank.config.yaml import parse_mapping
     from toolbank.llm.config import Price
 
     try:

@@ -6,8 +6,8 @@ import traceback
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from toolbank.assets import find_asset
-from toolbank.errors import InputError
+from toolbank.config.assets import find_asset
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Template

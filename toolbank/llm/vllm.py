@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from toolbank.errors import InputError
-from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.vllm_thread import Call, ModelThread
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

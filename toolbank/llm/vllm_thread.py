@@ -16,8 +16,8 @@ from multiprocessing import resource_tracker
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from toolbank.errors import InputError
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from vllm import LLM, RequestOutput, SamplingParams

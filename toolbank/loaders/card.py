@@ -2,7 +2,7 @@
 
 import json
 
-from toolbank.bank import Bank
+from toolbank.bank.bank import Bank
 
 
 def dataset_card(bank: Bank) -> str:

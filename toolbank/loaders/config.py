@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolbank.config import Config
+from toolbank.config.base import Config
 
 SPLIT_NAMES = "The names of splits that count are train, validation (or valid, val, dev) and test."
 

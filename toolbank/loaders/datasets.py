@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from toolbank.errors import InputError
 from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.loaders.gather import Dataset
 from toolbank.loaders.jsonl import jsonl_files, read_jsonl
 from toolbank.loaders.toolbank import read_toolbank, toolbank_files
 from toolbank.loaders.toolbench import read_toolbench, toolbench_files
 from toolbank.loaders.toollens import read_toollens, toollens_files
+from toolbank.system.errors import InputError
 
 _LOADERS: dict[
     str,

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank import Bank, Query, Split
-from toolbank.errors import InputError
-from toolbank.files import write_json, write_text
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Split
 from toolbank.loaders.card import dataset_card
 from toolbank.loaders.replace import replacing
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json, write_text
 
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 

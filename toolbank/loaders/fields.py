@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from toolbank.bank import Tool, ToolKind
+from toolbank.bank.records import Tool, ToolKind
 
 _TYPES = {
     "string": "string",

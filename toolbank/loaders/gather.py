@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbank.bank import Query, Tool
+from toolbank.bank.records import Query, Tool
 
 _EXAMPLES = 5
 

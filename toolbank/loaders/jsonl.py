@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolbank.bank import Query, Split, Tool
-from toolbank.errors import InputError
-from toolbank.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.bank.records import Query, Split, Tool
 from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.system.errors import InputError
+from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
 
 _SPLITS: dict[str, Split] = {
     "train": "train",

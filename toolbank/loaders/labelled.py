@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank import Query
-from toolbank.errors import InputError
-from toolbank.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.bank.records import Query
+from toolbank.system.errors import InputError
+from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from toolbank.jsonl import get_id, get_text, read_lines
+from toolbank.system.jsonl import get_id, get_text, read_lines
 
 
 def read_requests(path: Path) -> list[tuple[str, str]]:

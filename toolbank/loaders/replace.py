@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolbank.errors import InputError, ToolbankError
-from toolbank.files import read_json, sha256_file, unwritable, write_json
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import read_json, sha256_file, unwritable, write_json
 
 MARK = "toolbank-export.json"
 

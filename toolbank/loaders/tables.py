@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 
 def read_table(

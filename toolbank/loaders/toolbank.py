@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank import Query, Split, Tool, read_tools
-from toolbank.errors import InputError
-from toolbank.files import read_json
-from toolbank.jsonl import read_lines
+from toolbank.bank.files import read_tools
+from toolbank.bank.records import Query, Split, Tool
 from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import clean, describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.jsonl import parse_function, read_tool_lines
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
+from toolbank.system.jsonl import read_lines
 
 _SPLITS: dict[str, Split] = {
     "train": "train",

@@ -7,12 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank import Query, Split, Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Query, Split, Tool
 from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import clean, describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.tables import read_table
+from toolbank.system.errors import InputError
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
 

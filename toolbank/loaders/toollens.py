@@ -7,13 +7,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank import Query, Split, Tool
-from toolbank.errors import InputError
-from toolbank.jsonl import get_id, read_lines
+from toolbank.bank.records import Query, Split, Tool
 from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.tables import read_table
+from toolbank.system.errors import InputError
+from toolbank.system.jsonl import get_id, read_lines
 
 _KEYS = (
     "category_name:",

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from toolbank.config import Config
+from toolbank.config.base import Config
 
 
 class ReportConfig(Config):

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from toolbank.bank import Bank
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
 from toolbank.report.records import (
     check_calls,
     read_comparisons,
@@ -17,6 +16,7 @@ from toolbank.report.records import (
     read_labels,
     read_metrics,
 )
+from toolbank.system.errors import InputError
 
 
 @dataclass(frozen=True)

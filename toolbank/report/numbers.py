@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 
 _MOST_USES = 10
 

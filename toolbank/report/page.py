@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from toolbank.bank import Bank, Query, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
@@ -42,6 +42,7 @@ from toolbank.report.vectors import (
     lay_out_tools,
     read_space,
 )
+from toolbank.system.errors import InputError
 
 _LIBRARIES = ("numpy", "pyarrow", "bm25s", "sentence-transformers", "torch")
 _MOST_LISTED = 2000

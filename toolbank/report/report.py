@@ -9,11 +9,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank import rounding
-from toolbank.files import write_text
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.page import describe_page
+from toolbank.system import numbers
+from toolbank.system.files import write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -100,7 +100,7 @@ def money(dollars: float | None) -> str:
 
 def seconds(value: float | None) -> str:
     """Seconds; a dash where they were not measured."""
-    return "\u2013" if value is None else rounding.seconds(value)
+    return "\u2013" if value is None else numbers.seconds(value)
 
 
 def web_address(url: str) -> str:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from toolbank.bank import Bank, Query
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.places import saved_encoder
-from toolbank.errors import InputError
-from toolbank.files import read_json
 from toolbank.report.content import Content
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
 
 Vectors = NDArray[np.float32]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.retrievers.config import RetrieverConfig

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits, blocks, join, top_k
 from toolbank.retrievers.config import Bm25Config
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import blocks, join, top_k
+from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import load_head, load_texts, save_head, save_texts
 from toolbank.retrievers.text import all_words
+from toolbank.system.errors import InputError
 
 
 class Bm25Retriever:

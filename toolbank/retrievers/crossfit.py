@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.ranking.topk import Hits, join
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.protocol import FitContext, Hits, Retriever
-from toolbank.retrievers.ranking import join
+from toolbank.retrievers.protocol import FitContext, Retriever
 from toolbank.retrievers.store import load_arrays, save_arrays
+from toolbank.system.errors import InputError
 from toolbank.training.ranks import broadcast, rank
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.ranking.topk import Hits, search_vectors
 from toolbank.retrievers.config import DescriptionsConfig
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import search_vectors
+from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (
     demand_width,
     load_arrays,

@@ -9,12 +9,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.ranking.topk import cosine_scores
 from toolbank.retrievers.calibration import fit_line, mark_uses, spread_rows
 from toolbank.retrievers.centring import common_part, take_out
-from toolbank.retrievers.ranking import cosine_scores
 from toolbank.retrievers.store import VECTORS, Arrays, demand, demand_width
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.usage import Usage

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
+from toolbank.system.errors import InputError
 
 
 def join_names(known: Sequence[str], added: Sequence[Tool]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.retrievers.protocol import Hits
+from toolbank.ranking.topk import Hits
 
 
 def interleave(

@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
+from toolbank.ranking.topk import cosine_scores
 from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.retrievers.ranking import cosine_scores
 from toolbank.retrievers.store import (
     VECTORS,
     demand,

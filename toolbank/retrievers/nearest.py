@@ -9,7 +9,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits, blocks, join, top_k
 from toolbank.retrievers.calibration import (
     AS_IT_IS,
     bridge,
@@ -20,8 +22,7 @@ from toolbank.retrievers.calibration import (
 from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.likeness import Likeness, create_likeness, load_likeness
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import blocks, join, top_k
+from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (
     VECTORS,
     demand,

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits
+from toolbank.training.context import TrainingContext
 
 if TYPE_CHECKING:
     from toolbank.retrievers.config import RetrieverConfig
 
-Hits = tuple[NDArray[np.int64], NDArray[np.float32]]
-
 
 @dataclass(frozen=True)
-class FitContext:
+class FitContext(TrainingContext):
     """What a fit is given beside the bank.
 
-    `checkpoints` is a folder of its own, kept until the fit is done, from which one that was
-    killed goes on; None: none are kept. `fitted` are the retrievers that its configuration
-    needs, by label. `logs` is a folder for what TensorBoard shows; None: with the checkpoints.
+    `fitted` are the retrievers that its configuration needs, by label.
     """
 
-    seed: int = 0
-    checkpoints: Path | None = None
     fitted: Mapping[str, Retriever] = field(default_factory=dict)
-    logs: Path | None = None
-
-    def within(self, part: str) -> FitContext:
-        """The same for a fit inside the fit, with folders of its own."""
-        return replace(
-            self,
-            checkpoints=self.checkpoints and self.checkpoints / part,
-            logs=self.logs and self.logs / part,
-        )
 
 
 ALONE = FitContext()

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from toolbank.config import Config
-from toolbank.errors import InputError
-from toolbank.files import atomic_path, read_json, write_json
+from toolbank.config.base import Config
+from toolbank.system.errors import InputError
+from toolbank.system.files import atomic_path, read_json, write_json
 
 VECTORS = "vectors.safetensors"
 

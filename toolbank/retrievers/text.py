@@ -2,7 +2,7 @@
 
 import re
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[\W_]+")

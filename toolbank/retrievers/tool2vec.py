@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, top_k
 from toolbank.retrievers.calibration import (
     AS_IT_IS,
     bridge,
@@ -24,13 +26,7 @@ from toolbank.retrievers.centroids import Centroids, Rows, make_centroids
 from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import (
-    blocks,
-    cosine_scores,
-    join,
-    top_k,
-)
+from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (
     VECTORS,
     demand,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank import Bank
+from toolbank.bank.bank import Bank
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.places import saved_encoder
 from toolbank.encoders.sentence import Encoder, load_encoder

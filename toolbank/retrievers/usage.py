@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Query
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
 
 _RULES_WEIGHT = 0.25
 

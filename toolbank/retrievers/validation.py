@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from toolbank.bank import Bank, Query
-from toolbank.evaluation.metrics import find_gold, recall
-from toolbank.retrievers.protocol import Hits
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
+from toolbank.ranking.metrics import find_gold, recall
+from toolbank.ranking.topk import Hits
 from toolbank.retrievers.usage import Usage, find_usage
 
 RECALL_AT = 5

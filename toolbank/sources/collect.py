@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbank.assets import find_asset, has_asset
-from toolbank.bank import Tool
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool
+from toolbank.config.assets import find_asset, has_asset
 from toolbank.sources.config import PythonSource, SourceConfig, SphinxSource
 from toolbank.sources.installed import package_version, source_hash
 from toolbank.sources.names import with_prompt_names
+from toolbank.system.errors import InputError
 
 
 @dataclass(frozen=True)

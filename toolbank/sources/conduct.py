@@ -4,7 +4,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from toolbank.config import Config
+from toolbank.config.base import Config
 
 
 class Conduct(Config):

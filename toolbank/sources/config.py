@@ -4,9 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from toolbank.addresses import checked_address
-from toolbank.config import Config
+from toolbank.config.base import Config
 from toolbank.sources.conduct import Conduct
+from toolbank.system.addresses import checked_address
 
 
 class PythonSource(Config):

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
 
-from toolbank.bank import Raised, Returned, SeeAlso
+from toolbank.bank.records import Raised, Returned, SeeAlso
 from toolbank.sources.documented import Documented
 from toolbank.sources.fieldlist import has_fields, read_fields
 from toolbank.sources.google import has_google_sections, read_google

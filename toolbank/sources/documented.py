@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from toolbank.bank import Raised, Returned, SeeAlso, Tool, ToolKind, VersionNote
+from toolbank.bank.records import (
+    Raised,
+    Returned,
+    SeeAlso,
+    Tool,
+    ToolKind,
+    VersionNote,
+)
 from toolbank.sources.schema import Parameter, parameters_schema
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from toolbank.bank import Raised, Returned
+from toolbank.bank.records import Raised, Returned
 from toolbank.sources.documented import Documented
 from toolbank.sources.markup import inline, plain_line
 from toolbank.sources.schema import Parameter

@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from toolbank.bank import Raised, Returned
+from toolbank.bank.records import Raised, Returned
 from toolbank.sources.documented import Documented
 from toolbank.sources.markup import inline, plain, plain_line
 from toolbank.sources.schema import Parameter

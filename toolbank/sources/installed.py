@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 
 def check_name(package: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 
 _MAX_WORDS = 5
 _STOP = frozenset(

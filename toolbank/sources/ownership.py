@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from toolbank.bank import ToolKind
+from toolbank.bank.records import ToolKind
 
 _SCALARS = (int, float, complex, str, bytes)
 _CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)

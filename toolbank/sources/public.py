@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from toolbank.bank import ToolKind
+from toolbank.bank.records import ToolKind
 from toolbank.sources.ownership import (
     belongs_to,
     is_foreign,

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from toolbank.assets import has_asset
-from toolbank.bank import Tool, ToolKind
-from toolbank.errors import InputError
+from toolbank.bank.records import Tool, ToolKind
+from toolbank.config.assets import has_asset
 from toolbank.sources.config import PythonSource
 from toolbank.sources.docstring import read_docstring
 from toolbank.sources.documented import Documented
@@ -23,6 +22,7 @@ from toolbank.sources.public import (
 from toolbank.sources.schema import Parameter
 from toolbank.sources.signatures import Signature, signature_of
 from toolbank.sources.sphinx.site import load_site, names
+from toolbank.system.errors import InputError
 
 
 @dataclass(frozen=True)

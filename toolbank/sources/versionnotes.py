@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from typing import Literal
 
-from toolbank.bank import VersionNote
+from toolbank.bank.records import VersionNote
 from toolbank.sources.markup import plain_line
 
 _Change = Literal["added", "changed", "deprecated", "removed"]

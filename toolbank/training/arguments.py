@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import world_size
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
-import toolbank
-from toolbank.config import Config
-from toolbank.files import write_text
+from toolbank.config.base import Config
+from toolbank.system.files import write_text
+from toolbank.system.version import __version__
 from toolbank.training.arguments import METRIC
 from toolbank.training.run import Training
 
@@ -50,7 +50,7 @@ def write_card(
         "",
         method,
         "",
-        f"Made by toolbank {toolbank.__version__}. It finds the tools that a request needs:",
+        f"Made by toolbank {__version__}. It finds the tools that a request needs:",
         "",
         "```python",
         "from pathlib import Path",

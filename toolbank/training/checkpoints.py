@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from toolbank.files import write_text
+from toolbank.system.files import write_text
 
 _STATE = "trainer_state.json"
 _BEST = "best_model_checkpoint"

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolbank.config import Config
+from toolbank.config.base import Config
 
 
 class TrainingConfig(Config):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 from toolbank.training.text import Ids, pad, pad_id
 from toolbank.training.trainers import EpochBatches, EpochSampler
 

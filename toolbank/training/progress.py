@@ -13,8 +13,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from toolbank.rounding import duration
-from toolbank.terminal import tell
+from toolbank.system.numbers import duration
+from toolbank.system.terminal import tell
 from toolbank.training.ranks import rank
 
 # Off a terminal, seconds from one line to the next at the least.

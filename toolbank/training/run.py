@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from toolbank.retrievers.protocol import FitContext
+    from toolbank.training.context import TrainingContext
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def train_model(
     model: torch.nn.Module,
     rows: Sequence[Mapping[str, Any]],
     config: TrainingConfig,
-    context: FitContext,
+    context: TrainingContext,
     *,
     collate: Callable[[list[Any]], dict[str, torch.Tensor]],
     lengths: Sequence[int] | None = None,
@@ -99,7 +99,7 @@ def train_encoder(
     columns: Mapping[str, Sequence[int]],
     loss: torch.nn.Module,
     config: TrainingConfig,
-    context: FitContext,
+    context: TrainingContext,
     *,
     labels: Sequence[float] | None = None,
     validate: Callable[[], float] | None = None,
@@ -154,7 +154,7 @@ def _train(
     model: torch.nn.Module,
     examples: int,
     config: TrainingConfig,
-    context: FitContext,
+    context: TrainingContext,
     validate: Callable[[], float] | None,
     title: str,
     part: str,
@@ -221,7 +221,7 @@ def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:
 
 
 @contextmanager
-def _folder(context: FitContext, part: str) -> Iterator[Path]:
+def _folder(context: TrainingContext, part: str) -> Iterator[Path]:
     """Where checkpoints go; for this training alone if none are kept."""
     if context.checkpoints is not None:
         folder = context.checkpoints / part
@@ -233,7 +233,7 @@ def _folder(context: FitContext, part: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _logs(context: FitContext, part: str) -> Iterator[None]:
+def _logs(context: TrainingContext, part: str) -> Iterator[None]:
     """Have TensorBoard's files written where they are kept."""
     name = "TENSORBOARD_LOGGING_DIR"
     if context.logs is None or name in os.environ:

@@ -11,7 +11,7 @@ from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.finetune import make_rows
 from toolbank.encoders.finetune.texts import make_texts
 from toolbank.encoders.sentence import load_encoder
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 QUERIES = ["water the lawn", "water it", "play jazz", "sing a song", "read the mail"]
 USES = np.array([[0], [0], [1], [1], [-1]])

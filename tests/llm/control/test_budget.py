@@ -1,11 +1,11 @@
 import pytest
 
 from tests.llm.control.virtual import request
-from toolbank.errors import InputError
+from toolbank.chat.chat import ChatReply
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import StageUsage
-from toolbank.llm.chat import ChatReply
 from toolbank.llm.control.budget import Budget
+from toolbank.system.errors import InputError
 
 USED = StageUsage("write", "{}", 10, 1000, 500, {"http-500": 2})
 JUDGED = StageUsage("judge", "{}", 90, 9000, 9000)

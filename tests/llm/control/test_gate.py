@@ -11,9 +11,9 @@ from tests.llm.control.virtual import (
     request,
     run,
 )
+from toolbank.chat.chat import ChatReply
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.ask import Asker
-from toolbank.llm.chat import ChatReply
 from toolbank.llm.control.stop import Stopped
 
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolbank.chat.chat import ChatReply, Message
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.chat import ChatReply, Message
 from toolbank.llm.control.rates import Rates, TokenBucket
 
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from tests.llm.control.virtual import Endpoint, Memory, broken, good, request, run
+from toolbank.chat.chat import EngineError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.ask import Asker
-from toolbank.llm.chat import EngineError
 from toolbank.llm.control.stop import Stopped
 
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from tests.llm.control.virtual import Endpoint, ask_all, broken, good
-from toolbank.errors import ToolbankError
-from toolbank.llm.chat import ChatReply, EngineError, NotYet
+from toolbank.chat.chat import ChatReply, EngineError, NotYet
 from toolbank.llm.control.stop import Stopped
+from toolbank.system.errors import ToolbankError
 
 
 def kinds(got):

@@ -4,10 +4,16 @@ import asyncio
 import selectors
 from unittest import mock
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Message,
+    PolishTask,
+)
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.ask import Asker
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 
 
 class _LeapingSelector(selectors.SelectSelector):

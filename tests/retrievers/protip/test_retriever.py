@@ -8,10 +8,10 @@ import torch
 
 import toolbank.retrievers.protip.retriever as retriever_module
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
-from toolbank.errors import InputError
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.protip import train as train_module
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
@@ -19,6 +19,7 @@ from toolbank.retrievers.protip.examples import PlanExamples
 from toolbank.retrievers.protip.plans import Plan, read_plans
 from toolbank.retrievers.protip.retriever import ProtipRetriever
 from toolbank.retrievers.text import title_and_summary
+from toolbank.system.errors import InputError
 
 NAMES = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
 

@@ -201,7 +201,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     history = [[], [1], [4, 0], [], [2], [], [3]]
     whole = search_steps(queries, tools, steps=3, depth=4, history=history)
     # As many scores as two requests have.
-    monkeypatch.setattr("toolbank.retrievers.ranking._BLOCK_SCORES", 60)
+    monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 60)
     sizes = []
     measure = progressive.measure_distances
     monkeypatch.setattr(

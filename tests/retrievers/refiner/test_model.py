@@ -8,10 +8,10 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.errors import InputError
 from toolbank.retrievers.refiner.candidates import collate
 from toolbank.retrievers.refiner.sequence import longest_request
 from toolbank.retrievers.refiner.store import make_model
+from toolbank.system.errors import InputError
 
 DIMENSION = 24
 TOLERANCE = {"atol": 1e-5, "rtol": 0}

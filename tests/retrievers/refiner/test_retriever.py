@@ -5,9 +5,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.tiny_models import KINDS, tiny_encoder
-from toolbank.bank import Bank, Query, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.errors import InputError
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.config import (
     Bm25Config,
@@ -20,6 +20,7 @@ from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec import Tool2VecRetriever
+from toolbank.system.errors import InputError
 
 REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]
 

@@ -15,14 +15,14 @@ from toolbank.encoders.finetune.pairs import draw_pairs
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts
 from toolbank.encoders.model import load_model
 from toolbank.encoders.sentence import Encoder
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 from toolbank.training.run import Training, train_encoder
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from toolbank.retrievers.protocol import FitContext
+    from toolbank.training.context import TrainingContext
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def fine_tune(
     config: EncoderConfig,
     training: EncoderTraining,
     texts: TrainingTexts,
-    context: FitContext,
+    context: TrainingContext,
     validate: Callable[[Encoder], float] | None,
     title: str,
 ) -> FineTuned:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts, share_tool
-from toolbank.retrievers.ranking import blocks, top_k
+from toolbank.ranking.topk import blocks, top_k
 
 _ROUNDS = 30
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolbank.llm.chat import EngineError
+from toolbank.chat.chat import EngineError
 
 Id = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from toolbank.errors import ToolbankError
-from toolbank.files import atomic_path
+from toolbank.chat.chat import EngineError
+from toolbank.llm.answer import Answer
 from toolbank.llm.api_key import read_key
 from toolbank.llm.batch.answers import (
     Batch,
@@ -17,13 +17,13 @@ from toolbank.llm.batch.answers import (
     odd_answer,
     read_answer,
 )
-from toolbank.llm.chat import EngineError
-from toolbank.llm.endpoint import Answer
 from toolbank.llm.endpoint_errors import (
     connection_error,
     hide_key,
     status_error,
 )
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import atomic_path
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

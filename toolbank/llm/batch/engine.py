@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, NotYet
 from toolbank.llm.batch.hosted import HostedBatches
 from toolbank.llm.batch.message import describe_round
 from toolbank.llm.batch.options import read_options
@@ -18,10 +19,9 @@ from toolbank.llm.batch.replies import Trouble, read_folder, read_reply
 from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
 from toolbank.llm.batch.seen import write_seen
 from toolbank.llm.batch.submissions import Submissions
-from toolbank.llm.chat import ChatReply, ChatRequest, EngineError, NotYet
 from toolbank.llm.completion import check_settings, make_body, make_identity
 from toolbank.llm.endpoint_errors import hide_key
-from toolbank.terminal import tell
+from toolbank.system.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

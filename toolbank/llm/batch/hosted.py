@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tqdm import tqdm
 
-from toolbank.files import sha256_file
+from toolbank.chat.chat import EngineError
 from toolbank.llm.batch.answers import Batch
 from toolbank.llm.batch.endpoint import NOT_FOUND, BatchEndpoint
 from toolbank.llm.batch.submissions import Submission, Submissions
-from toolbank.llm.chat import EngineError
-from toolbank.terminal import printable, tell
+from toolbank.system.files import sha256_file
+from toolbank.system.terminal import printable, tell
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

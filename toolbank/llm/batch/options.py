@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
-from toolbank.config import Config
-from toolbank.errors import InputError
+from toolbank.config.base import Config
 from toolbank.llm.completion import Format
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolbank.errors import InputError
+from toolbank.chat.chat import ChatReply
 from toolbank.llm.batch.requests import read_name
 from toolbank.llm.batch.seen import Seen, read_seen
-from toolbank.llm.chat import ChatReply
 from toolbank.llm.completion import CompletionError, read_completion
-from toolbank.surrogates import replace_surrogates
+from toolbank.system.errors import InputError
+from toolbank.system.text import replace_surrogates
 
 # A longer line is a reply that nobody can use; it is not held in memory.
 _MOST_LINE = 4 * 2**20

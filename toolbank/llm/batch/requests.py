@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from toolbank.errors import ToolbankError
-from toolbank.files import unwritable
 from toolbank.llm.batch.options import MOST_BYTES
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import unwritable
 
 URL = "/v1/chat/completions"
 

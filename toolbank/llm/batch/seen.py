@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolbank.errors import InputError
-from toolbank.files import write_json
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
 
 Seen = dict[int, dict[str, int]]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from toolbank.errors import InputError
-from toolbank.files import write_json
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
 
 
 class Submission(BaseModel):

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from toolbank.errors import InputError
+from toolbank.chat.chat import ChatReply, ChatRequest, Message
 from toolbank.llm.accounts import add_up_spent
-from toolbank.llm.chat import ChatReply, ChatRequest, Message
 from toolbank.llm.config import EngineConfig
 from toolbank.llm.control.reserves import Cost, Reserves
 from toolbank.llm.control.stop import Stop
 from toolbank.llm.prices import cost, resolve_price
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.journal import StageUsage

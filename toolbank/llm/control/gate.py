@@ -8,7 +8,7 @@ import itertools
 from time import monotonic
 from typing import Any
 
-from toolbank.llm.chat import ChatRequest
+from toolbank.chat.chat import ChatRequest
 from toolbank.llm.control.budget import Budget
 from toolbank.llm.control.limit import CallLimit
 from toolbank.llm.control.outage import Outage

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from toolbank import aio
-from toolbank.terminal import tell
+from toolbank.system import aio
+from toolbank.system.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.llm.ask import Asker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolbank.llm.chat import ChatReply, Message
+from toolbank.chat.chat import ChatReply, Message
 from toolbank.llm.config import EngineConfig
 
 _CHARACTERS_PER_TOKEN = 4

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolbank.llm.chat import ChatReply, ChatRequest
+from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.prices import cost
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from toolbank.errors import ToolbankError
+from toolbank.system.errors import ToolbankError
 
 Cause = Literal["interrupt", "budget", "error"]
 

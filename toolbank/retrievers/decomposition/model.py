@@ -8,12 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolbank import aio
-from toolbank.errors import InputError, ToolbankError
-from toolbank.journal import Journal
-from toolbank.llm import create_engine
-from toolbank.llm.ask import Asker
-from toolbank.llm.chat import (
+from toolbank.chat.chat import (
     ChatReply,
     ChatRequest,
     DecomposeTask,
@@ -21,12 +16,17 @@ from toolbank.llm.chat import (
     Message,
     RoundEngine,
 )
+from toolbank.journal import Journal
+from toolbank.llm import create_engine
+from toolbank.llm.ask import Asker
 from toolbank.llm.control.interrupt import interruptible
 from toolbank.llm.control.stop import Stopped
 from toolbank.llm.json_answer import AnswerError, find_answer
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.decomposition.config import TEMPLATE
-from toolbank.terminal import tell
+from toolbank.system import aio
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.terminal import tell
 
 if TYPE_CHECKING:
     from toolbank.retrievers.decomposition.config import DecomposeConfig

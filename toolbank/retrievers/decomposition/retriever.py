@@ -9,16 +9,17 @@ from typing import Self
 
 import numpy as np
 
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits, blocks, join
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.decomposition.rules import split_request
 from toolbank.retrievers.interleave import interleave
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits, Retriever
-from toolbank.retrievers.ranking import blocks, join
+from toolbank.retrievers.protocol import ALONE, FitContext, Retriever
 from toolbank.retrievers.store import demand, load_head, save_head
+from toolbank.system.errors import InputError
 
 _FIRST = "first"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from toolbank.llm.rules.lexicon import SPOKEN_VERBS
+from toolbank.generate.writers.rules.lexicon import SPOKEN_VERBS
 
 _ASKED = (
     "ask|assist|book|buy|confirm|contact|deliver|download|draft|email|enquire|forward|help|"

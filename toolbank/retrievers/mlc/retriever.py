@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.encoders.sentence import load_encoder
-from toolbank.errors import InputError
+from toolbank.ranking.topk import Hits, blocks, join, top_k
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.fallback import SHAPES, Fallback
 from toolbank.retrievers.growth import join_names
@@ -37,8 +38,7 @@ from toolbank.retrievers.mlc.store import (
     make_classifier,
     save_classifier,
 )
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import blocks, join, top_k
+from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (
     VECTORS,
     demand,
@@ -55,6 +55,7 @@ from toolbank.retrievers.validation import (
     validation_queries,
     validation_recall,
 )
+from toolbank.system.errors import InputError
 from toolbank.training.card import keep_card, read_card, write_card
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import world_size

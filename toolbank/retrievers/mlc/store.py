@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from toolbank.encoders.model import find_model, has_tokenizer, reading
-from toolbank.errors import InputError
-from toolbank.files import atomic_path, read_json
 from toolbank.retrievers.mlc.classifier import (
     Classifier,
     MeanClassifier,
     SequenceClassifier,
     VectorClassifier,
 )
+from toolbank.system.errors import InputError
+from toolbank.system.files import atomic_path, read_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

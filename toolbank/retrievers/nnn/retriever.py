@@ -11,8 +11,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, top_k
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.calibration import unused_without
 from toolbank.retrievers.crossfit import cross_fit
@@ -20,14 +21,7 @@ from toolbank.retrievers.floors import is_untrained
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.unused import keep_ranks
-from toolbank.retrievers.protocol import (
-    ALONE,
-    DenseRetriever,
-    FitContext,
-    Hits,
-    Retriever,
-)
-from toolbank.retrievers.ranking import blocks, cosine_scores, join, top_k
+from toolbank.retrievers.protocol import ALONE, DenseRetriever, FitContext, Retriever
 from toolbank.retrievers.store import (
     demand,
     load_arrays,
@@ -41,6 +35,7 @@ from toolbank.retrievers.validation import (
     mean_recall,
     validation_queries,
 )
+from toolbank.system.errors import InputError
 
 _FIRST = "first"
 _LEAST_WEIGHT = 1e-6

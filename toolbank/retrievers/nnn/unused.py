@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.retrievers.protocol import Hits
+from toolbank.ranking.topk import Hits
 
 
 def keep_ranks(first: Hits, unused: NDArray[np.bool_], others: Hits) -> Hits:

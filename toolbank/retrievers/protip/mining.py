@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.ranking.topk import top_k
 from toolbank.retrievers.protip.examples import find_used
 from toolbank.retrievers.protip.plans import Plan
-from toolbank.retrievers.ranking import top_k
 
 Vectors = NDArray[np.float32]
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from toolbank.bank import Bank, Split
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Split
+from toolbank.system.errors import InputError
 
 
 @dataclass(frozen=True)

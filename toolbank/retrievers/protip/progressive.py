@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.ranking.topk import Hits, blocks, join, top_k
 from toolbank.retrievers.interleave import interleave
-from toolbank.retrievers.protocol import Hits
-from toolbank.retrievers.ranking import blocks, join, top_k
 
 Vectors = NDArray[np.floating]
 

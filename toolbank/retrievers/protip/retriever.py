@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.encoders.model import load_model, save_model
-from toolbank.errors import InputError
+from toolbank.ranking.topk import Hits, blocks, join
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.fallback import SHAPES, Fallback
 from toolbank.retrievers.growth import join_names
@@ -22,8 +23,7 @@ from toolbank.retrievers.protip.plans import Plan, hold_back, read_plans
 from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
 from toolbank.retrievers.protip.stop import choose_least_rest
 from toolbank.retrievers.protip.unseen import count_ranks, measure_ranks, merge_unseen
-from toolbank.retrievers.protocol import ALONE, FitContext, Hits
-from toolbank.retrievers.ranking import blocks, join
+from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (
     VECTORS,
     demand,
@@ -36,6 +36,7 @@ from toolbank.retrievers.store import (
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.usage import train_usage
 from toolbank.retrievers.validation import validation_recall
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers.protip.plans import Plan
-from toolbank.retrievers.protocol import Hits
-from toolbank.retrievers.ranking import top_k
 
 _RANKS = 20
 _FALL = 1e-4

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from toolbank.evaluation.metrics import find_gold
-from toolbank.retrievers.protocol import Hits
+from toolbank.ranking.metrics import find_gold
+from toolbank.ranking.topk import Hits
 from toolbank.retrievers.refiner.standing import describe_standing
 from toolbank.retrievers.usage import Usage
 from toolbank.training.text import Ids, pad

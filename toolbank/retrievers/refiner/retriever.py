@@ -12,18 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from toolbank.bank import Bank, Tool
-from toolbank.errors import InputError
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.crossfit import cross_fit
-from toolbank.retrievers.protocol import (
-    ALONE,
-    DenseRetriever,
-    FitContext,
-    Hits,
-    Retriever,
-)
-from toolbank.retrievers.ranking import top_k
+from toolbank.retrievers.protocol import ALONE, DenseRetriever, FitContext, Retriever
 from toolbank.retrievers.refiner.candidates import (
     TrainRows,
     collate,
@@ -37,6 +31,7 @@ from toolbank.retrievers.refiner.store import load_saved, make_model, save_model
 from toolbank.retrievers.store import load_head, save_head
 from toolbank.retrievers.usage import train_usage
 from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.system.errors import InputError
 from toolbank.training.card import keep_card, read_card, write_card
 from toolbank.training.ranks import broadcast, rank
 from toolbank.training.run import Training, seed_weights, train_model

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from toolbank.errors import InputError
+from toolbank.system.errors import InputError
 
 # A model of transformers; which parts it has depends on its architecture.
 Body = Any

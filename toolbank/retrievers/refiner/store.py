@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from toolbank.encoders.model import find_model, has_tokenizer, reading
-from toolbank.files import atomic_path
 from toolbank.retrievers.refiner.model import RefinerModel
 from toolbank.retrievers.refiner.sequence import Body, check_body
+from toolbank.system.files import atomic_path
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

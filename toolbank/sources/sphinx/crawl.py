@@ -10,10 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urljoin
 
-from toolbank import aio
-from toolbank.addresses import checked_address
-from toolbank.errors import ToolbankError
-from toolbank.files import write_json
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.config import SphinxSource
 from toolbank.sources.names import with_prompt_names
@@ -24,6 +20,10 @@ from toolbank.sources.sphinx.outcome import CrawlResult, no_tools, problems
 from toolbank.sources.sphinx.record import describe
 from toolbank.sources.sphinx.site import Site, load_site, narrowed
 from toolbank.sources.sphinx.tools import read_harvest
+from toolbank.system import aio
+from toolbank.system.addresses import checked_address
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import write_json
 
 _SECONDS_TO_STOP = 3
 

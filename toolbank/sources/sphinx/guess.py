@@ -3,9 +3,9 @@
 import textwrap
 from collections import Counter
 
-from toolbank.errors import InputError
 from toolbank.sources.sphinx.inventory import Inventory, Scope
 from toolbank.sources.sphinx.site import ROLES, Domain, Objects, Site, names
+from toolbank.system.errors import InputError
 
 # What can be called, by domain. Data counts where its page shows it called, as ufuncs are.
 _CALLABLE: dict[Domain, tuple[str, ...]] = {

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from toolbank.errors import InputError
 from toolbank.sources.sphinx.site import Objects, Site, matches, names
+from toolbank.system.errors import InputError
 
 INVENTORY_HEAD = b"# Sphinx inventory version 2"
 _MAX_BYTES = 64 * 1024 * 1024

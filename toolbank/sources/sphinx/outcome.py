@@ -6,12 +6,12 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urljoin
 
-from toolbank.bank import Tool
-from toolbank.errors import InputError, ToolbankError
+from toolbank.bank.records import Tool
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import Scope, tool_name
 from toolbank.sources.sphinx.site import names
 from toolbank.sources.sphinx.tools import is_loss
+from toolbank.system.errors import InputError, ToolbankError
 
 _NAMED_PAGES = 3
 

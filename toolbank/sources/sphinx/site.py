@@ -7,12 +7,12 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from toolbank.addresses import checked_address
-from toolbank.assets import find_asset
-from toolbank.config import Config
-from toolbank.config_errors import explain
-from toolbank.config_yaml import parse_mapping
-from toolbank.errors import InputError
+from toolbank.config.assets import find_asset
+from toolbank.config.base import Config
+from toolbank.config.explain import explain
+from toolbank.config.yaml import parse_mapping
+from toolbank.system.addresses import checked_address
+from toolbank.system.errors import InputError
 
 Domain = Literal["py", "js", "c", "cpp", "http"]
 

@@ -12,7 +12,6 @@ from scrapy.http import Response
 from tqdm import tqdm
 from twisted.python.failure import Failure
 
-from toolbank.errors import InputError, ToolbankError
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
@@ -39,6 +38,7 @@ from toolbank.sources.sphinx.web.refusals import (
     may_pass_status,
     reason_of,
 )
+from toolbank.system.errors import InputError, ToolbankError
 
 # How many folders above a page may be asked for an inventory.
 _MAX_FOLDERS = 6

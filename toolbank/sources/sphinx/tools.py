@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin
 
-from toolbank.bank import Tool
+from toolbank.bank.records import Tool
 from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import Entry, Listed
 from toolbank.sources.sphinx.pages.page import PageObject

@@ -7,7 +7,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank import SeeAlso
+from toolbank.bank.records import SeeAlso
 from toolbank.sources.documented import Documented
 from toolbank.sources.opening import split_summary
 from toolbank.sources.schema import Parameter

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from toolbank.bank import Returned, ToolKind
+from toolbank.bank.records import Returned, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.schema import Parameter
 from toolbank.sources.sphinx.inventory import resolve

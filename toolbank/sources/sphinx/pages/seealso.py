@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank import SeeAlso
+from toolbank.bank.records import SeeAlso
 from toolbank.sources.sphinx.pages.text import children, code, is_dropped, line
 
 _NAME = re.compile(r"[\w.]+")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank import VersionNote
+from toolbank.bank.records import VersionNote
 from toolbank.sources.sphinx.pages.text import classes, is_members, line
 
 _Change = Literal["added", "changed", "deprecated", "removed"]

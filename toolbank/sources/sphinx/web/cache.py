@@ -13,8 +13,8 @@ from typing import Any
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
-from toolbank.errors import ToolbankError
-from toolbank.files import unwritable
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import unwritable
 
 _KEPT_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location")
 # What is as good as none, and costs the least time.

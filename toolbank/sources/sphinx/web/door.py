@@ -18,9 +18,9 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from toolbank.addresses import is_public_ip
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import Refused
+from toolbank.system.addresses import is_public_ip
 
 # The private addresses that the request at hand was kept from.
 _refused_addresses: ContextVar[list[str]] = ContextVar("_refused_addresses")

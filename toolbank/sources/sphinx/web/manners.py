@@ -7,10 +7,10 @@ from urllib.request import getproxies, proxy_bypass
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from toolbank import __version__
-from toolbank.addresses import is_loopback, is_private, origin
 from toolbank.sources.conduct import Conduct
 from toolbank.sources.sphinx.web.refusals import Refused
+from toolbank.system.addresses import is_loopback, is_private, origin
+from toolbank.system.version import __version__
 
 _PACKAGE = "toolbank.sources.sphinx.web"
 _MB = 1024 * 1024

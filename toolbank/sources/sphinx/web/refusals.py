@@ -2,7 +2,7 @@
 
 from scrapy.exceptions import IgnoreRequest
 
-from toolbank.terminal import printable
+from toolbank.system.terminal import printable
 
 # What the reader calls a failure, by the name of the crawler's exception.
 _FAILURES = {

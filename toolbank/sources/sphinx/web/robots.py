@@ -10,7 +10,6 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
-from toolbank.errors import ToolbankError
 from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import (
     FORBIDDEN,
@@ -19,6 +18,7 @@ from toolbank.sources.sphinx.web.refusals import (
     may_pass_status,
     reason_of,
 )
+from toolbank.system.errors import ToolbankError
 
 _AGENT = "toolbank"
 # RFC 9309 2.5 has crawlers read at least so much.

@@ -1,0 +1,1 @@
+"""What a tool-retrieval dataset is made of."""

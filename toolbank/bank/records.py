@@ -1,0 +1,139 @@
+"""Tool, Query and what they are made of: the rows of a bank."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ToolKind = Literal[
+    "function", "method", "class", "property", "operation", "object", "module"
+]
+Split = Literal["train", "validation", "test"]
+_MAX_FUNCTION_NAME = 64
+
+
+class Record(BaseModel):
+    """A row, or a part of one: frozen, and of these fields only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Returned(Record):
+    """One value that a tool gives back; `structure` is its JSON Schema where it is nested."""
+
+    name: str = ""
+    type: str = ""
+    description: str = ""
+    structure: dict[str, Any] | None = None
+
+
+class Raised(Record):
+    """An exception that a tool raises, or a warning that it gives, and when."""
+
+    type: str
+    description: str = ""
+
+
+class VersionNote(Record):
+    """What a version of the library changed; `parameter` is "" for the whole tool."""
+
+    change: Literal["added", "changed", "deprecated", "removed"]
+    version: str
+    description: str = ""
+    parameter: str = ""
+
+
+class SeeAlso(Record):
+    """A reference from one tool to another, with the one line that the page says of it."""
+
+    name: str
+    description: str = ""
+
+
+class Tool(Record):
+    """One callable (or indexable, or importable) thing of an API reference.
+
+    `name` is fully qualified and unique in a bank; `aliases` are other names of the same object.
+    `parameters` is a JSON Schema of type "object" whose properties stand in signature order.
+    `prompt_name` is the neutral name that a writing model sees in place of the identifier.
+    """
+
+    name: str
+    kind: ToolKind
+    summary: str = ""
+    description: str = ""
+    signature: str = ""
+    parameters: dict[str, Any] = Field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
+    returns: tuple[Returned, ...] = ()
+    raises: tuple[Raised, ...] = ()
+    examples: str = ""
+    notes: str = ""
+    see_also: tuple[SeeAlso, ...] = ()
+    deprecated: str = ""
+    versions: tuple[VersionNote, ...] = ()
+    url: str = ""
+    source: str = ""
+    aliases: tuple[str, ...] = ()
+    prompt_name: str = ""
+
+    def as_function(self) -> dict[str, Any]:
+        """The tool in the function-calling format of chat-completions APIs.
+
+        They take names of at most 64 letters, digits, `_` and `-`. Dots become `_`; a name with
+        other signs, or a longer one, ends in a hash of it, so that no two tools share one by that.
+        """
+        plain = self.name.replace(".", "_")
+        name = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
+        if name != plain or len(name) > _MAX_FUNCTION_NAME:
+            digest = hashlib.sha256(self.name.encode()).hexdigest()[:8]
+            name = f"{name[: _MAX_FUNCTION_NAME - 9]}_{digest}"
+        return {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": " ".join(
+                    part for part in (self.summary, self.description) if part
+                ),
+                "parameters": self.parameters,
+            },
+        }
+
+
+class Provenance(Record):
+    """Where a query came from: enough to find its prompts and replies in the journal."""
+
+    attempt: int
+    engine: str
+    model: str
+    prompt_hash: str
+    seed: int
+    requests: tuple[str, ...] = ()
+
+
+class Query(Record):
+    """A request in a person's words and the tools that serve it, in call order."""
+
+    id: str
+    query: str
+    draft: str = ""
+    tools: tuple[str, ...]
+    explanation: str = ""
+    domain: str = ""
+    split: Split | None = None
+    provenance: Provenance | None = None
+
+
+class AttemptRow(Record):
+    """How an attempt ended, and the keys of its calls in the journal."""
+
+    attempt: int
+    outcome: Literal["accepted", "declined", "rejected", "failed"]
+    reason: str = ""
+    detail: str = ""
+    query_id: str | None = None
+    requests: tuple[str, ...] = ()

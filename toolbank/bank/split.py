@@ -1,0 +1,101 @@
+"""Train, validation and test: a pure function of the queries and the seed."""
+
+from collections.abc import Collection, Iterator, Sequence
+from random import Random
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from toolbank.bank.records import Query, Split
+from toolbank.config.base import Config
+
+
+class SplitConfig(Config):
+    """Shares of the queries held back from training."""
+
+    validation: float = Field(default=0.1, ge=0, lt=1)
+    test: float = Field(default=0.1, gt=0, lt=1)
+    withhold_tools: float = Field(
+        default=0,
+        ge=0,
+        lt=1,
+        description="share of the tools that no query of train or validation may use",
+    )
+
+    @model_validator(mode="after")
+    def _leaves_train(self) -> Self:
+        if self.validation + self.test >= 1:
+            raise ValueError(
+                f"validation ({self.validation}) and test ({self.test}) leave nothing to train on"
+            )
+        return self
+
+
+def split_queries(
+    queries: Collection[Query],
+    config: SplitConfig,
+    seed: int,
+    withheld: frozenset[str] = frozenset(),
+) -> Iterator[Query]:
+    """Give every query its split, as it is asked for; order and content stay.
+
+    Those of train and validation that use a tool of `withheld` get none.
+    """
+    splits = assign_splits(len(queries), config, seed)
+    for query, split in zip(queries, splits, strict=True):
+        yield _withhold(query, split, withheld)
+
+
+def split_dataset(
+    queries: Sequence[Query],
+    config: SplitConfig,
+    seed: int,
+    withheld: frozenset[str] = frozenset(),
+) -> list[Query]:
+    """Give a dataset's queries their splits; those that it has itself stay.
+
+    Where it has no test or no validation part, this is carved out of all others. Withheld
+    tools are as in `split_queries`.
+    """
+    given = [query.split for query in queries]
+    free = [i for i, s in enumerate(given) if s not in ("validation", "test")]
+    n_test = 0 if "test" in given else round(config.test * len(free))
+    n_validation = 0 if "validation" in given else round(config.validation * len(free))
+    carved = dict(zip(free, _carve(len(free), n_test, n_validation, seed), strict=True))
+    return [
+        _withhold(query, carved.get(i, query.split), withheld)
+        for i, query in enumerate(queries)
+    ]
+
+
+def draw_withheld(
+    tools: Sequence[str], config: SplitConfig, seed: int
+) -> frozenset[str]:
+    """The names of the tools whose use is left out of training."""
+    count = round(config.withhold_tools * len(tools))
+    return frozenset(Random(f"{seed}:withhold").sample(list(tools), count))
+
+
+def assign_splits(count: int, config: SplitConfig, seed: int) -> list[Split]:
+    """The split of each position; shares are rounded.
+
+    The published 8:1:1 shares are the default (ToolBank, arXiv 2409.02141).
+    """
+    n_test, n_validation = round(config.test * count), round(config.validation * count)
+    return _carve(count, n_test, n_validation, seed)
+
+
+def _carve(count: int, n_test: int, n_validation: int, seed: int) -> list[Split]:
+    order = list(range(count))
+    Random(f"{seed}:split").shuffle(order)
+    splits: list[Split] = ["train"] * count
+    for position in order[:n_test]:
+        splits[position] = "test"
+    for position in order[n_test : n_test + n_validation]:
+        splits[position] = "validation"
+    return splits
+
+
+def _withhold(query: Query, split: Split | None, withheld: frozenset[str]) -> Query:
+    drops = split != "test" and not withheld.isdisjoint(query.tools)
+    return query.model_copy(update={"split": None if drops else split})

@@ -1,0 +1,209 @@
+"""What is asked of an engine and what it answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from toolbank.bank.records import Tool
+from toolbank.system.errors import ToolbankError
+from toolbank.system.text import replace_surrogates
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Choose 2 to `at_most` of `tools` that belong together and write a draft, or decline."""
+
+    tools: tuple[Tool, ...]
+    at_most: int
+
+
+@dataclass(frozen=True)
+class PolishTask:
+    """Make `draft` fluent; it needs `tools`, in this order."""
+
+    draft: str
+    tools: tuple[Tool, ...]
+
+
+@dataclass(frozen=True)
+class JudgeTask:
+    """Say which of two requests is better by `criterion`."""
+
+    criterion: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class DecomposeTask:
+    """Split a request into subtasks."""
+
+    request: str
+
+
+Task = WriteTask | PolishTask | JudgeTask | DecomposeTask
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One call: the rendered messages and the JSON Schema that the answer must follow.
+
+    `task` is the same request as data, for embedded engines that read no prompts.
+    """
+
+    attempt: int
+    stage: Literal["write", "polish", "judge", "decompose"]
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any]
+    task: Task
+
+    def key(self, identity: str) -> str:
+        """Name of this request in the journal, for an engine of this identity."""
+        content = [
+            identity,
+            self.attempt,
+            self.stage,
+            [[message.role, message.content] for message in self.messages],
+            self.schema,
+        ]
+        text = json.dumps(content, sort_keys=True)
+        # Where nothing had to be escaped, that is the same and takes half the time.
+        if "\\u" in text:
+            text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """What came back: the text as sent, the model's own name, and the tokens it cost.
+
+    `finish` is "stop" where the model said all that it had to say; else why the text is no answer:
+    `cut-off` (at max_tokens), `content-filter` (it or its filter refused), `empty`,
+    `too-large` (more than can be read; `text` is its beginning). `latency` is the seconds from
+    sending to the last byte, 0 where that means nothing. `pause` is not kept: seconds that the
+    endpoint asks everybody to wait before the next call.
+    """
+
+    text: str
+    model: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish: str = "stop"
+    latency: float = field(default=0.0, compare=False)
+    pause: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the texts such as the journal gives them out again."""
+        object.__setattr__(self, "text", replace_surrogates(self.text))
+        object.__setattr__(self, "model", replace_surrogates(self.model))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one attempt puts before the writer: names of tools, and how many it may use."""
+
+    tools: tuple[str, ...]
+    at_most: int
+
+
+class Offers(Protocol):
+    """The offers of a run; offer i is a pure function of the recipe and i."""
+
+    def offer(self, attempt: int) -> Offer | None:
+        """The offer of an attempt, or None past the last one."""
+        ...
+
+
+class Engine(Protocol):
+    """Answers chat requests. `identity` names the model and every setting that shapes a reply.
+
+    `offers` is not None where an engine brings its own attempts.
+    """
+
+    name: str
+    model: str
+    identity: str
+
+    @property
+    def offers(self) -> Offers | None:
+        """The attempts that the engine brings, if it does."""
+        ...
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Answer one request.
+
+        Raises:
+            EngineError: no answer came.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+@runtime_checkable
+class RoundEngine(Protocol):
+    """An engine whose replies come in rounds: `answer` takes a request and raises `NotYet`.
+
+    It tries again itself: what `answer` raises else is final.
+    """
+
+    def is_new(self, key: str) -> bool:
+        """Whether a request of this key would go into the next round if it were asked now."""
+        ...
+
+    def asked(self) -> Collection[str]:
+        """The keys of the requests that earlier rounds hold, answered or not."""
+        ...
+
+    async def end_round(self) -> str:
+        """Send what was taken since the last round.
+
+        Gives "" where replies have come, so that the loop goes on; else what the user has to
+        do, and the run ends with it.
+
+        Raises:
+            EngineError: the round can't be sent.
+        """
+        ...
+
+
+class NotYet(Exception):  # noqa: N818 - no error: the reply comes with a later round
+    """The engine has taken the request, and its reply comes with a later round."""
+
+
+class EngineError(ToolbankError):
+    """A call that gave no reply.
+
+    `reason` is a short name that becomes a count (such as `http-429`, `timeout`). `retryable`:
+    the same call may do better later, after `retry_after` seconds where the server said so.
+    `fatal`: no call of this run can do better (a refused key, a model that isn't there).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        fatal: bool = False,
+    ) -> None:
+        super().__init__(replace_surrogates(message))
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.fatal = fatal

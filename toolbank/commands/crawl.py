@@ -1,0 +1,114 @@
+"""A crawl alone: a site's tools in a folder of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from toolbank.bank.files import write_tools
+from toolbank.config.explain import explain
+from toolbank.sources.conduct import Conduct
+from toolbank.sources.config import SphinxSource
+from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import write_text
+
+_GONE = {"HTTP status 404", "HTTP status 410"}
+
+
+@dataclass(frozen=True)
+class CrawlFolder:
+    """A crawl on disk: tools.parquet, crawl.json and cache/ in `path`, rules.yaml if guessed."""
+
+    path: Path
+    result: CrawlResult
+
+    def describe(self) -> str:
+        """What came of the crawl, where it lies, and for a site without rules those it has now."""
+        lines = [
+            self.result.summary(),
+            f"Wrote {self.path}: tools.parquet ({len(self.result.tools):,} tools), crawl.json "
+            "(what became of every object, and pages that failed).",
+        ]
+        if _GONE & set(self.result.record["failed_pages"].values()):
+            lines.append(
+                "That a page is gone is kept for a week; with --refresh the site is asked again."
+            )
+        if self.result.guessed:
+            lines += [
+                "",
+                f"The rules that were used, kept in {self.path / 'rules.yaml'}. To change them, "
+                "save them as crawlers/<name>.yaml and run toolbank crawl <name>:",
+                "",
+                self.result.rules,
+            ]
+        return "\n".join(lines)
+
+
+def crawl_to_folder(
+    out: Path | None,
+    *,
+    site: str | None = None,
+    base_url: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    contact: str | None = None,
+    refresh: bool = False,
+    private_addresses: bool = False,
+) -> CrawlFolder:
+    """Crawl a site of crawlers/, or any by its address, into `out` or crawls/<site>.
+
+    With `refresh`, pages that the folder's cache has are asked for again if they have changed;
+    with `private_addresses`, a public name may lead into a private network.
+
+    Raises:
+        InputError: there is no such site or address, or nothing to be read there.
+        ToolbankError: the site is down, the folder can't be written to, or Ctrl-C was pressed.
+    """
+    conduct: dict[str, Any] = {
+        "contact": contact or "",
+        "private_addresses": private_addresses,
+    }
+    if refresh:
+        conduct["max_age_h"] = 0
+    try:
+        source = SphinxSource(
+            site=site,
+            base_url=base_url,
+            include=tuple(include),
+            exclude=tuple(exclude),
+            conduct=Conduct.model_validate(conduct),
+        )
+    except ValidationError as error:
+        schema = SphinxSource.model_json_schema()
+        raise InputError(explain(error, schema, "crawl", {}, ())) from error
+    path = out or Path("crawls") / (site or _slug(source.base_url or ""))
+    if path.suffix == ".parquet" or (path.exists() and not path.is_dir()):
+        raise InputError(
+            f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
+        )
+    try:
+        result = crawl_site(source, path / "cache", path / "crawl.json")
+    except KeyboardInterrupt as error:
+        raise ToolbankError(
+            f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
+            "on from there."
+        ) from error
+    rules = path / "rules.yaml"
+    if result.guessed:
+        write_text(rules, result.rules)
+    else:
+        rules.unlink(missing_ok=True)
+    write_tools(path / "tools.parquet", result.tools)
+    return CrawlFolder(path, result)
+
+
+def _slug(url: str) -> str:
+    parts = urlsplit(url)
+    return re.sub(r"[^\w.]+", "-", f"{parts.netloc}{parts.path}").strip("-.") or "site"

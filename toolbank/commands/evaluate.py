@@ -1,0 +1,84 @@
+"""What can be done with a finished run beside running it: export it, evaluate it on more."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from toolbank.bank.bank import Bank
+from toolbank.evaluation.config import EvaluateConfig
+from toolbank.recipe import is_run_folder, load_recipe
+from toolbank.run.evaluate import evaluate_sets, file_sets
+from toolbank.run.folder import open_run, stage_key
+from toolbank.run.stages import make_stages
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
+
+
+def export_run(path: Path, form: str, out: Path) -> list[Path]:
+    """Write the bank of a run in another format; gives what was written.
+
+    Raises:
+        InputError: no run there, or `out` is in a run's folder or holds something else.
+    """
+    from toolbank.loaders.export import export_bank
+
+    folder = open_run(path)
+    if any(map(is_run_folder, (out, *out.resolve().parents))):
+        raise InputError(f"{out}: in the folder of a run. Give another --out.")
+    return export_bank(Bank.load(folder.bank), form, out)
+
+
+def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
+    """Evaluate a finished run's retrievers on labelled files, or on its test split if none.
+
+    Writes the records to `out` where it is given; gives the table and notes for people.
+
+    Raises:
+        InputError: the run is not finished, or a file is missing or has broken lines.
+    """
+    from toolbank.evaluation.sets import describe_labels, held_out_set
+    from toolbank.evaluation.table import (
+        format_comparisons,
+        format_notes,
+        format_table,
+    )
+
+    folder = open_run(path)
+    recipe = load_recipe(str(folder.recipe)).recipe
+    again = f"toolbank run {shlex.quote(str(path))}"
+    if lost := folder.explain_lost_stamps():
+        raise InputError(f"{lost} by: {again}")
+    for stage in make_stages(recipe, folder):
+        key = (
+            stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
+        )
+        if stage.kind != "retrievers" or folder.is_done(stage.name, key):
+            continue
+        if changed := folder.changed_files(stage.name, key):
+            name = folder.path / changed[0]
+            wrong = "damaged or edited" if name.is_file() else "missing"
+            raise InputError(f"{name}: {wrong}. Make it again: {again}")
+        raise InputError(
+            f"{path}: {stage.name} is not fitted on this bank. First: {again}"
+        )
+    try:
+        EvaluateConfig(on=tuple(on))
+    except ValidationError as error:
+        told = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InputError(f"--on {told}.") from error
+    bank = Bank.load(folder.bank)
+    sets = file_sets(bank, on) if on else [held_out_set(bank)]
+    made = evaluate_sets(recipe, folder, sets)
+    if out is not None:
+        write_json(out, made.records)
+    blocks = (
+        format_table(made.records),
+        format_comparisons(made.comparisons),
+        format_notes([describe_labels(evaluated) for evaluated in sets]),
+        f"Wrote {len(made.records)} records to {out}" if out else "",
+    )
+    return "\n\n".join(filter(None, blocks))

@@ -1,0 +1,280 @@
+"""What the calls of a stage will come to, reckoned before they are made."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from toolbank.commands.plan.history import History, read_history
+from toolbank.generate.loop import most_attempts, wanted_queries
+from toolbank.generate.prompts import (
+    Example,
+    ExampleTool,
+    Prompts,
+    load_examples,
+)
+from toolbank.generate.replies import Draft
+from toolbank.generate.sampling import make_offers
+from toolbank.judge.model import TEMPLATE, make_request
+from toolbank.llm.templates import PromptTemplate
+from toolbank.run.folder import RunFolder
+from toolbank.system.files import read_json
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+    from toolbank.chat.chat import ChatRequest
+    from toolbank.llm.config import EngineConfig
+    from toolbank.recipe import Recipe
+
+CHARACTERS_PER_TOKEN = 4.0
+
+_ORDERS = 2
+_PROMPTS = 20
+# Attempts a query where nothing is known, at worst; and the replies from which on they tell it.
+_WORST = 2.0
+_ENOUGH = 20
+# Stands in where there are no examples whose length could be taken.
+_TYPICAL = Example(
+    tools=(
+        ExampleTool(name="invoice_search", description="Find invoices."),
+        ExampleTool(name="currency_conversion", description="Convert amounts."),
+    ),
+    query="Our auditor wants every unpaid invoice since March in euros, at the rate of the "
+    "day it was issued, as a file that opens in a spreadsheet.",
+    explanation="The invoices found give the amounts to convert, and these are written out.",
+)
+_REASON = "A sentence that says why, such as this one, is part of every answer."
+
+
+@dataclass(frozen=True)
+class StageForecast:
+    """The calls of one stage that are still to be made, and the tokens of one of them.
+
+    `fewest` and `most` differ where it isn't known how many attempts are turned away.
+    """
+
+    stage: str
+    fewest: int
+    most: int
+    prompt_tokens: float
+    completion_tokens: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """All calls of a generation or a judge, stage by stage, and what they are reckoned from.
+
+    `rendered` are prompts of each stage; `accepted` is the share of attempts that become queries,
+    None where nothing tells it. `reached` are the fewest and most queries that the allowed attempts
+    bring of those wanted.
+    """
+
+    stages: tuple[StageForecast, ...]
+    history: History
+    rendered: Mapping[str, Sequence[ChatRequest]]
+    accepted: float | None = None
+    reached: tuple[int, int] = (0, 0)
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts of a stage were rendered."""
+        return max(map(len, self.rendered.values()))
+
+    def calls(self, *, most: bool) -> int:
+        """The fewest calls, or the most."""
+        return sum(s.most if most else s.fewest for s in self.stages)
+
+    def tokens(self, *, most: bool) -> tuple[float, float]:
+        """Tokens in and out of the fewest calls, or of the most."""
+        counts = [(s.most if most else s.fewest, s) for s in self.stages]
+        return (
+            sum(n * s.prompt_tokens for n, s in counts),
+            sum(n * s.completion_tokens for n, s in counts),
+        )
+
+
+def forecast_generation(
+    recipe: Recipe, tools: Sequence[Tool], folder: RunFolder
+) -> Forecast:
+    """Reckon the writes and polishes of a recipe from prompts rendered as its run renders them.
+
+    How many attempts become queries is taken from the folder's bank, or else from how many of
+    the drafts in its journal were polished. Where there is neither, all do at best, and every
+    second one at worst.
+
+    Raises:
+        InputError: the recipe asks for what can't be, such as more tools than there are.
+        ToolbankError: the journal is damaged.
+    """
+    config = recipe.generate
+    rendered = _render(recipe, tools)
+    history = read_history(
+        folder.journal, config, recipe.seed, [write for write, _ in rendered]
+    )
+    accepted, polished = _shares(folder, config, history)
+    wanted = wanted_queries(config) or 0
+    rates = (1.0, _WORST) if accepted is None else (1 / accepted, 1 / accepted)
+    limit = most_attempts(config) or math.inf
+    attempts = [min(wanted * rate, limit) for rate in rates]
+    polishes = 1.0 if accepted is None else polished
+    calls = {"write": attempts, "polish": [polishes * number for number in attempts]}
+    prompts = {
+        "write": [write for write, _ in rendered],
+        "polish": [polish for _, polish in rendered],
+    }
+    answers = _answer_characters(recipe)
+    fewest, most = sorted(
+        math.floor(number / rate) for number, rate in zip(attempts, rates, strict=True)
+    )
+    return Forecast(
+        tuple(
+            _forecast_stage(
+                stage, calls[stage], prompts[stage], answers[stage], history
+            )
+            for stage in calls
+        ),
+        history,
+        prompts,
+        accepted,
+        (fewest, most),
+    )
+
+
+def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Forecast:
+    """Reckon the comparisons of a judge that is a model.
+
+    Replies in the journal count where `bank_stays`: else other pairs are drawn.
+
+    Raises:
+        InputError: the prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    config = recipe.judge
+    template = PromptTemplate(TEMPLATE)
+    queries = [example.query for example in _examples(recipe)]
+    requests = [
+        make_request(template, number, criterion, query, query)
+        for number, query in enumerate(queries)
+        for criterion in config.criteria
+    ][:_PROMPTS]
+    history = read_history(folder.journal, config, recipe.seed, ())
+    history = replace(history, is_of_prompts=bank_stays)
+    pairs = min(config.pairs, wanted_queries(recipe.generate) or config.pairs)
+    calls = float(pairs * len(config.criteria) * _ORDERS)
+    answer = len(json.dumps({"reason": _REASON, "winner": "A"}))
+    stage = _forecast_stage("judge", [calls, calls], requests, answer, history)
+    return Forecast((stage,), history, {"judge": requests})
+
+
+def _render(
+    recipe: Recipe, tools: Sequence[Tool]
+) -> list[tuple[ChatRequest, ChatRequest]]:
+    """The first prompts of a run, and polishes of drafts as long as its examples."""
+    config = recipe.generate
+    by_name = {tool.name: tool for tool in tools}
+    offers = make_offers(list(by_name), config, recipe.seed)
+    prompts = Prompts(recipe.domain_name, config, recipe.seed)
+    examples = _examples(recipe)
+    rendered = []
+    for number in range(_PROMPTS):
+        offer = offers.offer(number)
+        if offer is None:
+            break
+        offered = [by_name[name] for name in offer.tools]
+        example = examples[number % len(examples)]
+        chosen = offered[: (config.min_tools + offer.at_most) // 2]
+        names = tuple(tool.name for tool in chosen)
+        draft = Draft(example.query, names, example.explanation)
+        rendered.append(
+            (
+                prompts.write(number, offered, offer.at_most),
+                prompts.polish(number, draft, chosen),
+            )
+        )
+    return rendered
+
+
+def _examples(recipe: Recipe) -> tuple[Example, ...]:
+    return load_examples(recipe.domain_name) or (_TYPICAL,)
+
+
+def _answer_characters(recipe: Recipe) -> dict[str, float]:
+    """Mean characters of an answer, by stage, with the examples for drafts."""
+    examples = _examples(recipe)
+    drafts = [
+        {
+            "declined": False,
+            "reason": "",
+            "tools": [tool.name for tool in example.tools],
+            "explanation": example.explanation,
+            "draft": example.query,
+        }
+        for example in examples
+    ]
+    polished = [
+        {"already_good": False, "reason": _REASON, "query": example.query}
+        for example in examples
+    ]
+    return {
+        "write": fmean(len(json.dumps(answer)) for answer in drafts),
+        "polish": fmean(len(json.dumps(answer)) for answer in polished),
+    }
+
+
+def _shares(
+    folder: RunFolder, config: EngineConfig, history: History
+) -> tuple[float | None, float]:
+    """The shares of attempts that are accepted and polished; None where nothing tells it."""
+    writes, polishes = history.held("write"), history.held("polish")
+    polished = min(1.0, polishes / writes) if writes else 1.0
+    accepted = _accepted_in_bank(folder, config)
+    if accepted is None and writes >= _ENOUGH and polished:
+        accepted = polished
+    return accepted, max(polished, accepted or 0.0)
+
+
+def _accepted_in_bank(folder: RunFolder, config: EngineConfig) -> float | None:
+    path = folder.bank / "bank.json"
+    if not path.is_file():
+        return None
+    info = read_json(path)
+    try:
+        if info["generate"]["model"] != config.model:
+            return None
+        counts = info["counts"]
+        return float(counts["accepted"] / counts["attempts"]) or None
+    except (LookupError, TypeError, ArithmeticError):
+        return None
+
+
+def _forecast_stage(
+    stage: str,
+    calls: Sequence[float],
+    requests: Sequence[ChatRequest],
+    answer_characters: float,
+    history: History,
+) -> StageForecast:
+    held = history.held(stage)
+    fewest, most = (max(0, math.ceil(n) - held) for n in calls)
+    per_token = history.characters_per_token.get(stage, CHARACTERS_PER_TOKEN)
+    row = history.usage.get(stage)
+    answered = row is not None and row.replies and row.completion_tokens
+    return StageForecast(
+        stage,
+        fewest,
+        most,
+        prompt_tokens=fmean(map(_characters, requests)) / per_token,
+        completion_tokens=(
+            row.completion_tokens / row.replies
+            if row is not None and answered
+            else answer_characters / per_token
+        ),
+    )
+
+
+def _characters(request: ChatRequest) -> int:
+    return sum(len(message.content) for message in request.messages)

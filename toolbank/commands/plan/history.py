@@ -1,0 +1,114 @@
+"""What a run folder's journal tells of calls like those to come."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.llm import vllm
+from toolbank.llm.accounts import Spent, add_up_spent
+from toolbank.llm.completion import make_identity
+
+if TYPE_CHECKING:
+    from toolbank.chat.chat import ChatRequest
+    from toolbank.journal import Journal, StageUsage
+    from toolbank.llm.config import EngineConfig
+
+# The attempts whose prompts tell how long a token is.
+_ATTEMPTS = 20
+# The 90th percentile of the standard normal distribution.
+_Z90 = 1.2815515655446004
+
+
+@dataclass(frozen=True)
+class History:
+    """What a run folder's journal tells of calls like those to come.
+
+    `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
+    they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
+    stage, has those whose replies told their tokens. `spent` is all that counts against a budget.
+    """
+
+    usage: Mapping[str, StageUsage] = field(default_factory=dict)
+    is_of_prompts: bool = False
+    characters_per_token: Mapping[str, float] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+
+    @property
+    def latency(self) -> float | None:
+        """Mean seconds of a call, by a lognormal through p50 and p90; None if not measured."""
+        rows = [row for row in self.usage.values() if row.latency and row.replies]
+        if not rows:
+            return None
+        seconds = sum(row.replies * _mean(row.latency) for row in rows)
+        return seconds / sum(row.replies for row in rows)
+
+    def held(self, stage: str) -> int:
+        """Replies of a stage that are not asked for again."""
+        row = self.usage.get(stage)
+        return row.replies if row and self.is_of_prompts else 0
+
+
+def read_history(
+    path: Path, config: EngineConfig, seed: int, requests: Sequence[ChatRequest]
+) -> History:
+    """Read what the journal at `path` holds of this model's replies; nothing if there is none.
+
+    `requests` are some that would be made first: where none has a reply, prompts have changed.
+
+    Raises:
+        ToolbankError: the journal is damaged.
+        InputError: the file of prices can't be read.
+    """
+    from toolbank.journal import Journal
+
+    if not path.is_file():
+        return History()
+    with Journal(path, read_only=True) as journal:
+        rows = journal.usage()
+        identity = find_identity(config, seed, rows)
+        keys = [request.key(identity) for request in requests]
+        return History(
+            usage={row.stage: row for row in rows if row.identity == identity},
+            is_of_prompts=any(journal.get(key) is not None for key in keys),
+            characters_per_token=_calibrate(journal, identity),
+            spent=add_up_spent(rows, config),
+        )
+
+
+def find_identity(config: EngineConfig, seed: int, rows: Sequence[StageUsage]) -> str:
+    """The identity that an engine has in a journal, without making the engine.
+
+    That of an engine which a package brings can't be known; the one of most replies is taken.
+    """
+    if config.engine in ("openai", "batch"):
+        return make_identity(config)
+    if config.engine == "vllm":
+        return vllm.make_identity(config, seed)
+    by_replies = sorted(rows, key=lambda row: row.replies)
+    return by_replies[-1].identity if by_replies else ""
+
+
+def _calibrate(journal: Journal, identity: str) -> dict[str, float]:
+    """Characters of a prompt per token of it, by stage, over the journal's first attempts."""
+    characters: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    for attempt in range(_ATTEMPTS):
+        for entry in journal.entries(attempt):
+            if entry.identity == identity and entry.reply.prompt_tokens:
+                texts = [message["content"] for message in entry.messages]
+                characters[entry.stage] += sum(map(len, texts))
+                tokens[entry.stage] += entry.reply.prompt_tokens
+    return {stage: characters[stage] / tokens[stage] for stage in tokens}
+
+
+def _mean(latency: Mapping[str, float]) -> float:
+    p50, p90 = latency["p50"], latency["p90"]
+    if not 0 < p50 <= p90:
+        return p50
+    sigma = math.log(p90 / p50) / _Z90
+    return p50 * math.exp(sigma**2 / 2)

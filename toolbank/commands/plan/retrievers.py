@@ -1,0 +1,78 @@
+"""What a run will read of a dataset, and ask of a model that splits requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.split import assign_splits
+from toolbank.generate.loop import wanted_queries
+from toolbank.loaders.labelled import read_labelled
+from toolbank.recipe import Recipe
+from toolbank.retrievers.decomposition.config import (
+    DecomposeConfig,
+    DecompositionConfig,
+)
+from toolbank.run.dataset import read_split
+from toolbank.run.folder import RunFolder
+from toolbank.system.jsonl import read_lines
+
+_SPLITS = ("train", "validation", "test")
+
+
+def describe_dataset(recipe: Recipe) -> Iterator[str]:
+    """How many tools and queries a dataset has, what of it is left out, and its splits.
+
+    Raises:
+        InputError: it can't be read, or leaves nothing to train on.
+    """
+    read = read_split(recipe)
+    splits = ", ".join(f"{read.splits[name]:,} {name}" for name in _SPLITS)
+    yield f"Dataset: {read.told}: {splits}"
+    yield from (f"  {line}" for line in read.tell_left_out())
+
+
+def describe_subtasks(
+    recipe: Recipe, folder: RunFolder, bank_changes: bool
+) -> Iterator[str]:
+    """At most how many requests a model will be asked to split.
+
+    Raises:
+        InputError: the dataset or a labelled file can't be read.
+    """
+    asking = {
+        config.label: config.decompose
+        for config in recipe.retrievers
+        if isinstance(config, DecompositionConfig)
+        and isinstance(config.decompose, DecomposeConfig)
+    }
+    if not asking:
+        return
+    splits = _count_queries(recipe, folder, bank_changes)
+    files = sum(len(read_labelled(path).queries) for path in recipe.evaluate.on)
+    for label, decompose in asking.items():
+        built_on = any(label in other.needs for other in recipe.retrievers)
+        used = _SPLITS if built_on else _SPLITS[1:]
+        most = sum(splits[name] for name in used) + files
+        told = " and ".join((", ".join(used[:-1]), used[-1]))
+        labelled = ", and those of evaluate.on" if files else ""
+        yield (
+            f"{label}: at most {most:,} requests to "
+            f"{decompose.model or decompose.engine}: one for each query of "
+            f"{told}{labelled}. Replies in {decompose.replies.name} are not asked for "
+            "again."
+        )
+
+
+def _count_queries(
+    recipe: Recipe, folder: RunFolder, bank_changes: bool
+) -> Counter[str | None]:
+    if not bank_changes:
+        return Counter(query.split for query in Bank.load(folder.bank).queries)
+    if recipe.dataset is not None:
+        return Counter(read_split(recipe).splits)
+    wanted = wanted_queries(recipe.generate)
+    if wanted is None and recipe.generate.replies is not None:
+        wanted = len(read_lines(recipe.generate.replies, lambda row, _: row))
+    return Counter(assign_splits(wanted or 0, recipe.split, recipe.seed))

@@ -1,0 +1,88 @@
+"""A look at what the writer is asked and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toolbank.chat.chat import RoundEngine
+from toolbank.commands.show.transcript import tell_attempt, tell_ending, tell_prompt
+from toolbank.generate.attempt import Writer
+from toolbank.generate.fold import Attempt
+from toolbank.journal import Journal
+from toolbank.llm import check_access, check_engine
+from toolbank.recipe import Recipe
+from toolbank.run.folder import RunFolder
+from toolbank.run.stages import current_tools
+from toolbank.system import aio
+from toolbank.system.errors import InputError, ToolbankError
+
+
+def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
+    """Make the first `count` attempts of a recipe and tell all of each.
+
+    Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
+    is kept but the pages of a crawl, which are in the run folder's cache.
+
+    Raises:
+        InputError: the recipe asks for what can't be.
+        ToolbankError: the endpoint refuses.
+    """
+    if recipe.dataset is not None:
+        raise InputError(
+            f"{recipe.name}: its queries come from a dataset; nothing is written that could "
+            "be looked at before."
+        )
+    check_engine(recipe.generate)
+    check_access(recipe.generate)
+    tools = current_tools(recipe, RunFolder(out))
+    with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
+        writer = Writer(
+            tools, recipe.generate, recipe.domain_name, recipe.seed, journal
+        )
+        if isinstance(writer.engine, RoundEngine):
+            return list(_tell_prompts(writer, count))
+        attempts = aio.run(_attempt(writer, count))
+        entries, failures = list(journal.entries()), list(journal.failures())
+    return [
+        tell_attempt(
+            attempt.number,
+            [entry for entry in entries if entry.attempt == attempt.number],
+            [failure for failure in failures if failure.attempt == attempt.number],
+            _end(attempt),
+        )
+        for attempt in attempts
+    ]
+
+
+def _tell_prompts(writer: Writer, count: int) -> Iterator[str]:
+    for number in range(count):
+        request = writer.write_request(number)
+        if request is not None:
+            ending = (
+                f"{writer.engine.name} answers in rounds. To see replies, ask an endpoint: "
+                "--set generate.engine=openai --set generate.options={}"
+            )
+            yield tell_prompt(request, ending)
+
+
+async def _attempt(writer: Writer, count: int) -> list[Attempt]:
+    numbers = [n for n in range(count) if writer.offer(n) is not None]
+    attempts = [asyncio.create_task(writer.attempt(number)) for number in numbers]
+    try:
+        await asyncio.gather(*attempts, return_exceptions=True)
+    finally:
+        await writer.engine.close()
+    stop = writer.asker.stop
+    if stop:
+        raise stop.error or ToolbankError(f"{stop.message}.")
+    return [attempt.result() for attempt in attempts]
+
+
+def _end(attempt: Attempt) -> Iterator[str]:
+    if attempt.query is not None:
+        yield f"accepted: {attempt.query.query}"
+    else:
+        yield tell_ending(attempt.outcome, attempt.reason, attempt.detail)

@@ -1,0 +1,1 @@
+"""How a query came to be."""

@@ -1,0 +1,62 @@
+"""Showing the queries of a run whose bank comes from a dataset."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import islice
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.files import read_query, read_tools
+from toolbank.run.folder import RunFolder
+from toolbank.system.errors import InputError
+
+_EXAMPLES = 4
+_WITHHELD = "not used"
+
+
+def show_query(folder: RunFolder, name: str) -> str:
+    """A query of the dataset: its split, its text, and its tools.
+
+    Raises:
+        InputError: there is none of this id.
+    """
+    query = read_query(folder.bank / "queries.parquet", name)
+    if query is None:
+        raise InputError(
+            f"{name}: no query of this run, whose queries come from a dataset. Some that are: "
+            f"{_command(folder)}"
+        )
+    summaries = {
+        tool.name: tool.summary for tool in read_tools(folder.bank / "tools.parquet")
+    }
+    lines = [f"{query.id}, of the dataset ({query.split or _WITHHELD})", query.query]
+    lines += [f"draft: {query.draft}"] if query.draft else []
+    lines += ["tools:"]
+    lines += [
+        f"  {tool}  {summaries.get(tool, 'not in the bank')}" for tool in query.tools
+    ]
+    lines += [f"explanation: {query.explanation}"] if query.explanation else []
+    return "\n".join(lines)
+
+
+def show_splits(folder: RunFolder) -> str:
+    """How many queries each split has, with a few ids of each.
+
+    Raises:
+        InputError: the bank is not made yet, or damaged.
+    """
+    bank = Bank.load(folder.bank)
+    lines = [
+        "The queries come from a dataset; no model was asked for them.",
+        f"{'split':<12} {'count':>9}  such as",
+    ]
+    for split in dict.fromkeys(query.split for query in bank.queries):
+        names = [query.id for query in bank.queries if query.split == split]
+        told = ", ".join(islice(names, _EXAMPLES))
+        lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {told}")
+    lines.append(f"All of one: {_command(folder)} {shlex.quote(bank.queries[0].id)}")
+    return "\n".join(lines)
+
+
+def _command(folder: RunFolder) -> str:
+    return f"toolbank show {shlex.quote(str(folder.path))}"

@@ -1,0 +1,182 @@
+"""Tracing what a run made: how each attempt ended, and what was asked and answered."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from toolbank.bank.files import read_attempt, read_attempts, read_query
+from toolbank.bank.records import AttemptRow
+from toolbank.commands.show.dataset import show_query, show_splits
+from toolbank.commands.show.transcript import tell_attempt, tell_ending
+from toolbank.generate.replies import Draft, read_draft
+from toolbank.journal import Entry, Failure, Journal
+from toolbank.recipe import load_recipe
+from toolbank.run.folder import RunFolder, open_run
+from toolbank.system.errors import InputError
+
+_ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
+_EXAMPLES = 4
+_STAGES = ("write", "polish")
+
+
+def show_attempt(path: Path, name: str) -> str:
+    """Everything about one attempt, by its number or the id of its query.
+
+    Of a run on a dataset, the query and its tools.
+
+    Raises:
+        InputError: no run there, or no such attempt or query in it.
+        ToolbankError: the journal can't be read.
+    """
+    folder = open_run(path)
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        return show_query(folder, name)
+    number = _read_number(folder, name)
+    row = _find_row(folder, number)
+    entries, failures = _find_exchanges(folder, number)
+    if row is None and not (entries or failures):
+        raise InputError(
+            f"{name}: this run made no such attempt. {_describe_ids(folder)}"
+        )
+    if row is not None:
+        # What other models and settings answered in the same folder is not what this came from.
+        entries = [entry for entry in entries if entry.key in row.requests]
+        failures = [failure for failure in failures if failure.key in row.requests]
+    return tell_attempt(number, entries, failures, _tell_end(folder, row, entries))
+
+
+def show_outcomes(path: Path) -> str:
+    """How many attempts ended how and why, with a few ids of each.
+
+    Of a run on a dataset, how many queries each split has, with a few ids.
+
+    Raises:
+        InputError: no run there, or nothing was asked in it yet.
+        ToolbankError: the journal can't be read.
+    """
+    folder = open_run(path)
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        return show_splits(folder)
+    found: dict[tuple[str, str], _Ids] = defaultdict(_Ids)
+    for outcome, reason, name in _outcomes(folder):
+        found[outcome, reason].add(name)
+    if not found:
+        raise InputError(f"{path}: nothing was asked in this run yet.")
+    lines = [f"{'outcome':<10} {'reason':<24} {'count':>9}  such as"]
+    lines += [
+        f"{outcome:<10} {reason:<24} {ids.count:>9,}  {', '.join(ids.examples)}"
+        for (outcome, reason), ids in sorted(found.items())
+    ]
+    name = next(iter(found.values())).examples[0]
+    lines.append(f"All of one: toolbank show {shlex.quote(str(path))} {name}")
+    return "\n".join(lines)
+
+
+@dataclass
+class _Ids:
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        self.count += 1
+        if len(self.examples) < _EXAMPLES and name not in self.examples:
+            self.examples.append(name)
+
+
+def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
+    """Outcome, reason and name of every attempt; without a bank, of what is in the journal."""
+    if _attempts(folder).is_file():
+        for row in read_attempts(_attempts(folder)):
+            yield row.outcome, row.reason, row.query_id or str(row.attempt)
+    elif folder.journal.is_file():
+        with Journal(folder.journal, read_only=True) as journal:
+            for number in journal.attempts():
+                yield "undecided", "", str(number)
+            for failure in journal.failures():
+                if failure.stage in _STAGES:
+                    yield "failed try", failure.reason, str(failure.attempt)
+
+
+def _attempts(folder: RunFolder) -> Path:
+    return folder.bank / "attempts.parquet"
+
+
+def _find_row(folder: RunFolder, number: int) -> AttemptRow | None:
+    path = _attempts(folder)
+    return read_attempt(path, number) if path.is_file() else None
+
+
+def _find_exchanges(
+    folder: RunFolder, number: int
+) -> tuple[list[Entry], list[Failure]]:
+    if not folder.journal.is_file():
+        return [], []
+    with Journal(folder.journal, read_only=True) as journal:
+        return (
+            [one for one in journal.entries(number) if one.stage in _STAGES],
+            [one for one in journal.failures(number) if one.stage in _STAGES],
+        )
+
+
+def _tell_end(
+    folder: RunFolder, row: AttemptRow | None, entries: Iterable[Entry]
+) -> Iterator[str]:
+    tools: tuple[str, ...] = ()
+    if row is None:
+        yield _tell_undecided(folder)
+    elif row.query_id is None:
+        yield tell_ending(row.outcome, row.reason, row.detail)
+    else:
+        query = read_query(folder.bank / "queries.parquet", row.query_id)
+        text = "its query is not in queries.parquet" if query is None else query.query
+        tools = () if query is None else query.tools
+        yield f"accepted as {row.query_id}: {text}"
+    tools = tools or _chosen(entries)
+    if tools:
+        yield f"tools: {', '.join(tools)}"
+
+
+def _tell_undecided(folder: RunFolder) -> str:
+    if _attempts(folder).is_file():
+        return "not counted in the bank, which ends before this attempt"
+    if (folder.bank / "bank.json").is_file():
+        return (
+            "undecided: the bank is of an earlier version of toolbank, which did not keep what "
+            f"became of attempts. Make it again: toolbank run {shlex.quote(str(folder.path))}"
+        )
+    return "undecided: no bank was made of it yet"
+
+
+def _chosen(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """The tools that the writer named, whether the checks took them or not."""
+    for entry in entries:
+        draft = read_draft(entry.reply.text) if entry.stage == "write" else None
+        if isinstance(draft, Draft):
+            return tuple(draft.tools)
+    return ()
+
+
+def _read_number(folder: RunFolder, name: str) -> int:
+    found = _ID.fullmatch(name)
+    if found is None or found["domain"] not in (None, _domain(folder)):
+        raise InputError(
+            f"{name}: no id of a query and no number of an attempt of this run. "
+            f"{_describe_ids(folder)}"
+        )
+    return int(found["number"])
+
+
+def _domain(folder: RunFolder) -> str:
+    return load_recipe(str(folder.recipe)).recipe.domain_name
+
+
+def _describe_ids(folder: RunFolder) -> str:
+    names = [name for _, _, name in islice(_outcomes(folder), _EXAMPLES)]
+    told = f"Here they look like {', '.join(names)}. " if names else ""
+    return f"{told}All outcomes: toolbank show {shlex.quote(str(folder.path))}"

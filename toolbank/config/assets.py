@@ -1,0 +1,64 @@
+"""The files that users edit: prompts, crawlers, recipes. A user's own goes before ours."""
+
+import difflib
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from toolbank.system.errors import InputError
+
+AssetKind = Literal["prompts", "crawlers", "recipes"]
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file found by name. `own` says that it is the user's and not the package's."""
+
+    kind: AssetKind
+    name: str
+    path: Path
+    own: bool
+
+    @property
+    def sha256(self) -> str:
+        """Of the file's bytes, in hex."""
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+
+def shipped(kind: AssetKind) -> Path:
+    """The folder that comes with the package: inside a wheel, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "data" / kind
+    return inside if inside.is_dir() else package.parent / kind
+
+
+def has_asset(kind: AssetKind, name: str) -> bool:
+    """Whether `find_asset` would find it."""
+    return any(
+        (folder / name).is_file() for folder in (Path.cwd() / kind, shipped(kind))
+    )
+
+
+def find_asset(kind: AssetKind, name: str) -> Asset:
+    """Find `<kind>/<name>` under the current folder, or else the one that we ship.
+
+    Raises:
+        InputError: neither is there; the message lists the names that are.
+    """
+    for folder, own in ((Path.cwd() / kind, True), (shipped(kind), False)):
+        path = folder / name
+        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+            own = own and folder.resolve() != shipped(kind).resolve()
+            return Asset(kind, name, path, own)
+    suffix = Path(name).suffix
+    folders = (Path.cwd() / kind, shipped(kind))
+    known = sorted(
+        {path.name for folder in folders for path in folder.glob(f"*{suffix}")}
+    )
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise InputError(
+        f"{kind}/{name}: no such file here or in the package. "
+        f"{hint}There are: {', '.join(known) or 'none'}."
+    )

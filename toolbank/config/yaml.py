@@ -1,0 +1,97 @@
+"""Reading YAML of a user's, with the line that every key stands on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from toolbank.system.errors import InputError
+
+KeyPath = tuple[str | int, ...]
+
+
+def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
+    """Read YAML text that holds a mapping; `where` names it in errors.
+
+    Gives the data, and the line (from 1) of every key and item by its path.
+
+    Raises:
+        InputError: it is not YAML, a key is given twice, or it is not a mapping.
+    """
+    data = parse_value(text, where)
+    if not isinstance(data, dict):
+        raise InputError(
+            f"{where}: should be a mapping of keys, a line each such as `name: weather`."
+        )
+    lines: dict[KeyPath, int] = {}
+    _note_lines(yaml.compose(text, Loader=_Loader), (), lines, set())
+    return data, lines
+
+
+def parse_value(text: str, where: str) -> Any:
+    """Read YAML text that holds anything.
+
+    Raises:
+        InputError: it is not YAML, or a key is given twice.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise InputError(f"{where}{line}: not valid YAML: {error.problem}.") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid YAML: {error}.") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that refuses a key given twice and knows only YAML 1.2's booleans.
+
+    In YAML 1.1 the key `on` of `evaluate.on` reads as true.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
+        letter: [
+            (tag, regex)
+            for tag, regex in resolvers
+            if not tag.endswith(":bool") or letter in "tTfF"
+        ]
+        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node)
+        if isinstance(key, str) and key in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key!r} is given twice", key_node.start_mark
+            )
+        if isinstance(key, str):
+            seen.add(key)
+    loader.flatten_mapping(node)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def _note_lines(
+    node: yaml.Node | None, path: KeyPath, lines: dict[KeyPath, int], seen: set[int]
+) -> None:
+    # An alias leads to a node again; followed every time, a few of them make millions.
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*path, str(key.value))
+            lines[here] = key.start_mark.line + 1
+            _note_lines(value, here, lines, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for position, value in enumerate(node.value):
+            here = (*path, position)
+            lines[here] = value.start_mark.line + 1
+            _note_lines(value, here, lines, seen)

@@ -1,0 +1,1 @@
+"""Engines that write queries and answer nothing else."""

@@ -1,0 +1,221 @@
+"""Reading a reference's sentences: what each says, as a phrase that a request can hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from toolbank.generate.writers.rules.lexicon import (
+    ADVERBS,
+    DETERMINERS,
+    FINITE,
+    GIVING,
+    NO_BEGINNING,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    SPOKEN_VERBS,
+    VERBS,
+)
+
+Kind = Literal["do", "thing", "question", "fact"]
+
+_MARKUP = re.compile(r":\w+(?::\w+)?:`~?([^`<]*)(?:<[^`>]*>)?`")
+_CODE = re.compile(r"``[^`]*``|`[^`]*`|>>>.*|\$[^$]*\$")
+_BRACKETS = re.compile(r"\s*\([^()]*\)|\s*\[[^\[\]]*\]")
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z])")
+_UNSAYABLE = re.compile(
+    r"[_=<>{}\[\]()`*|\\^/@#$+~\"]|\w\.\w|\b[A-Za-z]+\d|\d[A-Za-z]|[a-z][A-Z]|[A-Z]{4}|\.\.|\b[B-HJ-Z]\b|(?:^|\s)[.']\w"
+)
+_DIMENSIONS = {"1": "one", "2": "two", "3": "three", "n": "many"}
+_DIMENSION = re.compile(r"\b([123nN])-?[dD](?:imensional)?\b|\b([123nN])-dimensional\b")
+_CAMEL = re.compile(r"\b(?:[A-Z][a-z]+){2,}\b")
+_LISTED = re.compile(
+    r"\b(?:an? |the )?(?:array|list|sequence|tuple|collection|series|number|set)s? of (?=(?:\w+ )?(?!this)[a-z-]{3,}s\b)"
+)
+_CUT = re.compile(
+    r"[,;:]? *(?:§|\b(?:such as|for example|see|unless|default|if not|false otherwise|"
+    r"otherwise|similar to|like the)\b).*$",
+    re.I,
+)
+_LOOSE_END = re.compile(
+    r"(?:[,;]| (?:of|and|or|in|to|the|a|an|by|for|with|from|is|as|at|on|if|that|where|which|when|"
+    r"used|i\.e|than|are|given|with respect))+$"
+)
+_SUBJECT = re.compile(
+    r"^(?:this|the|these|such an?|it) (?:\w+ )?(?:function|method|class|routine|operation|module|object|"
+    r"constructor|property|attribute|ufunc|action|call|api)s? (?:also |simply |can be used to |"
+    r"is used to |is used for |is useful to |is useful for |will |can |lets you |allows you to |may )?",
+    re.I,
+)
+_CLASS = re.compile(
+    r"^(?:an? |the )?(?:\w+ )?(?:convenience |helper |wrapper |utility )?"
+    r"(?:class|functions?|wrapper|helper|method|routine|module|context manager|operation|instance)s? "
+    r"(?:to|that|which|for|used to) (?:also |can be used to |be used to )?",
+    re.I,
+)
+_FOR_DOING = re.compile(rf"{_CLASS.pattern}(?<=for )\w+ing\b", re.I)
+_USEFUL = re.compile(
+    r"^(?:this|it|these) (?:is|are|can be) (?:also |especially |particularly |often )?"
+    r"(?:useful|helpful|handy|intended|suitable|used) (?:to|for) ",
+    re.I,
+)
+_TRUTH = re.compile(
+    r"(?:an? )?(?:array of |boolean |bool )*(?:true|bool\w*|truth value)\b[^,]*? ?"
+    r"\b(?:if|where|when|whether)\b (.*)",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A piece of a request: something to do, a thing wanted, an embedded question, a fact."""
+
+    kind: Kind
+    text: str
+
+
+def split_sentences(text: str) -> list[str]:
+    """The prose sentences of a docstring section; code, formulas and tables are left out."""
+    sentences = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        prose = paragraph.strip()
+        if prose and not prose.startswith((">>>", "..", "|", "+-", "-", "* ")):
+            sentences += _SENTENCE_END.split(" ".join(prose.split()))
+    return sentences
+
+
+def read_phrase(sentence: str) -> Phrase | None:
+    """What a sentence says, or None where it can't be said in a request.
+
+    "Return the sum of ..." is a thing, "Joins two ..." something to do, "Test whether ..." a
+    question, and "Days are numbered from ..." a fact.
+    """
+    text = _clean(sentence)
+    if text is None:
+        return None
+    use = _USEFUL.match(text) or _FOR_DOING.match(text)
+    for beginning in (_USEFUL, _SUBJECT, _CLASS):
+        text = beginning.sub("", text)
+    first, _, rest = text.partition(" ")
+    if first.lower() in ADVERBS and rest:
+        first, _, rest = rest.partition(" ")
+    verb = find_gerund(first) if use else find_verb(first, rest)
+    if verb is not None and rest:
+        return _from_verb(verb, rest)
+    return _from_thing(f"{first} {rest}".strip())
+
+
+def find_verb(word: str, rest: str = "the") -> str | None:
+    """The base form of a sentence's first word, if that is a verb ("Returns" -> "return")."""
+    word = word.lower().rstrip(",")
+    if rest.startswith(("of ", "that ", "by ")):
+        return None
+    if word in VERBS:
+        return word
+    return _strip_ending(word, (("ies", "y"), ("es", "e"), ("es", ""), ("s", "")))
+
+
+def read_ask(text: str) -> Phrase:
+    """The kind of what a person asks, by its first words."""
+    first, second = text.split()[:2]
+    if first in QUESTION_WORDS or (first in PREPOSITIONS and second in QUESTION_WORDS):
+        return Phrase("question", text)
+    return Phrase("do" if first in SPOKEN_VERBS else "thing", text)
+
+
+def find_gerund(word: str) -> str | None:
+    """The base form of a verb in -ing ("verifying" -> "verify"), or of a base form itself."""
+    word = word.lower()
+    return word if word in VERBS else _strip_ending(word, (("ing", ""), ("ing", "e")))
+
+
+def _strip_ending(word: str, endings: tuple[tuple[str, str], ...]) -> str | None:
+    for ending, put in endings:
+        stem = word.removesuffix(ending) + put
+        if word.endswith(ending) and stem in VERBS:
+            return stem
+    return None
+
+
+def _from_verb(verb: str, rest: str) -> Phrase | None:
+    truth = _TRUTH.match(rest)
+    if truth and verb in GIVING:
+        return Phrase("question", "whether " + truth.group(1))
+    if verb in {"test", "check", "determine"}:
+        whether = re.match(r"(?:.*? )?(?:if|whether) (.*)", rest)
+        if whether:
+            return Phrase("question", "whether " + whether.group(1))
+        rest = re.sub(r"^(?:element-wise )?for ", "for ", rest)
+        if rest.startswith("for "):
+            return Phrase("do", "check " + rest)
+    head = rest.split(" ", 1)[0].lower()
+    if head in QUESTION_WORDS:
+        return Phrase("question", rest)
+    if verb in GIVING and head not in PREPOSITIONS | {"out", "up", "to"}:
+        return _from_thing(rest)
+    if FINITE & set(rest.lower().split()[:3]):
+        return None
+    return Phrase("do", f"{verb} {rest}")
+
+
+def _from_thing(text: str) -> Phrase | None:
+    words = text.lower().split()
+    if words[0] in QUESTION_WORDS - {"how", "when", "where", "why"}:
+        return Phrase("question", text)
+    if words[0] == "true" and len(words) > 3 and words[1] in {"if", "where", "when"}:
+        return Phrase("question", "whether " + text.split(" ", 2)[2])
+    if words[0] in NO_BEGINNING or len(words) < 2:
+        return None
+    main = re.split(r" (?:that|which|where|whose|as if|how|what|when) ", text.lower())[
+        0
+    ]
+    if FINITE & set(main.split()):
+        return Phrase("fact", text) if len(words) >= 6 else None
+    if words[0] in DETERMINERS:
+        return Phrase("thing", text)
+    if words[0].endswith(("ing", "ed")) or (
+        words[0].endswith("s")
+        and not words[0].endswith("ss")
+        and words[1] not in PREPOSITIONS | {"that", "which"}
+    ):
+        return None
+    return Phrase("thing", f"the {text}")
+
+
+def _clean(sentence: str) -> str | None:
+    """The sentence without markup, brackets and full stop; None if code is left in it."""
+    text = _MARKUP.sub(r"\1", sentence)
+    text = _DIMENSION.sub(_say_dimension, text)
+    text = _CODE.sub(_say_code, text)
+    text = re.sub(
+        r"\bNaNs?\b|\bN/?A\b|\b[Nn]ot a [Nn]umbers?\b", "missing values", text
+    )
+    text = _CAMEL.sub(_say_camel, text)
+    text = re.sub(r"\bdtype", "data type", text)
+    text = _LISTED.sub("", text)
+    text = re.sub(r"\b(\w{3,})/(\w{3,})\b", r"\1 or \2", text)
+    text = re.sub(r"\bTrue\b", "true", text)
+    text = _BRACKETS.sub("", text)
+    text = re.sub(r"\bi\.e\.|\be\.g\.|\bvs\.", "§", text)
+    text = _CUT.sub("", text) if not text.lower().startswith("see") else ""
+    text = _LOOSE_END.sub("", re.sub(r"\s+", " ", text).strip(" .,:;-!\"'"))
+    if not text or _UNSAYABLE.search(text) or not 2 <= len(text.split()) <= 24:
+        return None
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def _say_code(match: re.Match[str]) -> str:
+    word = match.group().strip("`")
+    if re.fullmatch(r"[a-z]{4,}", word):
+        return word
+    return "the input" if re.fullmatch(r"[a-z]\w{0,2}", word) else "§"
+
+
+def _say_camel(match: re.Match[str]) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", match.group()).lower()
+
+
+def _say_dimension(match: re.Match[str]) -> str:
+    number = (match.group(1) or match.group(2)).lower()
+    return f"{_DIMENSIONS[number]}-dimensional"

@@ -1,0 +1,69 @@
+"""Which tools an attempt is offered: one dealt from a deck, and others that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import Offer
+from toolbank.generate.writers.rules.affinity import Affinity
+from toolbank.system.errors import InputError
+
+if TYPE_CHECKING:
+    from toolbank.generate.config import GenerateConfig
+
+_RELATED = 0.6
+
+
+class AffinityOffers:
+    """Offer i is a function of the tools, the configuration, the seed and i alone.
+
+    The first tool of an offer, which the request will be about, comes from shuffled decks, so
+    that every tool is dealt equally often; more than half of the others go with it.
+
+    Raises:
+        InputError: the bank has fewer tools than one attempt is offered.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        seed: int,
+        affinity: Affinity,
+    ) -> None:
+        if config.offered > len(tools):
+            raise InputError(
+                f"generate.offered: {config.offered} tools are to be offered in one attempt, "
+                f"and the bank has {len(tools)}. Use a smaller number or more sources."
+            )
+        self._tools = tools
+        self._config = config
+        self._seed = seed
+        self._affinity = affinity
+        self._decks: dict[int, list[int]] = {}
+
+    def offer(self, attempt: int) -> Offer:
+        """Offer the tools of attempt `attempt`."""
+        random = Random(f"{self._seed}:offer:{attempt}")
+        chosen = [self._deal(attempt)]
+        neighbours = self._affinity.neighbours(chosen[0])
+        n_related = round(_RELATED * self._config.offered)
+        while neighbours and len(chosen) <= min(n_related, self._config.offered - 1):
+            weights = [affinity for _, affinity in neighbours]
+            picked = random.choices(range(len(neighbours)), weights)[0]
+            chosen.append(neighbours.pop(picked)[0])
+        rest = [n for n in range(len(self._tools)) if n not in set(chosen)]
+        chosen += random.sample(rest, self._config.offered - len(chosen))
+        at_most = random.randint(max(2, self._config.min_tools), self._config.max_tools)
+        return Offer(tuple(self._tools[n].name for n in chosen), at_most)
+
+    def _deal(self, attempt: int) -> int:
+        number, place = divmod(attempt, len(self._tools))
+        if number not in self._decks:
+            deck = list(range(len(self._tools)))
+            Random(f"{self._seed}:deck:{number}").shuffle(deck)
+            self._decks[number] = deck
+        return self._decks[number][place]

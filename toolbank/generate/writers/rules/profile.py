@@ -1,0 +1,219 @@
+"""What the reference says about each tool, as phrases that a request can be made of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolbank.bank.records import Tool
+from toolbank.generate.writers.rules.english import Phrase, read_phrase, split_sentences
+from toolbank.generate.writers.rules.glossary import load_glossary, weigh_terms
+from toolbank.generate.writers.rules.lexicon import VERBS
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One tool's phrases, the glossary entries that it is about, and its parameters' meanings.
+
+    `told` are the phrases and their weights; `terms` the entries, most telling first.
+    """
+
+    told: tuple[tuple[Phrase, float], ...]
+    terms: tuple[tuple[int, float], ...]
+    choices: tuple[str, ...]
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing can be said of the tool."""
+        return not self.asked and all(phrase.kind == "fact" for phrase, _ in self.told)
+
+    @property
+    def asked(self) -> list[tuple[str, ...]]:
+        """What people ask who need the terms that the tool is about, most telling first."""
+        entries = load_glossary().entries
+        return [entries[n].asks for n, _ in self.terms if entries[n].asks]
+
+
+def make_profiles(tools: Sequence[Tool]) -> list[Profile]:
+    """Profile every tool; what others' see-also lists say of it counts too."""
+    mentions = _collect_mentions(tools)
+    glossary = load_glossary()
+    coined = _find_coined(tools)
+    found = [weigh_terms(_weigh_texts(tool), glossary) for tool in tools]
+    spread = Counter(entry for terms in found for entry in terms)
+    profiles = []
+    for position, tool in enumerate(tools):
+        terms = sorted(
+            (
+                (entry, weight * math.log(1 + len(tools) / spread[entry]))
+                for entry, weight in found[position].items()
+            ),
+            key=lambda term: (-term[1], term[0]),
+        )
+        profiles.append(
+            Profile(
+                tuple(_read_phrases(tool, mentions[position], coined)),
+                tuple(terms),
+                tuple(_read_choices(tool, coined)),
+            )
+        )
+    return profiles
+
+
+def split_name(name: str) -> str:
+    """The last part of a name as words: "nan_to_num" -> "nan to num"."""
+    last = name.rsplit(".", 1)[-1]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last).replace("_", " ").strip()
+
+
+def _weigh_texts(tool: Tool) -> dict[str, float]:
+    return {
+        tool.description[:400]: 0.6,
+        " ".join(tool.name.split(".")[1:-1]): 1.0,
+        tool.summary: 2.0,
+        split_name(tool.name): 3.0,
+    }
+
+
+def _collect_mentions(tools: Sequence[Tool]) -> list[list[str]]:
+    """What the see-also lists of other tools say about each tool."""
+    index = index_names(tools)
+    mentions: list[list[str]] = [[] for _ in tools]
+    for tool in tools:
+        for other in tool.see_also:
+            position = find_name(other.name, tool, index)
+            if position is not None and other.description:
+                mentions[position].append(other.description)
+    return mentions
+
+
+def index_names(tools: Sequence[Tool]) -> dict[str, int]:
+    """Positions of all names, aliases included; unambiguous last parts too."""
+    lasts = Counter(tool.name.rsplit(".", 1)[-1] for tool in tools)
+    index = {
+        last: position
+        for position, tool in enumerate(tools)
+        if lasts[last := tool.name.rsplit(".", 1)[-1]] == 1
+    }
+    for position, tool in enumerate(tools):
+        index.update(dict.fromkeys(tool.aliases, position))
+    index.update({tool.name: position for position, tool in enumerate(tools)})
+    return index
+
+
+def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
+    """The position of the tool that `tool`'s see-also list calls `name`."""
+    module = tool.name.split(".")
+    for depth in range(len(module) - 1, 0, -1):
+        position = index.get(".".join([*module[:depth], name]))
+        if position is not None:
+            return position
+    return index.get(name)
+
+
+def _read_phrases(
+    tool: Tool, mentions: Sequence[str], coined: frozenset[str]
+) -> list[tuple[Phrase, float]]:
+    sources = [
+        (split_sentences(tool.summary)[:2], 4.0),
+        ([s for m in mentions for s in split_sentences(m)[:1]], 3.0),
+        (split_sentences(tool.description)[:6], 1.5),
+        (split_sentences(tool.notes)[:4], 0.5),
+        (
+            [
+                s
+                for value in tool.returns
+                for s in split_sentences(value.description)[:1]
+            ],
+            0.5,
+        ),
+    ]
+    phrases: dict[Phrase, float] = {}
+    for sentences, weight in sources:
+        for sentence in sentences:
+            phrase = _read_sentence(sentence, tool, coined)
+            if phrase is not None:
+                phrases.setdefault(phrase, weight)
+    return list(phrases.items())
+
+
+def _read_sentence(sentence: str, tool: Tool, coined: frozenset[str]) -> Phrase | None:
+    """A sentence's phrase, unless it leans on names that only the API's readers know."""
+    package = tool.name.split(".", 1)[0]
+    text = re.sub(rf"\b{re.escape(package)}(?:'s)?\b ?", "", sentence, flags=re.I)
+    for name in tool.parameters.get("properties", {}):
+        if name != "a" and len(name) < 4:
+            text = re.sub(rf"(?<![\w`-]){re.escape(name)}(?![\w`-])", "the input", text)
+    phrase = read_phrase(text)
+    if (
+        phrase is None
+        or _EMPTY.search(phrase.text)
+        or coined & set(re.findall(r"[\w-]+", phrase.text.lower()))
+    ):
+        return None
+    return phrase
+
+
+def _find_coined(tools: Sequence[Tool]) -> frozenset[str]:
+    """Last parts of names that the reference doesn't use as words."""
+    spread = Counter(
+        word
+        for tool in tools
+        for word in set(re.findall(r"[a-z]+", tool.summary.lower()))
+    )
+    glossary = load_glossary()
+    return frozenset(
+        name
+        for tool in tools
+        if spread[name := tool.name.rsplit(".", 1)[-1].lower()] < _ORDINARY
+        and name not in VERBS
+        and name not in glossary.terms
+        and name not in tool.summary.lower()
+    )
+
+
+_ORDINARY = 3
+_EMPTY = re.compile(
+    r"\bsame (?:type|shape)\b|\balias for\b|\bthis (?:function|method|class)\b|\bfollow(?:s|ing)\b"
+)
+_COMMON_PARAMETERS = frozenset(
+    [
+        "out",
+        "where",
+        "dtype",
+        "casting",
+        "order",
+        "subok",
+        "axis",
+        "keepdims",
+        "x",
+        "a",
+        "x1",
+        "x2",
+        "kwargs",
+        "args",
+        "copy",
+        "like",
+    ]
+)
+
+
+def _read_choices(tool: Tool, coined: frozenset[str]) -> list[str]:
+    """Meanings of parameters that a person might want to choose."""
+    choices = []
+    for name, schema in tool.parameters.get("properties", {}).items():
+        meaning = split_sentences(str(schema.get("description", "")))[:1]
+        if name in _COMMON_PARAMETERS or not meaning:
+            continue
+        phrase = _read_sentence(meaning[0], tool, coined)
+        if (
+            phrase
+            and phrase.kind == "thing"
+            and 3 <= len(phrase.text.split()) <= 12
+            and "input" not in phrase.text
+        ):
+            choices.append(phrase.text)
+    return choices

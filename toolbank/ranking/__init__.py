@@ -1,0 +1,1 @@
+"""From scores to hits, and from hits to metrics."""

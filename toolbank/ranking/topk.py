@@ -1,0 +1,68 @@
+"""From scores to the best k, exactly and with stable ties."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hits = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+_BLOCK_SCORES = 4_000_000
+
+
+def top_k(scores: NDArray[np.float32], k: int) -> Hits:
+    """The best min(k, m) columns of each row of `scores` [n, m], ties in column order.
+
+    Returns indices and scores, both [n, min(k, m)].
+    """
+    m = scores.shape[1]
+    k = min(k, m)
+    if k == 0 or len(scores) == 0:
+        empty = (len(scores), k)
+        return np.zeros(empty, np.int64), np.zeros(empty, np.float32)
+    # One integer orders by score and then by column: no two are equal, so a partial
+    # sort is exact. A float's bits order as an integer once negatives are flipped.
+    bits = (scores + np.float32(0)).view(np.int32).astype(np.int64)
+    bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    keys = -bits * m + np.arange(m)
+    if k < m:
+        best = np.argpartition(keys, k - 1, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
+        indices = np.take_along_axis(best, order, axis=1)
+    else:
+        indices = np.argsort(keys, axis=1)
+    return indices, np.take_along_axis(scores, indices, axis=1)
+
+
+def cosine_scores(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Cosines [n, m] of unit vectors [n, d] and [m, d].
+
+    Rounded to six decimals: what differs by less differs by the arithmetic's order only,
+    and then the order of the tools shall decide.
+    """
+    return np.round(queries @ vectors.T, 6)
+
+
+def blocks(n_queries: int, n_columns: int) -> list[slice]:
+    """Slices of the queries such that a block's score matrix stays small."""
+    size = max(1, _BLOCK_SCORES // max(n_columns, 1))
+    return [slice(start, start + size) for start in range(0, n_queries, size)]
+
+
+def join(parts: list[Hits], k: int) -> Hits:
+    """Hits of blocks as the hits of all; of none, two empty arrays [0, k]."""
+    if not parts:
+        return np.zeros((0, k), np.int64), np.zeros((0, k), np.float32)
+    indices, scores = zip(*parts, strict=True)
+    return np.concatenate(indices), np.concatenate(scores)
+
+
+def search_vectors(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], k: int
+) -> Hits:
+    """The k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
+    parts = [
+        top_k(cosine_scores(queries[block], vectors), k)
+        for block in blocks(len(queries), len(vectors))
+    ]
+    return join(parts, min(k, len(vectors)))

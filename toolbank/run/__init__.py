@@ -1,0 +1,1 @@
+"""Runs: the folder, the stages, what is done and what is stale."""

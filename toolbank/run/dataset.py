@@ -1,0 +1,167 @@
+"""The stage that takes the bank from a dataset of others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from toolbank.bank.files import write_queries, write_tools
+from toolbank.bank.records import Query, Tool
+from toolbank.bank.split import draw_withheld, split_dataset
+from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
+from toolbank.recipe import Recipe
+from toolbank.run.folder import RunFolder
+from toolbank.run.stage import Outcome, read_settings
+from toolbank.system.errors import InputError
+from toolbank.system.files import sha256_file, write_json
+from toolbank.system.version import __version__
+
+
+def dataset_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
+    """What the bank follows from: the files by content, wherever they lie."""
+    config = _config(recipe)
+    return {
+        "dataset": read_settings(config, "path", "tools"),
+        "files": _hash_files(config),
+        "domain": recipe.domain_name,
+        "split": read_settings(recipe.split),
+        "seed": recipe.seed,
+        "toolbank": __version__,
+    }
+
+
+@dataclass(frozen=True)
+class SplitDataset:
+    """A dataset whose queries have their splits.
+
+    `splits` counts the queries by split, those that use a tool of `withheld` under None;
+    `left_out` says, by reason, how often and of what something was left out.
+    """
+
+    tools: Sequence[Tool]
+    queries: Sequence[Query]
+    splits: Counter[Any]
+    withheld: frozenset[str]
+    left_out: dict[str, Any]
+
+    @property
+    def told(self) -> str:
+        """How many tools and queries there are."""
+        return f"{len(self.tools):,} tools, {len(self.queries):,} queries"
+
+    def tell_left_out(self) -> list[str]:
+        """A line for each reason for which something was left out."""
+        lines = [
+            f"left out: {reason} ({found['count']:,})"
+            for reason, found in self.left_out.items()
+        ]
+        if self.withheld:
+            lines.append(
+                f"withheld: {len(self.withheld):,} tools; {self.splits[None]:,} queries that use "
+                "one are not trained on"
+            )
+        return lines
+
+
+def read_split(recipe: Recipe) -> SplitDataset:
+    """Read a recipe's dataset, and split it.
+
+    Raises:
+        InputError: a file is missing or broken, or no query is left to train on.
+    """
+    from toolbank.loaders.datasets import read_dataset
+
+    dataset = read_dataset(_config(recipe))
+    names = [tool.name for tool in dataset.tools]
+    withheld = draw_withheld(names, recipe.split, recipe.seed)
+    queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld)
+    splits = Counter(query.split for query in queries)
+    found = SplitDataset(
+        dataset.tools, queries, splits, withheld, dataset.left_out.describe()
+    )
+    if not splits["train"]:
+        unused = f", {splits[None]:,} use a withheld tool" if splits[None] else ""
+        raise InputError(
+            "\n".join(
+                (
+                    f"dataset: of {len(queries):,} queries none is left to train on "
+                    f"({splits['validation']:,} validation, {splits['test']:,} test{unused}).",
+                    *(f"  {line}" for line in found.tell_left_out()),
+                    f"{SPLIT_NAMES} Name one of them train, or leave the splits out to have "
+                    "them drawn; hold back smaller shares (split), or withhold fewer tools.",
+                )
+            )
+        )
+    if not splits["validation"]:
+        try:
+            recipe.demand_validation()
+        except ValueError as error:
+            raise InputError(f"{error}.") from error
+    return found
+
+
+def load_dataset(recipe: Recipe, folder: RunFolder) -> Outcome:
+    """Write the bank of a dataset.
+
+    Raises:
+        InputError: a file is missing or broken, or no query is left to train on.
+    """
+    config = _config(recipe)
+    found = read_split(recipe)
+    files = [folder.bank / f"{name}.parquet" for name in ("tools", "queries")]
+    write_tools(files[0], found.tools)
+    write_queries(files[1], found.queries)
+    info = folder.bank / "bank.json"
+    write_json(
+        info,
+        {
+            "layout": 1,
+            "versions": {
+                "toolbank": __version__,
+                "pyarrow": metadata.version("pyarrow"),
+            },
+            "name": recipe.name,
+            "domain": recipe.domain_name,
+            "seed": recipe.seed,
+            "dataset": {"type": config.type, "files": _hash_files(config)},
+            "ordered": config.ordered,
+            "counts": {"tools": len(found.tools), "queries": len(found.queries)},
+            "left_out": found.left_out,
+            **describe_splits(found.splits, found.withheld),
+            "sha256": {path.name: sha256_file(path) for path in files},
+        },
+    )
+    left_out = tuple(found.tell_left_out())
+    return Outcome(found.told, (*files, info), problems=left_out)
+
+
+def describe_splits(splits: Counter[Any], withheld: frozenset[str]) -> dict[str, Any]:
+    """For bank.json: queries by split, and what no query of training may use.
+
+    `splits` counts the queries by split, those that use a withheld tool under None.
+    """
+    counts = {name: splits[name] for name in ("train", "validation", "test")}
+    if not withheld:
+        return {"splits": counts}
+    told = {"tools": sorted(withheld), "queries_left_out": splits[None]}
+    return {"splits": counts, "withheld": told}
+
+
+def _config(recipe: Recipe) -> DatasetConfig:
+    if recipe.dataset is None:
+        raise InputError(f"{recipe.name}: its recipe names no dataset.")
+    return recipe.dataset
+
+
+def _hash_files(config: DatasetConfig) -> dict[str, str]:
+    from toolbank.loaders.datasets import dataset_files
+
+    hashes = {}
+    for path in dataset_files(config):
+        inside = path.is_relative_to(config.path)
+        name = path.relative_to(config.path).as_posix() if inside else path.name
+        hashes[name] = sha256_file(path)
+    return hashes

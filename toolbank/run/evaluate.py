@@ -1,0 +1,161 @@
+"""The stage that evaluates the retrievers of a run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.bank import Bank
+from toolbank.loaders.labelled import read_labelled
+from toolbank.recipe import Recipe
+from toolbank.retrievers.floors import is_untrained
+from toolbank.run.folder import RunFolder
+from toolbank.run.stage import (
+    Outcome,
+    bank_hashes,
+    decompose_prompt,
+    hash_file,
+    model_hashes,
+    read_settings,
+)
+from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.evaluation.compare import Baselines
+    from toolbank.evaluation.evaluate import Measured
+    from toolbank.evaluation.sets import EvaluationSet
+
+# What the stage leaves; another number makes all be evaluated again.
+_LAYOUT = 4
+
+
+@dataclass
+class Evaluation:
+    """Records of all retrievers on all sets, and of their differences."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+
+
+def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    """What the figures follow from."""
+    return {
+        "layout": _LAYOUT,
+        "bank": bank_hashes(folder),
+        "models": model_hashes(recipe, folder),
+        "prompts": [decompose_prompt(config, recipe) for config in recipe.retrievers],
+        "config": read_settings(recipe.evaluate, "on"),
+        "on": [[path.stem, hash_file(path)] for path in recipe.evaluate.on],
+        "seed": recipe.seed,
+        "toolbank": __version__,
+    }
+
+
+def evaluate_bank(recipe: Recipe, folder: RunFolder) -> Outcome:
+    """Evaluate every retriever on the test split and the labelled files."""
+    from toolbank.evaluation.hits import write_hits
+    from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
+
+    bank = Bank.load(folder.bank)
+    sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
+    validation = make_set("validation", bank, bank.split("validation"))
+    found = list(_measure_all(recipe, folder, [validation, *sets]))
+    chosen_by = _evaluate([of_one[:1] for of_one in found], recipe)
+    measured = [of_one[1:] for of_one in found]
+    evaluation = _evaluate(measured, recipe)
+    write_json(folder.validation, chosen_by.records)
+    write_json(folder.metrics, evaluation.records)
+    write_json(folder.comparisons, evaluation.comparisons)
+    write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
+    shutil.rmtree(folder.hits, ignore_errors=True)
+    files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
+    for of_one in measured:
+        files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
+        write_hits(files[-1], of_one)
+    told = ", ".join(
+        f"{name} ({len(rows)})"
+        for evaluated in sets
+        for name, rows in evaluated.selections().items()
+    )
+    return Outcome(told, tuple(files))
+
+
+def evaluate_sets(
+    recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
+) -> Evaluation:
+    """Evaluate the fitted retrievers of a run on these sets."""
+    return _evaluate(list(_measure_all(recipe, folder, sets)), recipe)
+
+
+def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
+    """A set for every labelled file.
+
+    Raises:
+        InputError: a file is missing or broken, or none of its labels is a tool of the bank.
+    """
+    from toolbank.evaluation.sets import make_set
+
+    sets = []
+    for path in paths:
+        file = read_labelled(path)
+        labels = [name for query in file.queries for name in query.tools]
+        if not any(name in bank.index for name in labels):
+            example = f", such as {labels[0]}" if labels else ""
+            raise InputError(
+                f"{path}: none of its {len(labels)} labels is a tool of this bank{example}. "
+                f"The bank's names look like {bank.tools[0].name}."
+            )
+        sets.append(make_set(file.name, bank, file.queries, file.refusals))
+    return sets
+
+
+def _measure_all(
+    recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
+) -> Iterator[list[Measured]]:
+    """What each retriever finds on each set; one of them is in memory at a time."""
+    from tqdm import tqdm
+
+    from toolbank.evaluation.evaluate import measure
+    from toolbank.retrievers import load_retriever
+
+    configs = tqdm(recipe.retrievers, "evaluate", unit="retriever", disable=None)
+    for config in configs:
+        retriever = load_retriever(folder.models / config.label)
+        yield [measure(retriever, evaluated, recipe.evaluate) for evaluated in sets]
+
+
+def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
+    from toolbank.evaluation.compare import compare
+    from toolbank.evaluation.evaluate import make_records
+
+    evaluation = Evaluation()
+    for of_one in measured:
+        for one in of_one:
+            evaluation.records += make_records(one, recipe.evaluate, recipe.seed)
+    for on_one in zip(*measured, strict=True):
+        evaluation.comparisons += compare(
+            on_one, _find_baselines(recipe), recipe.evaluate, recipe.seed
+        )
+    return evaluation
+
+
+def _find_baselines(recipe: Recipe) -> Baselines:
+    from toolbank.evaluation.compare import Baselines
+
+    plain = [config for config in recipe.retrievers if is_untrained(config)]
+    labels = {
+        kind: tuple(config.label for config in plain if config.type == kind)
+        for kind in ("nearest", "descriptions", "decomposition")
+    }
+    return Baselines(
+        {config.label: config.needs[0] for config in recipe.retrievers if config.needs},
+        labels["nearest"],
+        next(iter(labels["descriptions"]), None),
+        labels["decomposition"],
+        tuple(c.label for c in recipe.retrievers if c.type == "protip"),
+    )

@@ -1,0 +1,234 @@
+"""The run folder: what lies where, who holds it, and what is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import sha256_file, unwritable, write_json, write_text
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of one run. Files are the truth: a stage is done where its stamp fits them."""
+
+    path: Path
+
+    @property
+    def recipe(self) -> Path:
+        """The resolved recipe."""
+        return self.path / "recipe.yaml"
+
+    @property
+    def bank(self) -> Path:
+        """tools.parquet, queries.parquet, bank.json, and sources.json on the way there."""
+        return self.path / "bank"
+
+    @property
+    def journal(self) -> Path:
+        """Every reply that was paid for."""
+        return self.path / "journal.sqlite"
+
+    @property
+    def cache(self) -> Path:
+        """Pages that were crawled."""
+        return self.path / "cache"
+
+    @property
+    def models(self) -> Path:
+        """One folder a retriever."""
+        return self.path / "models"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Of trainings that are not done."""
+        return self.path / "checkpoints"
+
+    @property
+    def logs(self) -> Path:
+        """What TensorBoard shows of trainings."""
+        return self.path / "logs"
+
+    @property
+    def metrics(self) -> Path:
+        """A list of records."""
+        return self.path / "metrics.json"
+
+    @property
+    def comparisons(self) -> Path:
+        """Differences between retrievers, as a list of records."""
+        return self.path / "comparisons.json"
+
+    @property
+    def validation(self) -> Path:
+        """Records on the validation part of training, by which a retriever is chosen."""
+        return self.path / "validation.json"
+
+    @property
+    def hits(self) -> Path:
+        """What each retriever found for each query, a file a retriever."""
+        return self.path / "hits"
+
+    @property
+    def labels(self) -> Path:
+        """What of the labels of each evaluated set could not count."""
+        return self.path / "labels.json"
+
+    @property
+    def judge(self) -> Path:
+        """Verdicts and their summary."""
+        return self.path / "judge.json"
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.path / "report.html"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder alone; the lock goes with the process, however it ends.
+
+        Raises:
+            ToolbankError: another process holds it, or the folder can't be written to.
+        """
+        from filelock import FileLock, Timeout
+
+        owner = self.path / ".lock.owner"
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout as error:
+            holder = owner.read_text().strip() if owner.is_file() else "another process"
+            raise ToolbankError(
+                f"{self.path}: in use by {holder}. Wait for it to end, or use another --out "
+                "folder. However it ends, it lets go of this one."
+            ) from error
+        except OSError as error:
+            raise ToolbankError(unwritable(self.path, error)) from error
+        try:
+            since = time.strftime("%Y-%m-%d %H:%M:%S %z")
+            host = platform.node() or "this machine"
+            write_text(owner, f"process {os.getpid()} on {host} since {since}\n")
+            yield
+        finally:
+            lock.release()
+
+    def is_done(self, stage: str, key: str) -> bool:
+        """Whether `stage` finished with this key and its files are as it left them."""
+        stamp = self._stamps().get(stage)
+        return (
+            stamp is not None
+            and stamp.key == key
+            and stamp.complete
+            and not self._changed(stamp)
+        )
+
+    def explain_lost_stamps(self) -> str:
+        """Why nothing counts as done in a folder that has something; "" where it can."""
+        path = self._stamps_path
+        if path.is_file() and self._read_stamps() is None:
+            return f"{path}: damaged, so that nothing counts as done, and all is made again"
+        if not path.exists() and self.models.is_dir():
+            return f"{path}: missing, so that nothing counts as done, and all is made again"
+        return ""
+
+    def changed_files(self, stage: str, key: str) -> list[str]:
+        """Files of a stage run with this key that are missing or not as it left them."""
+        stamp = self._stamps().get(stage)
+        return self._changed(stamp) if stamp is not None and stamp.key == key else []
+
+    def stamp(
+        self, stage: str, key: str, outputs: Iterable[Path], *, complete: bool
+    ) -> None:
+        """Note that `stage` has left these files."""
+        stamp = _Stamp(key=key, complete=complete, outputs=self._hashes(outputs))
+        self._write_stamps({**self._stamps(), stage: stamp})
+
+    def restamp(self, stage: str, changed: Iterable[Path]) -> None:
+        """Note that some files of a stage that is done were brought up to date."""
+        stamps = self._stamps()
+        outputs = {**stamps[stage].outputs, **self._hashes(changed)}
+        stamps[stage] = stamps[stage].model_copy(update={"outputs": outputs})
+        self._write_stamps(stamps)
+
+    @property
+    def _stamps_path(self) -> Path:
+        return self.path / "stages.json"
+
+    def _stamps(self) -> dict[str, _Stamp]:
+        """The stamps; none where they can't be read, and then all is made again."""
+        return self._read_stamps() or {}
+
+    def _read_stamps(self) -> dict[str, _Stamp] | None:
+        try:
+            content = self._stamps_path.read_bytes()
+            return TypeAdapter(dict[str, _Stamp]).validate_json(content)
+        except (OSError, ValidationError):
+            return None
+
+    def _write_stamps(self, stamps: Mapping[str, _Stamp]) -> None:
+        content = {name: stamp.model_dump() for name, stamp in stamps.items()}
+        write_json(self._stamps_path, content)
+
+    def _hashes(self, files: Iterable[Path]) -> dict[str, str]:
+        return {
+            path.relative_to(self.path).as_posix(): sha256_file(path)
+            for path in sorted(files)
+        }
+
+    def _changed(self, stamp: _Stamp) -> list[str]:
+        return [
+            name
+            for name, sha256 in stamp.outputs.items()
+            if not (self.path / name).is_file()
+            or sha256_file(self.path / name) != sha256
+        ]
+
+
+def open_run(path: Path) -> RunFolder:
+    """The folder of a run that was started.
+
+    Raises:
+        InputError: there is none.
+    """
+    folder = RunFolder(path)
+    if not folder.recipe.is_file():
+        raise InputError(
+            f"{path}: not the folder of a run. Make one: toolbank run RECIPE."
+        )
+    return folder
+
+
+class _Stamp(BaseModel):
+    """What a stage depended on when it ran, and the hashes of the files that it left."""
+
+    key: str
+    complete: bool
+    outputs: dict[str, str]
+
+
+def stage_key(stage: str, depends: Mapping[str, Any]) -> str:
+    """Name of all that a stage depends on: equal keys, equal results."""
+    text = json.dumps([stage, depends], sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hash_tree(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file under a folder, by relative path."""
+    return {
+        path.relative_to(folder).as_posix(): sha256_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }

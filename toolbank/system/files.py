@@ -1,0 +1,79 @@
+"""Files that are either whole or not there."""
+
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolbank.system.errors import InputError, ToolbankError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; when the block ends well, fsync it and move it there.
+
+    Raises:
+        ToolbankError: the folder can't be written to, or the disk is full.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(descriptor)
+    except OSError as error:
+        raise ToolbankError(unwritable(path, error)) from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise ToolbankError(unwritable(path, error)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def unwritable(path: Path, error: OSError) -> str:
+    """Say that `path` could not be written, and what to do."""
+    mend = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
+    return (
+        f"{path}: can't write ({error.strerror or error}). {mend}, or give another place "
+        "with --out; what was done so far is kept."
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` atomically, as UTF-8."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` to `path` atomically, as indented JSON."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        InputError: the file is missing, unreadable or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not valid JSON ({error}).") from error
+
+
+def sha256_file(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
