@@ -1,0 +1,78 @@
+"""The kinds of an extension point: ours by name, and those that other packages bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module, metadata
+from typing import Generic, TypeVar
+
+from toolbank.system.errors import InputError
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class Registry(Generic[K]):
+    """All kinds of `what` (such as "engine"), each a description of the type `kind`.
+
+    `own` says where each of ours lies, as "module:NAME"; a module is read when its kind is asked
+    for. Another package brings one by an entry point of its name in the group `group`.
+    """
+
+    what: str
+    group: str
+    kind: type[K]
+    own: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that `find` takes: ours in their order, then those of other packages."""
+        others = metadata.entry_points(group=self.group).names
+        return *self.own, *sorted(others - self.own.keys())
+
+    def find(self, name: str, where: str) -> K:
+        """The kind of this name; `where` is the key that names it, for messages.
+
+        Raises:
+            InputError: there is none, several packages bring it, it can't be imported, or what
+                is there is of another type.
+        """
+        if name in self.own:
+            module, _, attribute = self.own[name].partition(":")
+            found = getattr(import_module(module), attribute)
+        else:
+            found = self._find_foreign(name, where)
+        if not isinstance(found, self.kind):
+            raise InputError(
+                f"{where}: {name!r} is no {self.what}: its entry point gives "
+                f"{type(found).__name__!r}, and a {self.kind.__name__} is needed."
+            )
+        return found
+
+    def _find_foreign(self, name: str, where: str) -> object:
+        entries = metadata.entry_points(group=self.group, name=name)
+        packages = {
+            entry.dist.name if entry.dist else entry.module: entry for entry in entries
+        }
+        if not packages:
+            near = get_close_matches(name, self.names, n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            raise InputError(
+                f"{where}: there is no {self.what} {name!r}.{meant} "
+                f"There are: {', '.join(self.names)}."
+            )
+        if len(packages) > 1:
+            raise InputError(
+                f"{where}: the packages {' and '.join(sorted(packages))} both bring {self.what} "
+                f"{name!r}. Uninstall all but one."
+            )
+        [(package, entry)] = packages.items()
+        try:
+            return entry.load()
+        except Exception as error:
+            raise InputError(
+                f"{where}: {self.what} {name!r} of the package {package} can't be loaded from "
+                f"{entry.value} ({type(error).__name__}: {error})."
+            ) from error
