@@ -95,7 +95,7 @@ def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
 
 def test_saving_and_loading_do_not_wait_for_pandas(tmp_path):
     script = (
-        "import sys, pathlib, toolbank.bank as b\n"
+        "import sys, pathlib, toolbank as b\n"
         "b.Bank((b.Tool(name='f', kind='function'),)).save(pathlib.Path('bank'))\n"
         "assert b.Bank.load(pathlib.Path('bank')).tools[0].name == 'f'\n"
         "assert 'pandas' not in sys.modules"
@@ -104,7 +104,7 @@ def test_saving_and_loading_do_not_wait_for_pandas(tmp_path):
 
 
 def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolbank.bank._ROW_GROUP", 3)
+    monkeypatch.setattr("toolbank.bank.files._ROW_GROUP", 3)
     many = tuple(Query(id=str(n), query="q", tools=("a", "b")) for n in range(10))
     write_queries(tmp_path / "queries.parquet", iter(many))
     assert read_queries(tmp_path / "queries.parquet") == many

@@ -82,7 +82,7 @@ def test_every_command_shows_an_example(tmp_path):
 def test_help_does_not_import_what_is_heavy(tmp_path):
     script = (
         "import sys; sys.argv = ['toolbank', '--help']\n"
-        "from toolbank.cli import main\n"
+        "from toolbank.commands.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'transformers', 'pyarrow', 'numpy', 'scrapy', 'pydantic', 'yaml'}\n"

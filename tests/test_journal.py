@@ -63,7 +63,7 @@ sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from tests.test_journal import request
 from toolbank.journal import Journal
-from toolbank.llm.chat import ChatReply
+from toolbank.chat.chat import ChatReply
 
 async def main(journal):
     for i in range(1000):

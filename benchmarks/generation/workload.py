@@ -12,7 +12,7 @@ from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
 
-TOOLBANK = [sys.executable, "-c", "from toolbank.cli import main; main()"]
+TOOLBANK = [sys.executable, "-c", "from toolbank.commands.cli import main; main()"]
 SEED = 0
 _DOMAIN = "numpy"
 _DRAFT = "@DRAFT@"

@@ -242,7 +242,7 @@ def test_the_command_ends_well_with_what_to_do_and_goes_on_when_that_is_done(tmp
         "generate: {engine: batch, model: m, queries: 3, max_attempts: 6}}"
     )
     out = tmp_path / "run"
-    script = "from toolbank.cli import main; main()"
+    script = "from toolbank.commands.cli import main; main()"
     first = subprocess.run(
         [sys.executable, "-c", script, "generate", str(recipe), "--out", str(out)],
         capture_output=True,

@@ -41,7 +41,7 @@ def fit(config, bank, *needed, seed=0, checkpoints=None):
         fitted[other.label] = create_retriever(other)
         fitted[other.label].fit(bank)
     retriever = create_retriever(config)
-    retriever.fit(bank, FitContext(seed, checkpoints, fitted))
+    retriever.fit(bank, FitContext(seed, checkpoints, fitted=fitted))
     return retriever
 
 
