@@ -438,7 +438,7 @@ def test_runs_that_are_not_there(recipe):
 
 def test_a_folder_that_another_process_holds(finished):
     script = (
-        "import sys; from pathlib import Path; from toolbank.folder import RunFolder\n"
+        "import sys; from pathlib import Path; from toolbank.run.folder import RunFolder\n"
         "with RunFolder(Path('runs/mine')).locked():\n"
         "    print('held', flush=True); sys.stdin.read()"
     )

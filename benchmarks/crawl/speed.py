@@ -25,7 +25,12 @@ from urllib.parse import urlsplit
 
 from serve import Served, serve
 
-_COMMAND = [sys.executable, "-c", "from toolbank.commands.cli import main; main()", "crawl"]
+_COMMAND = [
+    sys.executable,
+    "-c",
+    "from toolbank.commands.cli import main; main()",
+    "crawl",
+]
 _SECONDS_BETWEEN_LOOKS = 0.05
 _QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
