@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 
-from toolbank.generate.writers.rules.lexicon import SPOKEN_VERBS
-
-_ASKED = (
-    "ask|assist|book|buy|confirm|contact|deliver|download|draft|email|enquire|forward|help|"
-    "inform|inquire|install|invite|list|message|note|notify|pay|play|post|purchase|readjust|"
-    "rebook|recommend|remind|reschedule|ring|share|subscribe|suggest|tell|text|upload|verify"
+# The verbs that an order begins with.
+_VERBS = "|".join(
+    files(__package__).joinpath("verbs.txt").read_text(encoding="utf-8").split()
 )
-_VERBS = "|".join([*sorted(SPOKEN_VERBS), _ASKED])
 _OBJECTS = (
     "a|an|the|this|that|these|those|my|our|your|his|her|its|their|me|us|it|them|him|you|"
     "all|any|both|each|every|some|another|one|two|three|in|on|up|off|out|for|to|with|from|at|by|"

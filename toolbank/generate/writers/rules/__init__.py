@@ -2,7 +2,7 @@
 
 This is not a language model. It knows nothing of an API but what its reference says, and of the
 world but a glossary of technical English in plain words (`glossary.txt`: statistics, matrices,
-text, dates, tables, files, servers ...) and some everyday nouns (`lexicon.py`). Both hold general
+text, dates, tables, files, servers ...) and some everyday English (`lexicon.txt`). Both hold general
 English and no API's names.
 
 How it writes:

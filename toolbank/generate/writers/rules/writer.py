@@ -77,7 +77,7 @@ def write_request(profiles: Sequence[Profile], random: Random) -> str:
         steps.append(step)
     opening = ""
     if random.random() < OPENED:
-        place = f" {random.choice(PLACES).strip()}" if random.random() < PLACED else ""
+        place = f" {random.choice(PLACES)}" if random.random() < PLACED else ""
         opening = random.choice(_OPENINGS).format(x=things + place)
     opening += write_fact(profiles, things, random)
     return write_draft(opening.strip(), steps, random)
@@ -90,7 +90,7 @@ def choose_things(profile: Profile, random: Random) -> str:
         settings = glossary.entries[entry].settings
         if settings and random.random() < 0.6:
             return random.choice(settings)
-    return random.choice(THINGS).strip()
+    return random.choice(THINGS)
 
 
 def write_step(profile: Profile, things: str, explained: float, random: Random) -> str:
