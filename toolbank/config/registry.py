@@ -36,22 +36,49 @@ class Registry(Generic[K]):
         """The kind of this name; `where` is the key that names it, for messages.
 
         Raises:
+            InputError: as `load` does.
+        """
+        try:
+            return self.load(name)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+
+    def load(self, name: str) -> K:
+        """The kind of this name.
+
+        Raises:
             InputError: there is none, several packages bring it, it can't be imported, or what
                 is there is of another type.
         """
         if name in self.own:
             module, _, attribute = self.own[name].partition(":")
-            found = getattr(import_module(module), attribute)
-        else:
-            found = self._find_foreign(name, where)
-        if not isinstance(found, self.kind):
-            raise InputError(
-                f"{where}: {name!r} is no {self.what}: its entry point gives "
-                f"{type(found).__name__!r}, and a {self.kind.__name__} is needed."
+            found: K = getattr(import_module(module), attribute)
+            return found
+        _, entry = self._find_entry(name)
+        try:
+            foreign = entry.load()
+        except Exception as error:
+            raise self.refuse(
+                name, f"can't be loaded from {entry.value} ({_describe(error)})"
+            ) from error
+        if not isinstance(foreign, self.kind):
+            raise self.refuse(
+                name,
+                f"is no {self.kind.__name__}: {entry.value} is of type "
+                f"{type(foreign).__name__!r}",
             )
-        return found
+        return foreign
 
-    def _find_foreign(self, name: str, where: str) -> object:
+    def refuse(self, name: str, why: str) -> InputError:
+        """The error that a kind of another package can't be used, with the remedy."""
+        package, _ = self._find_entry(name)
+        return InputError(
+            f"the {self.what} {name!r} of the package {package} {why}. Update {package}, or "
+            "uninstall it."
+        )
+
+    def _find_entry(self, name: str) -> tuple[str, metadata.EntryPoint]:
+        """The package that brings a kind, and its entry point."""
         entries = metadata.entry_points(group=self.group, name=name)
         packages = {
             entry.dist.name if entry.dist else entry.module: entry for entry in entries
@@ -60,19 +87,17 @@ class Registry(Generic[K]):
             near = get_close_matches(name, self.names, n=1)
             meant = f" Did you mean {near[0]}?" if near else ""
             raise InputError(
-                f"{where}: there is no {self.what} {name!r}.{meant} "
+                f"there is no {self.what} {name!r}.{meant} "
                 f"There are: {', '.join(self.names)}."
             )
         if len(packages) > 1:
             raise InputError(
-                f"{where}: the packages {' and '.join(sorted(packages))} both bring {self.what} "
+                f"the packages {' and '.join(sorted(packages))} both bring {self.what} "
                 f"{name!r}. Uninstall all but one."
             )
-        [(package, entry)] = packages.items()
-        try:
-            return entry.load()
-        except Exception as error:
-            raise InputError(
-                f"{where}: {self.what} {name!r} of the package {package} can't be loaded from "
-                f"{entry.value} ({type(error).__name__}: {error})."
-            ) from error
+        [found] = packages.items()
+        return found
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

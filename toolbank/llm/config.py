@@ -7,27 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from toolbank.config.base import Config
+from toolbank.config.shape import Transport
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 
 MOST_AUTO = 1024
-
-# How a call is made, retried, bounded and paid; none of it shapes what comes back.
-TRANSPORT = frozenset(
-    {
-        "base_url",
-        "api_key_env",
-        "timeout",
-        "total_timeout",
-        "retries",
-        "concurrency",
-        "rpm",
-        "tpm",
-        "max_outage",
-        "budget",
-        "price",
-    }
-)
 
 
 class Price(Config):
@@ -47,7 +31,10 @@ class BudgetConfig(Config):
 
 
 class EngineConfig(Config):
-    """What it takes to reach a writing model. The key itself is read from the environment."""
+    """What it takes to reach a writing model. The key itself is read from the environment.
+
+    How a call is made, retried, bounded and paid shapes nothing of what comes back.
+    """
 
     # The part of a recipe that this is, for messages.
     section: ClassVar[str] = "generate"
@@ -57,13 +44,13 @@ class EngineConfig(Config):
         pattern=r"^[A-Za-z][A-Za-z0-9_-]*$",
         description="openai, vllm, batch, recorded, rules, or one that a package brings",
     )
-    base_url: str = Field(
+    base_url: Transport[str] = Field(
         default="https://api.openai.com/v1",
         pattern=r"^https?://[^@?#\s\x00-\x1f\x7f]+$",
         description="of an OpenAI-compatible endpoint; no key or password in it",
     )
     model: str = Field(default="", description="as the endpoint names it")
-    api_key_env: str = Field(
+    api_key_env: Transport[str] = Field(
         default="OPENAI_API_KEY",
         pattern=_VARIABLE,
         description="NAME of the environment variable that holds the key",
@@ -79,27 +66,37 @@ class EngineConfig(Config):
         default={},
         description="of the engine itself, such as tensor_parallel_size: 2 of vllm",
     )
-    price: Price | Path | None = Field(
+    price: Transport[Price | Path | None] = Field(
         default=None,
         description="dollars a million tokens, or a YAML file of prices by model",
     )
-    timeout: float = Field(default=120, gt=0, description="seconds a try may take")
-    total_timeout: float = Field(
+    timeout: Transport[float] = Field(
+        default=120, gt=0, description="seconds a try may take"
+    )
+    total_timeout: Transport[float] = Field(
         default=900, gt=0, description="seconds a call may take with all its tries"
     )
-    retries: int = Field(default=5, ge=0, description="further tries of a failed call")
-    concurrency: Annotated[int, Field(ge=1, le=4096)] | Literal["auto"] = Field(
-        default="auto",
-        description="most calls in flight; auto: as many as the endpoint takes",
+    retries: Transport[int] = Field(
+        default=5, ge=0, description="further tries of a failed call"
     )
-    rpm: int | None = Field(default=None, ge=1, description="most calls a minute")
-    tpm: int | None = Field(default=None, ge=1, description="most tokens a minute")
-    max_outage: float = Field(
+    concurrency: Transport[Annotated[int, Field(ge=1, le=4096)] | Literal["auto"]] = (
+        Field(
+            default="auto",
+            description="most calls in flight; auto: as many as the endpoint takes",
+        )
+    )
+    rpm: Transport[int | None] = Field(
+        default=None, ge=1, description="most calls a minute"
+    )
+    tpm: Transport[int | None] = Field(
+        default=None, ge=1, description="most tokens a minute"
+    )
+    max_outage: Transport[float] = Field(
         default=600,
         ge=0,
         description="seconds that an endpoint may be down before the run stops",
     )
-    budget: BudgetConfig = BudgetConfig()
+    budget: Transport[BudgetConfig] = BudgetConfig()
 
     @property
     def most_in_flight(self) -> int:

@@ -11,10 +11,11 @@ from typing import Any
 from toolbank.bank.files import write_queries, write_tools
 from toolbank.bank.records import Query, Tool
 from toolbank.bank.split import draw_withheld, split_dataset
+from toolbank.config.shape import shape
 from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
-from toolbank.run.stage import Outcome, read_settings
+from toolbank.run.stage import Outcome
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file, write_json
 from toolbank.system.version import __version__
@@ -24,10 +25,10 @@ def dataset_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
     """What the bank follows from: the files by content, wherever they lie."""
     config = _config(recipe)
     return {
-        "dataset": read_settings(config, "path", "tools"),
+        "dataset": shape(config),
         "files": _hash_files(config),
         "domain": recipe.domain_name,
-        "split": read_settings(recipe.split),
+        "split": shape(recipe.split),
         "seed": recipe.seed,
         "toolbank": __version__,
     }

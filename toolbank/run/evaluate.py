@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
+from toolbank.config.shape import shape
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
 from toolbank.retrievers.floors import is_untrained
@@ -19,7 +20,6 @@ from toolbank.run.stage import (
     decompose_prompt,
     hash_file,
     model_hashes,
-    read_settings,
 )
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json
@@ -49,7 +49,7 @@ def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "bank": bank_hashes(folder),
         "models": model_hashes(recipe, folder),
         "prompts": [decompose_prompt(config, recipe) for config in recipe.retrievers],
-        "config": read_settings(recipe.evaluate, "on"),
+        "config": shape(recipe.evaluate),
         "on": [[path.stem, hash_file(path)] for path in recipe.evaluate.on],
         "seed": recipe.seed,
         "toolbank": __version__,

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
+from toolbank.config.shape import shape
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.run.stage import (
     Outcome,
     bank_hashes,
     decompose_prompt,
-    read_settings,
 )
 from toolbank.system.version import __version__
 from toolbank.training.ranks import (
@@ -49,7 +49,7 @@ def fit_depends(
     """All that a fitted retriever follows from."""
     return {
         "bank": bank_hashes(folder),
-        "config": _without_reporting(read_settings(config)),
+        "config": shape(config),
         "encoder": _encoder_identity(config),
         "needs": {name: hash_tree(folder.models / name) for name in config.needs},
         "prompt": decompose_prompt(config, recipe),
@@ -155,17 +155,6 @@ def _fit(job: _Job) -> Retriever:
         ),
     )
     return retriever
-
-
-def _without_reporting(settings: Any) -> Any:
-    """The settings but for whom a training is reported to, which changes nothing of it."""
-    if not isinstance(settings, dict):
-        return settings
-    return {
-        key: _without_reporting(value)
-        for key, value in settings.items()
-        if key != "report_to"
-    }
 
 
 def _encoder_identity(config: RetrieverConfig) -> str | None:

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
 from toolbank.config.assets import find_asset
-from toolbank.llm.config import TRANSPORT
 from toolbank.retrievers.decomposition.config import TEMPLATE, DecomposeConfig
 from toolbank.run.folder import RunFolder, hash_tree
 from toolbank.system.errors import InputError
@@ -91,8 +88,3 @@ def decompose_prompt(config: RetrieverConfig, recipe: Recipe) -> str | None:
     needed = (other for other in recipe.retrievers if other.label in config.needs)
     found = (decompose_prompt(other, recipe) for other in needed)
     return next((digest for digest in found if digest), None)
-
-
-def read_settings(config: BaseModel, *files: str) -> dict[str, Any]:
-    """Settings that shape a result; `files` are keys whose files count by content."""
-    return config.model_dump(mode="json", exclude={*TRANSPORT, *files})

@@ -18,6 +18,7 @@ from toolbank.bank.files import (
 )
 from toolbank.bank.records import Tool
 from toolbank.config.assets import find_asset
+from toolbank.config.shape import shape
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.config import EngineConfig
 from toolbank.recipe import Recipe
@@ -31,9 +32,7 @@ from toolbank.run.stage import (
     bank_hashes,
     hash_file,
     model_hashes,
-    read_settings,
 )
-from toolbank.sources.config import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.version import __version__
@@ -110,17 +109,10 @@ def _sources_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
     from toolbank.sources.collect import source_versions
 
     return {
-        "sources": [_source_settings(source) for source in recipe.sources],
+        "sources": [shape(source) for source in recipe.sources],
         "versions": source_versions(recipe.sources),
         "toolbank": __version__,
     }
-
-
-def _source_settings(source: SourceConfig) -> dict[str, Any]:
-    """Settings that say what is read; how gently a site is asked changes nothing of it."""
-    settings = source.model_dump(mode="json")
-    conduct = settings.pop("conduct", None)
-    return {**settings, "page_mb": conduct["page_mb"]} if conduct else settings
 
 
 def _collect(recipe: Recipe, folder: RunFolder) -> Outcome:
@@ -150,10 +142,10 @@ def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     return {
         "tools": hash_file(folder.bank / "tools.parquet"),
         "sources": hash_file(folder.bank / "sources.json"),
-        "config": read_settings(config, "replies"),
+        "config": shape(config),
         "replies": hash_file(plays) if plays else None,
         "prompts": prompt_hash(recipe.domain_name),
-        "split": read_settings(recipe.split),
+        "split": shape(recipe.split),
         "seed": recipe.seed,
         "toolbank": __version__,
     }
@@ -222,7 +214,7 @@ def _judge_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     against = recipe.judge.against
     return {
         "bank": bank_hashes(folder),
-        "config": read_settings(recipe.judge, "against"),
+        "config": shape(recipe.judge),
         "against": hash_file(against) if isinstance(against, Path) else against,
         "prompt": find_asset("prompts", JUDGE_TEMPLATE).sha256,
         "seed": recipe.seed,
@@ -273,7 +265,7 @@ def _report_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "metrics": hash_file(folder.metrics),
         "labels": hash_file(folder.labels),
         "models": model_hashes(recipe, folder),
-        "recipe": read_settings(recipe),
+        "recipe": recipe.model_dump(mode="json"),
         "toolbank": __version__,
     }
 

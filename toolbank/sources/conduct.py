@@ -5,6 +5,7 @@ import re
 from pydantic import Field, field_validator
 
 from toolbank.config.base import Config
+from toolbank.config.shape import Transport
 
 
 class Conduct(Config):
@@ -13,48 +14,50 @@ class Conduct(Config):
     A private site is one whose address names this machine or a private network.
     """
 
-    contact: str = Field(
+    contact: Transport[str] = Field(
         default="",
         max_length=200,
         description="mail address or web page that the user agent names, for the site's owner",
     )
-    delay_s: float | None = Field(
+    delay_s: Transport[float | None] = Field(
         default=None,
         ge=0,
         le=600,
         description="seconds between two requests; unset: 0.25, or none on a private site",
     )
-    concurrency: int | None = Field(
+    concurrency: Transport[int | None] = Field(
         default=None,
         ge=1,
         le=32,
         description="requests at once; unset: 2, or 8 on a private site",
     )
-    max_age_h: float = Field(
+    max_age_h: Transport[float] = Field(
         default=168,
         ge=0,
         description="hours that a kept page serves without asking the site; 0: ask always",
     )
-    private_addresses: bool = Field(
+    private_addresses: Transport[bool] = Field(
         default=False,
         description="let the site lie in a private network though its name does not say so",
     )
     page_mb: float = Field(
         default=16, gt=0, le=1024, description="size of a page, as sent and as unpacked"
     )
-    request_s: float = Field(
+    request_s: Transport[float] = Field(
         default=30, gt=0, description="seconds that an answer may take to its last byte"
     )
-    retries: int = Field(default=2, ge=0, le=10, description="further tries of a page")
-    wait_s: float = Field(
+    retries: Transport[int] = Field(
+        default=2, ge=0, le=10, description="further tries of a page"
+    )
+    wait_s: Transport[float] = Field(
         default=120,
         ge=0,
         description="longest pause that a site may ask for by Retry-After or Crawl-delay",
     )
-    crawl_min: float = Field(
+    crawl_min: Transport[float] = Field(
         default=360, gt=0, description="minutes after which nothing more is asked for"
     )
-    requests: int = Field(
+    requests: Transport[int] = Field(
         default=50_000, ge=1, description="requests that one crawl may send"
     )
 

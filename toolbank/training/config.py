@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from toolbank.config.base import Config
+from toolbank.config.shape import Transport
 
 
 class TrainingConfig(Config):
@@ -31,6 +32,6 @@ class TrainingConfig(Config):
         description="epochs without gain on validation that end it; 0: all are trained",
     )
     max_length: int = Field(default=128, ge=8, description="tokens; more are cut off")
-    report_to: tuple[str, ...] = Field(
+    report_to: Transport[tuple[str, ...]] = Field(
         default=(), description="such as tensorboard or wandb"
     )

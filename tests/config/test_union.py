@@ -1,0 +1,120 @@
+import sys
+from dataclasses import dataclass
+from textwrap import dedent
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import ValidationError
+
+from toolbank.config.base import Config
+from toolbank.config.explain import explain
+from toolbank.config.registry import Registry
+from toolbank.config.union import tagged_union
+from toolbank.system.errors import InputError
+
+
+class ShapeConfig(Config):
+    type: str
+
+
+class Circle(ShapeConfig):
+    type: Literal["circle"] = "circle"
+    radius: float = 1.0
+
+
+@dataclass(frozen=True)
+class ShapeKind:
+    config: type[Config]
+
+
+CIRCLE = ShapeKind(Circle)
+SHAPES = Registry(
+    "shape", "toolbank.shapes", ShapeKind, {"circle": f"{__name__}:CIRCLE"}
+)
+FOREIGN = f"""\
+from typing import Literal
+from {__name__} import ShapeConfig, ShapeKind
+class Star(ShapeConfig):
+    type: Literal["star"] = "star"
+    rays: int = 5
+STAR = ShapeKind(Star)
+NO_KIND = Star
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Lay a package with entry points where an installed one would lie."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def lay(module, source, **kinds):
+        (tmp_path / f"{module}.py").write_text(dedent(source))
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        info.joinpath("METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n"
+        )
+        lines = [f"{name} = {module}:{attr}" for name, attr in kinds.items()]
+        info.joinpath("entry_points.txt").write_text(
+            "\n".join(["[toolbank.shapes]", *lines])
+        )
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return lay
+
+
+def drawing():
+    class Drawing(Config):
+        shapes: tuple[Annotated[ShapeConfig, tagged_union(SHAPES)], ...]
+
+    return Drawing
+
+
+def problem(model, *shapes):
+    """What the user is told of a drawing that is wrong."""
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate({"shapes": shapes})
+    return explain(caught.value, model.model_json_schema(), "drawing.yaml", {}, ())
+
+
+def test_kinds_of_ours_and_of_packages_are_read_and_written_by_their_type(install):
+    install("stars", FOREIGN, star="STAR")
+    data = {"shapes": [{"type": "circle", "radius": 2.0}, {"type": "star", "rays": 7}]}
+    model = drawing()
+    read = model.model_validate(data)
+    assert isinstance(read.shapes[0], Circle)
+    assert type(read.shapes[1]).__name__ == "Star"
+    assert read.model_dump(mode="json") == data
+
+
+def test_a_wrong_key_of_a_package_s_kind_names_the_nearest_valid_one(install):
+    install("stars", FOREIGN, star="STAR")
+    told = problem(drawing(), {"type": "star", "ray": 7})
+    assert "'shapes.0.ray'; did you mean 'rays'?" in told
+
+
+def test_a_type_that_nobody_has_is_told_with_those_that_there_are(install):
+    install("stars", FOREIGN, star="STAR")
+    assert "'circle', 'star'" in problem(drawing(), {"type": "square"})
+    assert "shapes.0.radius" in problem(drawing(), {"type": "circle", "radius": "big"})
+
+
+@pytest.mark.parametrize(
+    ("source", "attribute"),
+    [
+        ("import no_such_library\n", "STAR"),
+        (FOREIGN, "NO_KIND"),
+        (FOREIGN.replace('"star"', '"moon"'), "STAR"),
+    ],
+)
+def test_a_broken_package_matters_only_where_its_kind_is_named(
+    source, attribute, install
+):
+    install("stars", source, star=attribute)
+    model = drawing()
+    assert model.model_validate({"shapes": [{"type": "circle"}]})
+    told = problem(model, {"type": "star"})
+    assert "shape 'star' of the package stars" in told
+    assert "Update stars, or uninstall it." in told
+    with pytest.raises(InputError, match="key: "):
+        SHAPES.find("sta", "key")

@@ -1,0 +1,81 @@
+"""The configurations of all kinds of an extension point as one pydantic type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol, get_args
+
+from pydantic import (
+    BaseModel,
+    Field,
+    GetCoreSchemaHandler,
+    create_model,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+
+from toolbank.config.registry import Registry
+from toolbank.system.errors import InputError
+
+
+class ConfiguredKind(Protocol):
+    """A kind whose settings are a model of their own; its `type` is a Literal of the name."""
+
+    @property
+    def config(self) -> type[BaseModel]:
+        """The model of the settings; it may import nothing heavy."""
+        ...
+
+
+def tagged_union(registry: Registry[Any]) -> TaggedUnion:
+    """Have pydantic read a value as the configuration of the kind that its key `type` names.
+
+    It stands beside the kinds' common base, for type checkers:
+    `sources: tuple[Annotated[SourceConfig, tagged_union(SOURCES)], ...]`. A kind of another
+    package that can't be loaded is an error only where a value names it.
+    """
+    return TaggedUnion(registry)
+
+
+@dataclass(frozen=True)
+class TaggedUnion:
+    """What `tagged_union` puts beside a type."""
+
+    registry: Registry[Any]
+
+    def __get_pydantic_core_schema__(
+        self, _: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """The schema of the union, which also gives its JSON Schema."""
+        configs = [self._find_config(name) for name in self.registry.names]
+        union: Any = configs[0]
+        for config in configs[1:]:
+            union |= config
+        if len(configs) > 1:
+            union = Annotated[union, Field(discriminator="type")]
+        return handler.generate_schema(union)
+
+    def _find_config(self, name: str) -> type[BaseModel]:
+        try:
+            kind: ConfiguredKind = self.registry.load(name)
+            tag = kind.config.model_fields.get("type")
+            if name not in self.registry.own and (
+                tag is None or name not in get_args(tag.annotation)
+            ):
+                raise self.registry.refuse(
+                    name, f"has a configuration without `type: Literal[{name!r}]`"
+                )
+        except InputError as error:
+            return _broken(name, str(error))
+        return kind.config
+
+
+def _broken(name: str, message: str) -> type[BaseModel]:
+    """A model that no value fits; what is wrong with the kind is the error."""
+
+    def refuse(_: Any) -> Any:
+        raise ValueError(message)
+
+    tag: Any = Literal[name]
+    validators: Any = {"refuse": model_validator(mode="before")(refuse)}
+    return create_model(f"Broken_{name}", __validators__=validators, type=(tag, ...))
