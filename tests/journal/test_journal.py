@@ -61,7 +61,7 @@ def test_what_was_put_before_a_kill_is_there(tmp_path):
 import asyncio, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from tests.test_journal import request
+from tests.journal.test_journal import request
 from toolbank.journal import Journal
 from toolbank.chat.chat import ChatReply
 
