@@ -1,11 +1,10 @@
-"""What is wrong with a configuration, told with file, line and key."""
+"""What is wrong with a configuration: file, line, key and remedy."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from pydantic import ValidationError
@@ -31,52 +30,26 @@ def explain(
     """
     found = error.errors()
     inner = [problem for problem in found if problem["type"] != "too_short"]
-    told = [
-        _explain(one, place, where, lines, overrides)
-        for one, place in _without_unions(inner or found, schema)
+    messages = [
+        _explain(problem, _follow(problem["loc"], schema), where, lines, overrides)
+        for problem in inner or found
     ]
-    return "\n".join(dict.fromkeys(told))
+    return "\n".join(dict.fromkeys(messages))
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with data that is no configuration, such as "id: is missing"."""
+    problem = error.errors()[0]
+    key = ".".join(str(part) for part in problem["loc"])
+    return f"{key}: {_message(problem)}" if key else _message(problem)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a fault is: the keys as the user wrote them and the schema that holds the last.
-
-    `union` is the length of the fault's own location up to a choice between kinds of value.
-    """
+    """Where a fault is: the keys as the user wrote them and the schema that holds the last."""
 
     keys: KeyPath
     holder: dict[str, Any]
-    union: int | None = None
-
-
-def _without_unions(
-    problems: Sequence[Any], root: dict[str, Any]
-) -> Iterator[tuple[Any, _Place]]:
-    """One fault for a value that is of no kind that it may be; pydantic gives one a kind."""
-    placed = [(problem, _follow(problem["loc"], root)) for problem in problems]
-    for _, same in groupby(placed, lambda item: _choice(*item)):
-        group = list(same)
-        if group[0][1].union is None:
-            yield from group
-            continue
-        # What is wrong inside one kind shows that it is the one that was meant.
-        meant = [
-            (problem, place)
-            for problem, place in group
-            if len(problem["loc"]) > (place.union or 0) + 1
-        ]
-        if meant:
-            yield from meant
-        else:
-            kinds = dict.fromkeys(_expected(problem) for problem, _ in group)
-            told = f"should be {', or '.join(kinds)}"
-            yield {**group[0][0], "type": "union", "msg": told}, group[0][1]
-
-
-def _choice(problem: Any, place: _Place) -> Any:
-    """Equal for the faults of one value by its several kinds, and for no others."""
-    return id(problem) if place.union is None else tuple(problem["loc"][: place.union])
 
 
 def _explain(
@@ -97,12 +70,12 @@ def _explain(
         )
         return f"{place}: unknown key {key!r}; {hint}"
     value = problem["input"]
-    shown = ""
+    got = ""
     if isinstance(value, str | int | float) and location[-1:] not in _MAY_HOLD_A_KEY:
-        shown = f" (got {str(value)[:80]!r})"
+        got = f" (got {str(value)[:80]!r})"
     about = _describe(found) if problem["type"] in _NO_NUMBER else ""
     named = f"{key}: " if key and place != f"--set {key}" else ""
-    return f"{place}: {named}{_message(problem)}{about}{shown}"
+    return f"{place}: {named}{_message(problem)}{about}{got}"
 
 
 def _describe(found: _Place) -> str:
@@ -125,6 +98,10 @@ def _message(problem: Any) -> str:
             return "should be a mapping of keys"
         case "missing":
             return "is missing"
+        case "greater_than_equal":
+            return f"should be at least {context['ge']}"
+        case "less_than_equal":
+            return f"should be at most {context['le']}"
         case "tuple_type":
             return "should be a list"
         case "too_short":
@@ -141,28 +118,8 @@ def _message(problem: Any) -> str:
         case "int_parsing":
             return "should be a whole number"
         case _:
-            told = str(problem["msg"]).removeprefix("Value error, ")
-            return told.removeprefix("Input ")
-
-
-def _expected(problem: Any) -> str:
-    """What a value should be by one of its kinds, to stand after "should be"."""
-    context = problem.get("ctx", {})
-    match problem["type"]:
-        case "int_type" | "int_parsing" | "int_from_float":
-            return "a whole number"
-        case "greater_than_equal":
-            return f"at least {context['ge']}"
-        case "less_than_equal":
-            return f"at most {context['le']}"
-        case "literal_error":
-            return str(context["expected"])
-        case "model_type":
-            return "a mapping of keys"
-        case "path_type":
-            return "the path of a file"
-        case _:
-            return str(problem["msg"]).removeprefix("Input should be ")
+            message = str(problem["msg"]).removeprefix("Value error, ")
+            return message.removeprefix("Input ")
 
 
 def _place(
@@ -186,47 +143,30 @@ def _place(
 
 def _follow(loc: Sequence[str | int], root: dict[str, Any]) -> _Place:
     """Follow a pydantic location through the JSON Schema; drop the tags of unions."""
-    schema: dict[str, Any] = root
-    holder = root
+    schema = holder = root
     path: list[str | int] = []
-    union = None
-    for depth, part in enumerate(loc):
+    for part in loc:
         schema = _resolved(schema, root)
-        options = _options(schema, root)
-        if len(options) > 1:
-            union = depth
-            schema = next((one for one in options if one.get("title") == part), {})
-            continue
-        if options:
-            schema = options[0]
-        mapping = schema.get("discriminator", {}).get("mapping", {})
-        if part in mapping:
-            schema = _resolved({"$ref": mapping[part]}, root)
+        if kinds := schema.get("oneOf") or schema.get("anyOf"):
+            tagged = schema.get("discriminator", {}).get("mapping", {})
+            keyed = (kind for kind in kinds if "properties" in _resolved(kind, root))
+            schema = {"$ref": tagged[part]} if part in tagged else next(keyed, {})
             continue
         if isinstance(part, int):
             path.append(part)
             schema = schema.get("items", {})
-        elif part in schema.get("properties", {}):
-            path.append(part)
-            holder, schema = schema, schema["properties"][part]
         elif "properties" in schema:
             path.append(part)
-            holder, schema = schema, {}
+            holder, schema = schema, schema["properties"].get(part, {})
         elif schema.get("additionalProperties"):
             path.append(part)
             holder, schema = schema, schema["additionalProperties"]
-    return _Place(tuple(path), holder, union)
-
-
-def _options(schema: dict[str, Any], root: dict[str, Any]) -> list[dict[str, Any]]:
-    """The kinds that a value may be of, null left out; none where there is no choice."""
-    options = [_resolved(option, root) for option in schema.get("anyOf", ())]
-    return [option for option in options if option.get("type") != "null"]
+    return _Place(tuple(path), holder)
 
 
 def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    reference = schema.get("$ref")
-    if reference is None:
-        return schema
-    resolved: dict[str, Any] = root["$defs"][reference.rsplit("/", 1)[-1]]
-    return resolved
+    """A schema for its reference, and the only one that a value which isn't null may be of."""
+    if "$ref" in schema:
+        return _resolved(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], root)
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    return _resolved(kinds[0], root) if len(kinds) == 1 else schema

@@ -1,10 +1,11 @@
 """Configuration of the judge."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.config.choice import Choice
 from toolbank.llm.config import EngineConfig
 
 Criterion = Literal["naturalness", "fluency", "coherence"]
@@ -20,7 +21,9 @@ class JudgeConfig(EngineConfig):
         default=0.0, ge=0, le=2, description="null: not sent"
     )
     pairs: int = Field(default=100, ge=1, description="how many pairs are judged")
-    against: Literal["draft"] | Path = Field(
+    against: Annotated[
+        Literal["draft"] | Path, Choice("should be 'draft', or the path of a file")
+    ] = Field(
         default="draft", description='"draft", or a JSONL file whose lines have "query"'
     )
     criteria: tuple[Criterion, ...] = ("naturalness", "fluency", "coherence")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from toolbank.config.base import Config
+from toolbank.config.choice import Choice
 from toolbank.config.shape import Transport
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
@@ -66,7 +67,12 @@ class EngineConfig(Config):
         default={},
         description="of the engine itself, such as tensor_parallel_size: 2 of vllm",
     )
-    price: Transport[Price | Path | None] = Field(
+    price: Transport[
+        Annotated[
+            Price | Path, Choice("should be a mapping of keys, or the path of a file")
+        ]
+        | None
+    ] = Field(
         default=None,
         description="dollars a million tokens, or a YAML file of prices by model",
     )
@@ -79,11 +85,14 @@ class EngineConfig(Config):
     retries: Transport[int] = Field(
         default=5, ge=0, description="further tries of a failed call"
     )
-    concurrency: Transport[Annotated[int, Field(ge=1, le=4096)] | Literal["auto"]] = (
-        Field(
-            default="auto",
-            description="most calls in flight; auto: as many as the endpoint takes",
-        )
+    concurrency: Transport[
+        Annotated[
+            Literal["auto"] | Annotated[int, Field(ge=1, le=4096)],
+            Choice("should be a whole number, or 'auto'"),
+        ]
+    ] = Field(
+        default="auto",
+        description="most calls in flight; auto: as many as the endpoint takes",
     )
     rpm: Transport[int | None] = Field(
         default=None, ge=1, description="most calls a minute"

@@ -1,10 +1,11 @@
 """Configuration of task decomposition."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.config.choice import Choice
 from toolbank.llm.config import EngineConfig
 from toolbank.retrievers.method import MethodConfig
 
@@ -32,9 +33,10 @@ class DecompositionConfig(MethodConfig):
     first_stage: str = Field(
         default="descriptions", description="a retriever of the recipe"
     )
-    decompose: Literal["rules"] | DecomposeConfig = Field(
-        default="rules", description="rules, or the settings of an engine"
-    )
+    decompose: Annotated[
+        Literal["rules"] | DecomposeConfig,
+        Choice("should be 'rules', or a mapping of keys"),
+    ] = Field(default="rules", description="rules, or the settings of an engine")
 
     @property
     def needs(self) -> tuple[str, ...]:
