@@ -398,13 +398,19 @@ def export(
 
 
 @app.command(epilog="Example: toolbank schema > recipe.schema.json")
-def schema() -> None:
+def schema(
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As a page of tables for people.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of a recipe, for editors that check and complete YAML."""
     import json
 
+    from toolbank.commands.keys import describe_keys
     from toolbank.recipe import recipe_schema
 
-    _echo(json.dumps(recipe_schema(), indent=2))
+    found = recipe_schema()
+    _echo(describe_keys(found) if markdown else json.dumps(found, indent=2))
 
 
 def _run(
