@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from secrets import token_hex
 
 import pyarrow as pa
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from tests.small_disk import small_disk
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import (
     read_attempt,
@@ -18,6 +20,7 @@ from toolbank.bank.files import (
     write_queries,
     write_tools,
 )
+from toolbank.bank.frames import load_bank
 from toolbank.bank.records import (
     AttemptRow,
     Provenance,
@@ -28,7 +31,7 @@ from toolbank.bank.records import (
     Tool,
     VersionNote,
 )
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 tools = st.builds(
@@ -119,6 +122,41 @@ def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch)
     assert read_attempt(tmp_path / "attempts.parquet", 3) == rows[3]
     assert read_attempt(tmp_path / "attempts.parquet", 4) is None
     assert parquet.ParquetFile(tmp_path / "attempts.parquet").num_row_groups == 2
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
+    many = (Query(id=str(n), query=token_hex(200), tools=()) for n in range(9000))
+    with (
+        small_disk(tmp_path / "small", 300),
+        pytest.raises(ToolbankError, match=r"No space left .*Make room"),
+    ):
+        write_queries(tmp_path / "small" / "queries.parquet", many)
+        assert not list((tmp_path / "small").iterdir())
+
+
+def test_an_error_of_what_is_written_is_not_polars_own(tmp_path):
+    def fail():
+        yield Query(id="1", query="q", tools=())
+        raise InputError("nothing more")
+
+    with pytest.raises(InputError, match="nothing more"):
+        write_queries(tmp_path / "queries.parquet", fail())
+    assert not list(tmp_path.iterdir())
+
+
+def test_frames_hold_the_rows_of_a_bank(tmp_path):
+    query = Query(id="1", query="q", tools=("a", "b"), split="train")
+    bank = Bank((Tool(name="a", kind="function"),), (query,), {"name": "small"})
+    bank.save(tmp_path / "bank")
+    for folder in (tmp_path, tmp_path / "bank"):
+        frames = load_bank(folder)
+        assert frames.queries["tools"].to_list() == [["a", "b"]]
+        assert frames.tools.columns == list(Tool.model_fields)
+        assert frames.attempts.is_empty()
+        assert frames.attempts.columns == list(AttemptRow.model_fields)
+        assert frames.info == {"name": "small"}
+    with pytest.raises(InputError, match="no bank in it"):
+        load_bank(tmp_path / "nothing")
 
 
 def test_a_name_finds_its_tool_before_anothers_alias_does():

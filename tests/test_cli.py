@@ -85,7 +85,7 @@ def test_help_does_not_import_what_is_heavy(tmp_path):
         "from toolbank.commands.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'pyarrow', 'numpy', 'scrapy', 'pydantic', 'yaml'}\n"
+        "heavy = {'torch', 'transformers', 'polars', 'pyarrow', 'numpy', 'scrapy', 'pydantic', 'yaml'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -6,6 +6,7 @@
     for hit in finder.search("middle value of house prices, ignoring blanks", k=5):
         print(f"{hit.score:.2f}  {hit.tool.name}  {hit.tool.summary}")
 
+`toolbank.load_bank` gives the queries, tools and attempts of a run as polars frames;
 `toolbank.load_recipe` and `toolbank.run_recipe` do what `toolbank run` does.
 """
 
@@ -15,6 +16,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.bank.frames import BankFrames, load_bank
     from toolbank.bank.records import Query, Tool
     from toolbank.recipe import load_recipe
     from toolbank.run.run import run_recipe
@@ -22,23 +24,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bank",
+    "BankFrames",
     "Finder",
     "Hit",
     "Query",
     "Tool",
     "__version__",
     "load",
+    "load_bank",
     "load_recipe",
     "run_recipe",
 ]
 
 _HOMES = {
     "Bank": "bank.bank",
+    "BankFrames": "bank.frames",
     "Finder": "search",
     "Hit": "search",
     "Query": "bank.records",
     "Tool": "bank.records",
     "load": "search",
+    "load_bank": "bank.frames",
     "load_recipe": "recipe",
     "run_recipe": "run.run",
 }

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
-from toolbank.bank.records import (
-    AttemptRow,
-    Provenance,
-    Query,
-    Raised,
-    Record,
-    Returned,
-    SeeAlso,
-    Tool,
-    VersionNote,
-)
+from toolbank.bank.records import AttemptRow, Query, Record, Tool
+from toolbank.bank.schema import make_frame, make_schema, parse_row
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import polars as pl
 
 _ROW_GROUP = 4096
 
@@ -34,7 +25,7 @@ _R = TypeVar("_R", bound=Record)
 
 def write_tools(path: Path, tools: Iterable[Tool]) -> None:
     """Write tools to a parquet file, atomically; same tools, same bytes."""
-    _write_rows(path, map(_tool_row, tools), _tool_schema())
+    _write_records(path, Tool, tools)
 
 
 def write_queries(path: Path, queries: Iterable[Query]) -> None:
@@ -42,13 +33,12 @@ def write_queries(path: Path, queries: Iterable[Query]) -> None:
 
     They are written as they come: no more than a few thousand are held.
     """
-    _write_rows(path, (query.model_dump() for query in queries), _query_schema())
+    _write_records(path, Query, queries)
 
 
 def write_attempts(path: Path, attempts: Iterable[AttemptRow]) -> None:
     """Write rows of attempts to a parquet file as `write_queries` does queries."""
-    rows = (attempt.model_dump() for attempt in attempts)
-    _write_rows(path, rows, _attempt_schema())
+    _write_records(path, AttemptRow, attempts)
 
 
 def read_tools(path: Path) -> tuple[Tool, ...]:
@@ -57,16 +47,7 @@ def read_tools(path: Path) -> tuple[Tool, ...]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    rows = list(_read_rows(path))
-    try:
-        for row in rows:
-            row["parameters"] = json.loads(row["parameters"])
-            for returned in row["returns"]:
-                if returned.get("structure") is not None:
-                    returned["structure"] = json.loads(returned["structure"])
-        return tuple(Tool.model_validate(row) for row in rows)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(foreign_file(path, error)) from error
+    return tuple(_read_records(path, Tool))
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
@@ -84,8 +65,7 @@ def read_query(path: Path, name: str) -> Query | None:
     Raises:
         InputError: as of `read_queries`.
     """
-    found = _read_records(path, Query, lambda row: bool(row["id"] == name))
-    return next(found, None)
+    return next(_read_records(path, Query, id=name), None)
 
 
 def read_attempts(path: Path) -> Iterator[AttemptRow]:
@@ -103,21 +83,16 @@ def read_attempt(path: Path, number: int) -> AttemptRow | None:
     Raises:
         InputError: as of `read_attempts`.
     """
-    found = _read_records(path, AttemptRow, lambda row: bool(row["attempt"] == number))
-    return next(found, None)
+    return next(_read_records(path, AttemptRow, attempt=number), None)
 
 
-def _tool_row(tool: Tool) -> dict[str, Any]:
-    row = tool.model_dump()
-    row["parameters"] = _to_json(row["parameters"])
-    for returned in row["returns"]:
-        if returned["structure"] is not None:
-            returned["structure"] = _to_json(returned["structure"])
-    return row
+def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:
+    """The rows of a parquet file; with `wanted`, those that have these values.
 
-
-def _to_json(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    Raises:
+        InputError: the file is missing, damaged, or has no such column.
+    """
+    return _collect(path, _scan(path).filter(**wanted) if wanted else _scan(path))
 
 
 def foreign_file(path: Path, error: Exception) -> str:
@@ -125,107 +100,71 @@ def foreign_file(path: Path, error: Exception) -> str:
     return f"{path}: not a file of this version of toolbank ({error})."
 
 
-def _damaged(path: Path, error: Exception) -> str:
-    return (
-        f"{path}: damaged or not a parquet file ({error}). "
-        "The command that wrote it makes it again."
-    )
+def _write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
+    """Write records as they come, a row group at a time, so that no more are in memory."""
+    from polars.io.plugins import register_io_source
 
+    left = iter(records)
 
-def _tool_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    records: dict[str, type[Record]] = {
-        "returns": Returned,
-        "raises": Raised,
-        "see_also": SeeAlso,
-        "versions": VersionNote,
-    }
-    lists = {name: pa.list_(_struct(record)) for name, record in records.items()}
-    return _schema(Tool, **lists, aliases=pa.list_(pa.string()))
-
-
-def _query_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    texts = pa.list_(pa.string())
-    provenance = _struct(
-        Provenance, attempt=pa.int64(), seed=pa.int64(), requests=texts
-    )
-    return _schema(Query, tools=texts, provenance=provenance)
-
-
-def _attempt_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    return _schema(AttemptRow, attempt=pa.int64(), requests=pa.list_(pa.string()))
-
-
-def _schema(record: type[Record], **columns: pa.DataType) -> pa.Schema:
-    """The fields of a record as columns; what is not in `columns` is text, or JSON as text."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [(name, columns.get(name, pa.string())) for name in record.model_fields]
-    )
-
-
-def _struct(record: type[Record], **fields: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    return pa.struct(list(_schema(record, **fields)))
-
-
-def _write_rows(path: Path, rows: Iterable[dict[str, Any]], schema: pa.Schema) -> None:
-    """Write rows as they come, a row group at a time, so that no more of them are in memory."""
-    from pyarrow import parquet
-
-    left = iter(rows)
-    with (
-        atomic_path(path) as temporary,
-        parquet.ParquetWriter(temporary, schema, compression="zstd") as file,
-    ):
+    def make_groups(*_: object) -> Iterator[pl.DataFrame]:
         while group := list(islice(left, _ROW_GROUP)):
-            file.write_table(_make_table(group, schema))
+            yield make_frame(kind, group)
+
+    rows = register_io_source(make_groups, schema=make_schema(kind))
+    with atomic_path(path) as temporary, _with_os_errors():
+        rows.sink_parquet(temporary, compression="zstd", row_group_size=_ROW_GROUP)
 
 
-def _make_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """A table of rows, read from JSON.
+@contextmanager
+def _with_os_errors() -> Iterator[None]:
+    """Raise what polars only says of the system, such as a full disk, as an OSError."""
+    from polars.exceptions import PolarsError
 
-    From Python's own objects pyarrow would import pandas first, which takes about a second.
-    """
-    import pyarrow as pa
-    from pyarrow import json as reader
-
-    lines = b"\n".join(json.dumps(row).encode() for row in rows)
-    return reader.read_json(
-        pa.BufferReader(lines),
-        reader.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-        reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
-    )
+    try:
+        yield
+    except PolarsError as error:
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
 
 
-def _read_records(
-    path: Path,
-    kind: type[_R],
-    is_wanted: Callable[[dict[str, Any]], bool] = lambda _: True,
-) -> Iterator[_R]:
-    for row in filter(is_wanted, _read_rows(path)):
-        try:
-            yield kind.model_validate(row)
-        except ValidationError as error:
-            raise InputError(foreign_file(path, error)) from error
+def _read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
+    for frame in [read_frame(path, **wanted)] if wanted else _read_groups(path):
+        for row in frame.iter_rows(named=True):
+            try:
+                yield kind.model_validate(parse_row(kind, row))
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(foreign_file(path, error)) from error
 
 
-def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows as they are asked for; a row group is in memory."""
-    from pyarrow import ArrowException, parquet
+def _read_groups(path: Path) -> Iterator[pl.DataFrame]:
+    """Some thousands of rows at a time, as they are asked for."""
+    import polars as pl
+
+    rows = _scan(path)
+    count = _collect(path, rows.select(pl.len())).item()
+    for start in range(0, count, _ROW_GROUP):
+        yield _collect(path, rows.slice(start, _ROW_GROUP))
+
+
+def _scan(path: Path) -> pl.LazyFrame:
+    import polars as pl
 
     if not path.is_file():
         raise InputError(f"{path}: no such file.")
+    return pl.scan_parquet(path, glob=False)
+
+
+def _collect(path: Path, rows: pl.LazyFrame) -> pl.DataFrame:
+    from polars.exceptions import ColumnNotFoundError, PanicException, PolarsError
+
     try:
-        with parquet.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                yield from file.read_row_group(group).to_pylist()
-    except (ArrowException, OSError) as error:
-        raise InputError(_damaged(path, error)) from error
+        return rows.collect()
+    except ColumnNotFoundError as error:
+        raise InputError(foreign_file(path, error)) from error
+    except (PolarsError, PanicException, OSError) as error:
+        raise InputError(
+            f"{path}: damaged or not a parquet file ({error}). "
+            "The command that wrote it makes it again."
+        ) from error

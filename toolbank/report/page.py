@@ -44,7 +44,7 @@ from toolbank.report.vectors import (
 )
 from toolbank.system.errors import InputError
 
-_LIBRARIES = ("numpy", "pyarrow", "bm25s", "sentence-transformers", "torch")
+_LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
 _MOST_LISTED = 2000
 _MODULE_COLOURS = 6
 

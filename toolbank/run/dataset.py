@@ -122,7 +122,7 @@ def load_dataset(recipe: Recipe, folder: RunFolder) -> Outcome:
             "layout": 1,
             "versions": {
                 "toolbank": __version__,
-                "pyarrow": metadata.version("pyarrow"),
+                "polars": metadata.version("polars"),
             },
             "name": recipe.name,
             "domain": recipe.domain_name,

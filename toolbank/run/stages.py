@@ -38,7 +38,7 @@ from toolbank.system.files import read_json, sha256_file, write_json
 from toolbank.system.version import __version__
 
 # Libraries whose versions may change a bank's content or its files' bytes.
-_SHAPE_THE_BANK = ("numpydoc", "pyarrow")
+_SHAPE_THE_BANK = ("numpydoc", "polars")
 
 
 def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:

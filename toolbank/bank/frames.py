@@ -1,0 +1,60 @@
+"""A bank as polars frames, to count in and to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.files import read_frame
+from toolbank.bank.records import AttemptRow
+from toolbank.bank.schema import make_frame
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class BankFrames:
+    """The rows of a bank's files, a column a field of `Tool`, `Query` and `AttemptRow`.
+
+    `tools.parameters` is JSON Schema as text. `attempts` says how each attempt of the generation
+    ended; it has no rows where the bank is of another's dataset. `info` is bank.json.
+    """
+
+    tools: pl.DataFrame
+    queries: pl.DataFrame
+    attempts: pl.DataFrame
+    info: Mapping[str, Any]
+
+
+def load_bank(run: str | Path) -> BankFrames:
+    """Read the bank of a run, or a bank's own folder, as polars frames.
+
+    Which tools are asked for most, by queries to train on:
+
+        >>> bank = toolbank.load_bank("runs/quickstart")
+        >>> train = bank.queries.filter(pl.col("split") == "train")
+        >>> train["tools"].explode().value_counts(sort=True).head(3)
+
+    Raises:
+        InputError: there is no bank, or a file of it is damaged.
+    """
+    run = Path(run)
+    folder = run if (run / "bank.json").is_file() else run / "bank"
+    if not (folder / "bank.json").is_file():
+        raise InputError(
+            f"{run}: no bank in it. Give the folder of a run that has made one."
+        )
+    attempts = folder / "attempts.parquet"
+    return BankFrames(
+        tools=read_frame(folder / "tools.parquet"),
+        queries=read_frame(folder / "queries.parquet"),
+        attempts=read_frame(attempts)
+        if attempts.is_file()
+        else make_frame(AttemptRow, ()),
+        info=read_json(folder / "bank.json"),
+    )
