@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from tests.engines import create_engine
 from toolbank.bank.split import SplitConfig
 from toolbank.chat.chat import ChatRequest, JudgeTask
 from toolbank.commands.plan.plan import describe_plan
@@ -17,7 +18,6 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.llm import create_engine
 from toolbank.recipe import Recipe, load_recipe, recipe_schema
 from toolbank.report.config import ReportConfig
 from toolbank.sources.conduct import Conduct
@@ -71,7 +71,7 @@ def test_the_training_of_the_readme_is_a_whole_recipe():
 
 
 def test_the_engine_of_the_readme_is_one(tmp_path, monkeypatch):
-    (code,) = [block for block in blocks("python") if "def make(" in block]
+    (code,) = [block for block in blocks("python") if "EngineKind(" in block]
     (entry,) = blocks("toml")
     group, name, target = re.search(
         r'\[project\.entry-points\."(.*?)"\]\n(\w+) = "(.*?)"', entry

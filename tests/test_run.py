@@ -3,6 +3,7 @@
 import pytest
 
 from tests.chat_server import Answer, ChatServer
+from tests.engines import kind_of
 from tests.generate.test_dispatch import Rounds
 from toolbank.commands.preview import preview_attempts
 from toolbank.recipe import load_recipe
@@ -32,7 +33,7 @@ def run(tmp_path, monkeypatch):
 
     def run_with(engine):
         monkeypatch.setattr(
-            "toolbank.generate.attempt.create_engine", lambda *_, **__: engine
+            "toolbank.generate.attempt.find_writer", lambda _: kind_of(engine)
         )
         recipe = load_recipe(str(tmp_path / "mine.yaml"))
         return run_recipe(recipe, tmp_path / "out", until="judge")

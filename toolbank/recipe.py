@@ -24,6 +24,7 @@ from toolbank.config.explain import explain
 from toolbank.config.yaml import parse_mapping, parse_value
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
+from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
 from toolbank.loaders.config import DatasetConfig
 from toolbank.report.config import ReportConfig
@@ -225,8 +226,8 @@ def recipe_files(recipe: Recipe, stage: str) -> tuple[Path, ...]:
     """The files of the user's that a stage reads."""
     named: tuple[object, ...] = ()
     if stage == "generate":
-        plays = recipe.generate.engine == "recorded"
-        named = (recipe.generate.price, recipe.generate.replies if plays else None)
+        kind = find_writer(recipe.generate)
+        named = (recipe.generate.price, *kind.files(recipe.generate))
     elif stage == "judge":
         named = (recipe.judge.price, recipe.judge.against)
     elif stage == "evaluate":

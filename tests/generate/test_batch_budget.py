@@ -7,7 +7,7 @@ import pytest
 
 from tests.batch_server import BatchServer
 from tests.generate.test_batch_rounds import by_hand, numbered, run, written
-from toolbank.llm.batch import hosted
+from toolbank.llm.engines.batch import hosted
 from toolbank.system.errors import ToolbankError
 
 

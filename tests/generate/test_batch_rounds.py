@@ -17,7 +17,7 @@ from toolbank.commands.preview import preview_attempts
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
-from toolbank.llm.batch import hosted
+from toolbank.llm.engines.batch import hosted
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import ToolbankError

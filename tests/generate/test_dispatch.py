@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from tests.engines import kind_of
 from tests.generate.test_loop import TOOLS, adds_up
 from toolbank.chat.chat import ChatReply, EngineError, NotYet
 from toolbank.generate.config import GenerateConfig
@@ -95,7 +96,7 @@ class Rounds(Swift):
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
         monkeypatch.setattr(
-            "toolbank.generate.attempt.create_engine", lambda *_, **__: engine
+            "toolbank.generate.attempt.find_writer", lambda _: kind_of(engine)
         )
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:

@@ -7,7 +7,6 @@ import signal
 import pytest
 
 from tests.chat_server import Answer, ChatServer
-from tests.generate.test_dispatch import Rounds
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.journal import Journal
@@ -203,12 +202,6 @@ def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
             assert len(journal) == asked
         assert counts(judge(**settings)) == (8, 0, 0)
         assert len(server.calls) == 48
-
-
-def test_an_engine_that_answers_in_rounds_can_not_judge(judge, monkeypatch):
-    monkeypatch.setattr("toolbank.llm.create_engine", lambda *_, **__: Rounds())
-    with pytest.raises(InputError, match=r"judge\.engine: rounds answers in rounds"):
-        judge(engine="batch", model="m")
 
 
 def test_a_notebook_whose_loop_runs_can_judge(judge):

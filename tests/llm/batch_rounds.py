@@ -17,7 +17,7 @@ from toolbank.chat.chat import (
     PolishTask,
 )
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.batch.engine import BatchEngine
+from toolbank.llm.engines.batch.engine import BatchEngine
 
 SCHEMA = {
     "type": "object",

@@ -11,7 +11,7 @@ from toolbank.journal import Journal
 from toolbank.llm.ask import Asker
 from toolbank.llm.control.counts import AskCounts
 from toolbank.llm.control.stop import Stopped
-from toolbank.llm.openai import OpenAIEngine
+from toolbank.llm.engines.openai.engine import OpenAIEngine
 
 GOOD = Answer.json({"query": "fine"})
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.batch_server import answer_file, reply_line, unanswered_line
 from tests.chat_server import Answer
+from tests.engines import create_engine
 from tests.llm.batch_rounds import command, config, jsonl, request
 from toolbank.chat.chat import NotYet
-from toolbank.llm import create_engine
-from toolbank.llm.batch import requests as requests_module
-from toolbank.llm.batch.engine import BatchEngine
-from toolbank.llm.batch.replies import read_folder
-from toolbank.llm.openai import OpenAIEngine
+from toolbank.llm.engines.batch import requests as requests_module
+from toolbank.llm.engines.batch.engine import BatchEngine
+from toolbank.llm.engines.batch.replies import read_folder
+from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 
 FIRST = "round-001-write-001.jsonl"

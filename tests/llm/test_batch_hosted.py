@@ -15,9 +15,9 @@ from tests.batch_server import BatchServer
 from tests.chat_server import Answer, closed_url
 from tests.llm.batch_rounds import command, jsonl, request
 from toolbank.chat.chat import EngineError
-from toolbank.llm.batch import hosted
-from toolbank.llm.batch.answers import Batch
-from toolbank.llm.batch.engine import BatchEngine
+from toolbank.llm.engines.batch import hosted
+from toolbank.llm.engines.batch.answers import Batch
+from toolbank.llm.engines.batch.engine import BatchEngine
 from toolbank.system.errors import InputError
 
 KEY = "sk-test-77aa01bc"
@@ -415,7 +415,7 @@ def test_a_state_can_not_steer_the_terminal():
 SCRIPT = """
 import sys
 from pathlib import Path
-from toolbank.llm.batch import hosted
+from toolbank.llm.engines.batch import hosted
 from tests.llm.batch_rounds import command, request
 hosted._FIRST_WAIT = 0.01
 command(
@@ -471,7 +471,7 @@ def test_what_was_noted_of_a_file_that_was_written_anew_does_not_count(tmp_path)
 def test_the_engine_makes_no_client_before_there_is_something_to_submit(tmp_path):
     script = (
         "import sys; from pathlib import Path; from tests.llm.batch_rounds import config\n"
-        "from toolbank.llm.batch.engine import BatchEngine\n"
+        "from toolbank.llm.engines.batch.engine import BatchEngine\n"
         f"BatchEngine(config(base_url='http://127.0.0.1:1/v1', options={{'submit': True}}), "
         f"Path({str(tmp_path)!r}))\nassert 'openai' not in sys.modules"
     )

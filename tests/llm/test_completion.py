@@ -8,7 +8,7 @@ from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatReply, ChatRequest, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.llm.completion import (
+from toolbank.llm.engines.openai.completion import (
     CompletionError,
     check_settings,
     make_body,

@@ -21,8 +21,8 @@ from toolbank.chat.chat import (
     PolishTask,
 )
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.endpoint import MAX_REPLY_BYTES
-from toolbank.llm.openai import OpenAIEngine
+from toolbank.llm.engines.openai.endpoint import MAX_REPLY_BYTES
+from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 
 KEY = "sk-test/5f1c9a+b"
@@ -300,7 +300,7 @@ def test_no_more_connections_are_opened_than_the_system_allows(hard):
     script = """
         import asyncio, resource, sys
         from tests.llm.test_endpoint import config, request
-        from toolbank.llm.openai import OpenAIEngine
+        from toolbank.llm.engines.openai.engine import OpenAIEngine
 
         async def talk(url):
             engine = OpenAIEngine(config(url, concurrency=300))

@@ -4,12 +4,18 @@ from textwrap import dedent
 
 import pytest
 
+from tests.engines import create_engine
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.llm import create_engine
+from toolbank.judge.engine import find_judge
+from toolbank.llm.engines import find_engine
+from toolbank.retrievers.decomposition.config import DecomposeConfig
 from toolbank.system.errors import InputError
 
 ENGINE = """
+    from toolbank.llm.engines.kind import EngineKind
+
+
     class Parrot:
         name = "parrot"
         model = "grey"
@@ -25,8 +31,11 @@ ENGINE = """
             pass
 
 
-    def make(config, *, tools, seed):
-        return Parrot(config, tools, seed)
+    def make(config, context):
+        return Parrot(config, context.tools, context.seed)
+
+
+    KIND = EngineKind(name="parrot", make=make)
 
 
     class Mute:
@@ -36,12 +45,10 @@ ENGINE = """
             pass
 
 
-    def make_mute(config, *, tools, seed):
-        return Mute()
-
-
-    def make_broken(config, *, tools, seed):
-        return config.options["voice"]
+    MUTE = EngineKind(name="mute", make=lambda config, context: Mute())
+    BROKEN = EngineKind(
+        name="broken", make=lambda config, _: config.parameters["voice"]
+    )
 """
 
 
@@ -79,20 +86,20 @@ def problem(engine, **settings):
 
 
 def test_an_engine_of_an_installed_package_is_found_by_its_name(install):
-    install("parrot-engine", "parrot_engine", parrot="make")
+    install("parrot-engine", "parrot_engine", parrot="KIND")
     engine = make("parrot", temperature=0.5)
     assert (engine.name, engine.identity) == ("parrot", "parrot 0.5 0 3")
 
 
 def test_only_the_package_of_the_named_engine_is_imported(install):
-    install("parrot-engine", "parrot_engine", parrot="make")
+    install("parrot-engine", "parrot_engine", parrot="KIND")
     install("loud-engine", "loud_engine", "raise SystemExit('imported')", loud="make")
     make("parrot")
     assert "loud_engine" not in sys.modules
 
 
 def test_an_unknown_engine_is_told_with_the_nearest_and_all_that_there_are(install):
-    install("parrot-engine", "parrot_engine", parrot="make")
+    install("parrot-engine", "parrot_engine", parrot="KIND")
     said = problem("parot")
     assert said.startswith("generate.engine: there is no engine 'parot'.")
     assert "Did you mean parrot?" in said
@@ -101,13 +108,22 @@ def test_an_unknown_engine_is_told_with_the_nearest_and_all_that_there_are(insta
 
 def test_the_judge_names_its_own_key():
     with pytest.raises(InputError, match=r"^judge\.engine: .*Did you mean openai"):
-        create_engine(JudgeConfig(engine="opnai"), tools=(), seed=0)
+        find_judge(JudgeConfig(engine="opnai"))
 
 
-@pytest.mark.parametrize("engine", ["recorded", "rules"])
-def test_what_only_writes_can_not_judge(engine):
-    with pytest.raises(InputError, match=r"^judge\.engine: .*only writes"):
-        create_engine(JudgeConfig(engine=engine), tools=(), seed=0)
+@pytest.mark.parametrize(
+    ("engine", "why"), [("recorded", "only writes"), ("batch", "answers in rounds")]
+)
+def test_what_does_not_answer_each_request_at_once_can_not_judge(engine, why):
+    with pytest.raises(InputError, match=rf"^judge\.engine: .*{why}"):
+        find_judge(JudgeConfig(engine=engine))
+
+
+@pytest.mark.parametrize("engine", ["recorded", "rules", "batch"])
+def test_nor_can_it_split_requests(engine, tmp_path):
+    config = DecomposeConfig(engine=engine, replies=tmp_path / "replies.sqlite")
+    with pytest.raises(InputError, match=r"^decompose\.engine: "):
+        find_engine(config)
 
 
 def test_a_package_that_can_not_be_imported_is_named(install):
@@ -125,23 +141,26 @@ def test_a_package_that_lacks_what_its_entry_point_says_is_named(install):
 
 
 def test_what_gives_no_engine_is_told_what_it_lacks(install):
-    install("mute-engine", "mute_engine", mute="make_mute")
+    install("mute-engine", "mute_engine", mute="MUTE")
     said = problem("mute")
-    assert "package mute-engine is no engine" in said
+    assert "'mute' is no engine" in said
     assert "a string `model`, a string `identity`, an async method `answer`" in said
     assert "close" not in said
 
 
 def test_what_breaks_while_it_is_made_is_named(install):
-    install("broken-engine", "broken_engine", broken="make_broken")
-    assert "package broken-engine can't be made (KeyError: 'voice')" in problem(
-        "broken"
-    )
+    install("broken-engine", "broken_engine", broken="BROKEN")
+    assert "'broken' can't be made (KeyError: 'voice')" in problem("broken")
+
+
+def test_an_entry_point_that_is_no_kind_of_engine_is_told_of(install):
+    install("parrot-engine", "parrot_engine", parrot="Parrot")
+    assert "'parrot' is no engine: its entry point gives 'type'" in problem("parrot")
 
 
 def test_two_packages_with_one_engine_are_both_named(install):
-    install("parrot-one", "parrot_one", parrot="make")
-    install("parrot-two", "parrot_two", parrot="make")
+    install("parrot-one", "parrot_one", parrot="KIND")
+    install("parrot-two", "parrot_two", parrot="KIND")
     assert "parrot-one and parrot-two" in problem("parrot")
 
 
@@ -156,11 +175,11 @@ def test_choosing_an_engine_imports_none_of_the_others():
     script = """
         import sys
         from toolbank.generate.config import GenerateConfig
-        from toolbank.llm import create_engine
+        from tests.engines import create_engine
         config = GenerateConfig(engine="openai", base_url="http://127.0.0.1:1/v1", model="m")
-        create_engine(config, tools=(), seed=0)
+        create_engine(config)
         others = [m for m in sys.modules if m.startswith(
-            ("vllm", "toolbank.llm.batch", "toolbank.generate.writers.rules", "toolbank.generate.writers.recorded"))]
+            ("vllm", "toolbank.llm.engines.batch", "toolbank.llm.engines.vllm", "toolbank.generate.writers.r"))]
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)

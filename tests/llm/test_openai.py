@@ -5,11 +5,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.chat_server import Answer, ChatServer, closed_url
+from tests.engines import create_engine
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm import create_engine
-from toolbank.llm.openai import OpenAIEngine
+from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 
 KEY = "sk-test-5f1c9a"

@@ -3,13 +3,13 @@ import json
 
 import pytest
 
+from tests.engines import create_engine
 from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatRequest, PolishTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Polished, read_draft, read_polished
-from toolbank.llm import create_engine
 from toolbank.system.errors import InputError
 
 TOOLS = (

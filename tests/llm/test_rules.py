@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines import create_engine
 from toolbank.bank.records import SeeAlso, Tool
 from toolbank.chat.chat import ChatRequest, JudgeTask, PolishTask, WriteTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.fold import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
-from toolbank.llm import create_engine
 from toolbank.sources.config import PythonSource
 from toolbank.sources.python import read_package
 from toolbank.system.errors import InputError
@@ -98,7 +98,7 @@ def test_an_attempt_is_the_same_whatever_was_asked_before(engine, tools):
 
 def test_replies_do_not_depend_on_the_hash_seed():
     script = (
-        "import tests.llm.test_rules as t; from toolbank.llm import create_engine;"
+        "import tests.llm.test_rules as t; from tests.engines import create_engine;"
         "from toolbank.sources.python import read_package as r;"
         "from toolbank.sources.config import PythonSource as S;"
         "tools = tuple(r(S(package='statistics')));"

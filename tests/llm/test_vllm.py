@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines import create_engine
 from toolbank.chat.chat import ChatRequest, EngineError, Message, WriteTask
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm import create_engine, vllm, vllm_thread
+from toolbank.llm.engines.vllm import engine as vllm
+from toolbank.llm.engines.vllm import thread as vllm_thread
 from toolbank.system.errors import InputError
 
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
@@ -342,7 +344,7 @@ def test_an_interrupt_of_the_terminal_does_not_reach_the_processes_of_vllm(tmp_p
         "class StructuredOutputsParams:\n    def __init__(self, json):\n        pass\n"
     )
     script = (
-        "import sys, asyncio; from toolbank.llm import create_engine\n"
+        "import sys, asyncio; from tests.engines import create_engine\n"
         "from toolbank.generate.config import GenerateConfig\n"
         "if __name__ == '__main__':\n"
         "    config = GenerateConfig(engine='vllm', model=sys.argv[1])\n"

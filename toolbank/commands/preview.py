@@ -11,8 +11,8 @@ from toolbank.chat.chat import RoundEngine
 from toolbank.commands.show.transcript import tell_attempt, tell_ending, tell_prompt
 from toolbank.generate.attempt import Writer
 from toolbank.generate.fold import Attempt
+from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
-from toolbank.llm import check_access, check_engine
 from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages import current_tools
@@ -35,8 +35,9 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
             f"{recipe.name}: its queries come from a dataset; nothing is written that could "
             "be looked at before."
         )
-    check_engine(recipe.generate)
-    check_access(recipe.generate)
+    kind = find_writer(recipe.generate)
+    kind.check(recipe.generate)
+    kind.check_access(recipe.generate)
     tools = current_tools(recipe, RunFolder(out))
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         writer = Writer(

@@ -26,9 +26,10 @@ from toolbank.generate.replies import (
     read_polished,
 )
 from toolbank.generate.sampling import make_offers
+from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
-from toolbank.llm import create_engine
 from toolbank.llm.ask import Asker
+from toolbank.llm.engines.kind import EngineContext
 from toolbank.system.errors import ToolbankError
 
 # So many attempts in a row: refused, and failed in ways that may pass.
@@ -54,10 +55,10 @@ class Writer:
         journal: Journal,
     ) -> None:
         self.config = config
-        self.engine = create_engine(
-            config, tools=tools, seed=seed, folder=journal.path.parent
-        )
-        self.asker = Asker(self.engine, journal, config)
+        context = EngineContext(tools, seed, journal.path.parent)
+        kind = find_writer(config)
+        self.engine = kind.create(config, context)
+        self.asker = Asker(self.engine, journal, config, kind.place(config))
         self.last_failure = ""
         self._failed_in_a_row = 0
         self._offers = self.engine.offers or make_offers(

@@ -20,12 +20,12 @@ from toolbank.generate.messages import (
     list_problems,
     summarise,
 )
+from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.control.interrupt import interruptible
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 
-DEFAULT_QUERIES = 1000
 _ATTEMPTS_PER_QUERY = 5
 
 
@@ -73,10 +73,8 @@ def generate(
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
-    """How many queries a run is to accept; None is as many as `recorded` brings."""
-    if config.queries is None and config.engine != "recorded":
-        return DEFAULT_QUERIES
-    return config.queries
+    """How many queries a run is to accept; None is as many as the engine brings."""
+    return config.queries or find_writer(config).default_queries
 
 
 def most_attempts(config: GenerateConfig) -> int | None:

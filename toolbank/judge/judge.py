@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from toolbank.bank.bank import Bank
-from toolbank.chat.chat import EngineError, RoundEngine
+from toolbank.chat.chat import EngineError
 from toolbank.journal import Journal
 from toolbank.judge import heuristic
 from toolbank.judge.config import Criterion, JudgeConfig
+from toolbank.judge.engine import find_judge
 from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
 from toolbank.llm.control.stop import Stopped
+from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system import aio
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
     from toolbank.llm.ask import Asker
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.engines.kind import EngineKind
 
 # The winner, "A" (the first text), "B" or "tie"; or None and the reason why there is none.
 _Answer = tuple[str | None, str]
@@ -60,14 +64,15 @@ async def _judge(
     pairs: Sequence[Pair], config: JudgeConfig, seed: int, journal: Journal
 ) -> Judged:
     model: _ModelAsker | None = None
-    if config.engine == "rules":
+    kind = find_judge(config)
+    if kind is None:
         name = heuristic.NAME
         rows = await _judge_pairs(pairs, config, _ask_heuristic)
     else:
-        name, rows, model = await _ask_model(pairs, config, seed, journal)
+        name, rows, model = await _ask_model(pairs, config, kind, seed, journal)
     described: dict[str, Any] = {
         "judge": name,
-        "heuristic": config.engine == "rules",
+        "heuristic": kind is None,
         "against": config.against if config.against == "draft" else config.against.name,
         "n": len(pairs),
         "method": METHOD,
@@ -90,24 +95,22 @@ async def _judge(
 
 
 async def _ask_model(
-    pairs: Sequence[Pair], config: JudgeConfig, seed: int, journal: Journal
+    pairs: Sequence[Pair],
+    config: JudgeConfig,
+    kind: EngineKind[EngineConfig],
+    seed: int,
+    journal: Journal,
 ) -> tuple[str, list[list[Judgement]], _ModelAsker]:
     """The model's name, its judgements of each pair, and what asking it came to."""
-    from toolbank.llm import create_engine
     from toolbank.llm.ask import Asker
     from toolbank.llm.control.interrupt import interruptible
 
-    engine = create_engine(config, tools=(), seed=seed, folder=journal.path.parent)
-    asker = Asker(engine, journal, config)
+    engine = kind.create(config, EngineContext(seed=seed))
+    asker = Asker(engine, journal, config, kind.place(config))
     model = _ModelAsker(asker)
     rows: list[list[Judgement]] = []
     with interruptible(asker):
         try:
-            if isinstance(engine, RoundEngine):
-                raise InputError(
-                    f"judge.engine: {engine.name} answers in rounds, and a judge needs each "
-                    "reply at once. Choose openai, vllm or rules."
-                )
             rows = await _judge_pairs(pairs, config, model.ask)
         finally:
             await asker.close()

@@ -47,14 +47,21 @@ class Asker:
     """Asks one engine for one stage of a run, within its settings.
 
     `counts` is what the calls came to; `stop` ends the run early; `limit` is how many calls may
-    be in flight, and `gate` knows how many are.
+    be in flight, and `gate` knows how many are. `place` says in messages who is asked.
 
     Raises:
         InputError: the file of prices can't be read, or lacks a model whose dollars are to be counted.
     """
 
-    def __init__(self, engine: Engine, journal: Journal, config: EngineConfig) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        journal: Journal,
+        config: EngineConfig,
+        place: str = "",
+    ) -> None:
         now = monotonic()
+        self._place = place or engine.name
         self.counts = AskCounts()
         self.stop = Stop()
         self.limit = CallLimit(config.concurrency)
@@ -258,9 +265,7 @@ class Asker:
 
     def _where(self) -> str:
         """Who was asked, for messages: the endpoint, or an engine that has none."""
-        config, engine = self._config, self._engine
-        place = config.base_url if config.engine == "openai" else engine.name
-        return f"{place} ({engine.model})"
+        return f"{self._place} ({self._engine.model})"
 
     def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
         now = monotonic()

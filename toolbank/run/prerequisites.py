@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.llm import check_access, check_engine
+from toolbank.llm.engines import find_engine
 from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.decomposition.config import DecomposeConfig
 from toolbank.system.errors import InputError
 from toolbank.training.arguments import check_training
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.config import RetrieverConfig
+    from toolbank.llm.engines import find_engine
+from toolbank.retrievers.config import RetrieverConfig
 
 
 def check_retrievers(
@@ -38,9 +39,10 @@ def check_retrievers(
                     "decompose.engine: rules writes queries. To split requests by rules, say "
                     "`decompose: rules`."
                 )
-            check_engine(decompose)
+            kind = find_engine(decompose)
+            kind.check(decompose)
             if get:
-                check_access(decompose)
+                kind.check_access(decompose)
     missing = []
     for name in dict.fromkeys(_encoders(configs)):
         from toolbank.encoders.model import find_here, find_model

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolbank.config.assets import find_asset, has_asset
-from toolbank.llm import check_access, check_engine
+from toolbank.generate.writers import find_writer
 from toolbank.loaders.datasets import dataset_files
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, recipe_files
+from toolbank.run.engines import check_access, check_engine
 from toolbank.run.folder import RunFolder, stage_key
 from toolbank.run.prerequisites import check_retrievers
 from toolbank.run.stage import Outcome, Stage
@@ -81,13 +82,8 @@ def run_recipe(
             )
     if recipe.recipe.dataset is not None and "dataset" in chosen:
         dataset_files(recipe.recipe.dataset)
-    engines = [
-        config
-        for config in (recipe.recipe.generate, recipe.recipe.judge)
-        if config.section in chosen
-    ]
-    for config in engines:
-        check_engine(config)
+    for name in chosen:
+        check_engine(recipe.recipe, name)
     stages = make_stages(recipe.recipe, folder)
     todo = _todo(recipe.recipe, stages, folder)
     if "retrievers" in chosen:
@@ -98,9 +94,9 @@ def run_recipe(
                 if start == "retrievers" or f"retrievers/{config.label}" in todo
             ]
         )
-    for config in engines:
-        if config.section in todo or config.section == start:
-            check_access(config)
+    for name in chosen:
+        if name in todo or name == start:
+            check_access(recipe.recipe, name)
     if start:
         _require(_NEEDS[start], stages, folder)
     did = []
@@ -291,6 +287,7 @@ def _notes(recipe: RecipeFile) -> list[str]:
             and find_asset("crawlers", name).own
         ):
             notes.append(f"crawlers/{name}: yours, used")
-    if "generate" in recipe.recipe.stages and recipe.recipe.generate.engine == "openai":
+    writes = "generate" in recipe.recipe.stages
+    if writes and find_writer(recipe.recipe.generate).asks_model:
         notes += prompt_notes(recipe.recipe.domain_name)
     return notes

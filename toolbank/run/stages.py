@@ -136,14 +136,15 @@ def _collect(recipe: Recipe, folder: RunFolder) -> Outcome:
 
 def _generate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     from toolbank.generate.prompts import prompt_hash
+    from toolbank.generate.writers import find_writer
 
     config = recipe.generate
-    plays = config.replies if config.engine == "recorded" else None
+    files = find_writer(config).files(config)
     return {
         "tools": hash_file(folder.bank / "tools.parquet"),
         "sources": hash_file(folder.bank / "sources.json"),
         "config": shape(config),
-        "replies": hash_file(plays) if plays else None,
+        "replies": hash_file(files[0]) if files else None,
         "prompts": prompt_hash(recipe.domain_name),
         "split": shape(recipe.split),
         "seed": recipe.seed,

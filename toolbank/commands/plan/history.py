@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.llm import vllm
 from toolbank.llm.accounts import Spent, add_up_spent
-from toolbank.llm.completion import make_identity
+from toolbank.llm.engines import ENGINES
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
@@ -85,12 +84,10 @@ def find_identity(config: EngineConfig, seed: int, rows: Sequence[StageUsage]) -
 
     That of an engine which a package brings can't be known; the one of most replies is taken.
     """
-    if config.engine in ("openai", "batch"):
-        return make_identity(config)
-    if config.engine == "vllm":
-        return vllm.make_identity(config, seed)
+    kind = ENGINES.find(config.engine, f"{config.section}.engine")
     by_replies = sorted(rows, key=lambda row: row.replies)
-    return by_replies[-1].identity if by_replies else ""
+    likely = by_replies[-1].identity if by_replies else ""
+    return kind.identity(config, seed) or likely
 
 
 def _calibrate(journal: Journal, identity: str) -> dict[str, float]:

@@ -20,12 +20,14 @@ from toolbank.commands.plan.forecast import (
 from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import most_attempts, wanted_queries
-from toolbank.llm import check_engine
+from toolbank.generate.writers import find_writer
+from toolbank.judge.engine import find_judge
 from toolbank.llm.accounts import Spent
-from toolbank.llm.completion import make_body
 from toolbank.llm.config import EngineConfig
+from toolbank.llm.engines.openai.completion import make_body
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
+from toolbank.run.engines import check_engine
 from toolbank.run.folder import RunFolder
 from toolbank.run.prerequisites import check_retrievers
 from toolbank.run.run import pending
@@ -36,7 +38,6 @@ from toolbank.system.numbers import about, dollars, duration, rate, seconds, spa
 _WIDTH = 88
 _INDENT = 11
 _CALL = {"write": "write", "polish": "polish", "judge": "comparison"}
-_WITHOUT_MODEL = ("rules", "recorded")
 # Where nothing was measured and nothing is set.
 _ASSUMED_SECONDS = 5.0
 _ASSUMED_AT_ONCE = 64
@@ -53,8 +54,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         ToolbankError: the journal is damaged.
     """
     if recipe.recipe.dataset is None:
-        for config in (recipe.recipe.generate, recipe.recipe.judge):
-            check_engine(config)
+        for stage in ("generate", "judge"):
+            check_engine(recipe.recipe, stage)
     todo = pending(recipe.recipe, out)
     missing = check_retrievers(
         [c for c in recipe.recipe.retrievers if todo[f"retrievers/{c.label}"]],
@@ -106,14 +107,15 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     tools = _tools(recipe, folder)
     wanted = wanted_queries(config)
     told = f"{wanted:,} queries" if wanted else "all queries of its file"
-    if config.engine in _WITHOUT_MODEL:
+    writer = find_writer(config)
+    if not writer.asks_model:
         yield f"Generation: {told} over {len(tools):,} tools, by {config.engine}. No model is called."
         if config.engine == "rules":
             # The offers are those of any engine, and wrong settings are told of here.
             forecast_generation(recipe, tools, folder)
         return
     forecast = forecast_generation(recipe, tools, folder)
-    yield f"Generation: {told} over {len(tools):,} tools, by {_who(config)}"
+    yield f"Generation: {told} over {len(tools):,} tools, by {writer.describe(config)}"
     yield from _told("calls", _calls_of_generation(forecast))
     if short := _falls_short(forecast, config):
         yield from _told("queries", short)
@@ -126,11 +128,12 @@ def _describe_judge(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
 ) -> Iterator[str]:
     config = recipe.judge
-    if config.engine == "rules":
+    kind = find_judge(config)
+    if kind is None:
         yield f"Judge: {config.pairs:,} pairs, by a heuristic. No model is called."
         return
     forecast = forecast_judge(recipe, folder, bank_stays=not bank_changes)
-    yield f"Judge: {config.pairs:,} pairs, by {_who(config)}"
+    yield f"Judge: {config.pairs:,} pairs, by {kind.describe(config)}"
     most = forecast.calls(most=True)
     criteria = len(config.criteria)
     yield from _told(
@@ -193,8 +196,8 @@ def _accepted_share(share: float) -> str:
 
 
 def _files(forecast: Forecast, config: EngineConfig, folder: RunFolder) -> str:
-    from toolbank.llm.batch.options import MOST_BYTES, read_options
-    from toolbank.llm.batch.requests import make_line
+    from toolbank.llm.engines.batch.options import MOST_BYTES, read_options
+    from toolbank.llm.engines.batch.requests import make_line
 
     options = read_options(config)
     lines = [
@@ -335,16 +338,6 @@ def _needs(forecast: Forecast, config: EngineConfig, *, most: bool) -> dict[str,
     }
     price = resolve_price(config)
     return {**needs, "dollars": cost(price, *tokens)} if price else needs
-
-
-def _who(config: EngineConfig) -> str:
-    """The model, and how it is reached."""
-    model = config.model or f"the engine {config.engine}"
-    if config.engine == "openai":
-        return f"{model} at {config.base_url}"
-    if config.engine == "batch":
-        return f"{model} in batches"
-    return f"{model} through {config.engine}" if config.model else model
 
 
 def _tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:

@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.chat.chat import ChatReply, ChatRequest, Offer
+from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.jsonl import read_lines
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
+    from toolbank.generate.config import GenerateConfig
 
 
 class RecordedReply(BaseModel):
@@ -124,3 +126,40 @@ def _parse(row: dict[str, Any], _: int) -> RecordedReply:
             f"not a recorded reply ({key}: {problem['msg']}). "
             "It should have offered, at_most, draft, query and tools"
         ) from error
+
+
+def _find_replies(config: GenerateConfig) -> Path:
+    if config.replies is None:
+        raise InputError(
+            "generate.replies: the recorded engine needs the file that it plays. "
+            "Set it to a JSONL file, or choose another generate.engine."
+        )
+    return config.replies
+
+
+def _make(config: GenerateConfig, context: EngineContext) -> RecordedEngine:
+    return RecordedEngine(_find_replies(config), context.tools)
+
+
+def _check(config: GenerateConfig) -> None:
+    refuse_options(config)
+    _find_replies(config)
+
+
+def _files(config: GenerateConfig) -> tuple[Path, ...]:
+    return () if config.replies is None else (config.replies,)
+
+
+def _describe(_: GenerateConfig) -> str:
+    return "recorded"
+
+
+KIND = EngineKind["GenerateConfig"](
+    name="recorded",
+    make=_make,
+    check=_check,
+    files=_files,
+    describe=_describe,
+    asks_model=False,
+    default_queries=None,
+)

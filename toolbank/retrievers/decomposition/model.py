@@ -14,18 +14,18 @@ from toolbank.chat.chat import (
     DecomposeTask,
     EngineError,
     Message,
-    RoundEngine,
 )
 from toolbank.journal import Journal
-from toolbank.llm import create_engine
 from toolbank.llm.ask import Asker
 from toolbank.llm.control.interrupt import interruptible
 from toolbank.llm.control.stop import Stopped
+from toolbank.llm.engines import find_engine
+from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.json_answer import AnswerError, find_answer
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.decomposition.config import TEMPLATE
 from toolbank.system import aio
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import ToolbankError
 from toolbank.system.terminal import tell
 
 if TYPE_CHECKING:
@@ -87,14 +87,9 @@ def read_subtasks(reply: ChatReply) -> tuple[list[str], str]:
 async def _ask_all(
     texts: Sequence[str], config: DecomposeConfig, journal: Journal
 ) -> list[ChatReply]:
-    engine = create_engine(config, tools=(), seed=0, folder=journal.path.parent)
-    if isinstance(engine, RoundEngine):
-        await engine.close()
-        raise InputError(
-            f"decompose.engine: {engine.name} answers in rounds, and a search needs each reply "
-            "at once. Choose openai or vllm."
-        )
-    asker = Asker(engine, journal, config)
+    kind = find_engine(config)
+    engine = kind.create(config, EngineContext())
+    asker = Asker(engine, journal, config, kind.place(config))
     template = PromptTemplate(TEMPLATE)
     replies: dict[int, ChatReply] = {}
     failures: list[str] = []

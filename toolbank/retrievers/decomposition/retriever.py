@@ -11,6 +11,7 @@ import numpy as np
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.llm.engines import find_engine
 from toolbank.ranking.topk import Hits, blocks, join
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.crossfit import cross_fit
@@ -45,10 +46,9 @@ class DecompositionRetriever:
             InputError: the engine that is to split requests can't be used.
         """
         if self.config.decompose != "rules":
-            from toolbank.llm import check_access, check_engine
-
-            check_engine(self.config.decompose)
-            check_access(self.config.decompose)
+            kind = find_engine(self.config.decompose)
+            kind.check(self.config.decompose)
+            kind.check_access(self.config.decompose)
         self._take(context.fitted[self.config.first_stage])
 
     def search(self, queries: Sequence[str], k: int) -> Hits:

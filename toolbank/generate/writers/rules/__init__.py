@@ -24,7 +24,3 @@ same words; what neither the reference nor the glossary says in plain words stay
 jargon. A retriever trained on them beats descriptions by a few points of Recall@5; one trained on
 as many requests of a language model does far better (see benchmarks/rules_bank.py).
 """
-
-from toolbank.generate.writers.rules.engine import RulesEngine
-
-__all__ = ["RulesEngine"]

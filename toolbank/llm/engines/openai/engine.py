@@ -9,9 +9,10 @@ from dataclasses import replace
 from pydantic_core import to_json
 
 from toolbank.chat.chat import ChatReply, ChatRequest
-from toolbank.llm.answer import Answer
-from toolbank.llm.api_key import read_key
-from toolbank.llm.completion import (
+from toolbank.llm.config import EngineConfig
+from toolbank.llm.engines.openai.answer import Answer
+from toolbank.llm.engines.openai.api_key import read_key
+from toolbank.llm.engines.openai.completion import (
     CompletionError,
     Format,
     Limit,
@@ -20,15 +21,14 @@ from toolbank.llm.completion import (
     make_identity,
     read_completion,
 )
-from toolbank.llm.config import EngineConfig
-from toolbank.llm.endpoint import Endpoint
-from toolbank.llm.endpoint_errors import (
+from toolbank.llm.engines.openai.endpoint import Endpoint
+from toolbank.llm.engines.openai.errors import (
     hide_key,
     status_error,
     unusable_reply,
 )
+from toolbank.llm.engines.openai.rate_headers import read_pause
 from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
-from toolbank.llm.rate_headers import read_pause
 
 # What is asked for, best first. A server that refuses one gets the next from then on.
 _FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "text")

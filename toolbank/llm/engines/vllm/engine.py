@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import ChatReply, ChatRequest
-from toolbank.llm.vllm_thread import Call, ModelThread
+from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.llm.engines.vllm.thread import Call, ModelThread
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -179,3 +180,16 @@ def _refuse_code(config: EngineConfig) -> None:
                 f"model that it names, run it with the environment variable {_TRUST}=1. Without "
                 f"it there are: {', '.join(sorted(_HARMLESS))}."
             )
+
+
+def _make(config: EngineConfig, context: EngineContext) -> VLLMEngine:
+    return VLLMEngine(config, context.seed)
+
+
+KIND = EngineKind["EngineConfig"](
+    name="vllm",
+    make=_make,
+    check=check_settings,
+    check_access=check_installed,
+    identity=make_identity,
+)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from toolbank.llm.batch.options import MOST_BYTES
+from toolbank.llm.engines.batch.options import MOST_BYTES
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import unwritable
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolbank.chat.chat import EngineError
-from toolbank.llm.answer import Answer
-from toolbank.llm.api_key import read_key
-from toolbank.llm.batch.answers import (
+from toolbank.llm.engines.batch.answers import (
     Batch,
     Listed,
     Uploaded,
     odd_answer,
     read_answer,
 )
-from toolbank.llm.endpoint_errors import (
+from toolbank.llm.engines.openai.answer import Answer
+from toolbank.llm.engines.openai.api_key import read_key
+from toolbank.llm.engines.openai.errors import (
     connection_error,
     hide_key,
     status_error,

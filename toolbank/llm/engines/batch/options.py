@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, ValidationError
 
 from toolbank.config.base import Config
-from toolbank.llm.completion import Format
+from toolbank.llm.engines.openai.completion import Format
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, NotYet
-from toolbank.llm.batch.hosted import HostedBatches
-from toolbank.llm.batch.message import describe_round
-from toolbank.llm.batch.options import read_options
-from toolbank.llm.batch.replies import Trouble, read_folder, read_reply
-from toolbank.llm.batch.requests import RequestWriter, remove_unfinished
-from toolbank.llm.batch.seen import write_seen
-from toolbank.llm.batch.submissions import Submissions
-from toolbank.llm.completion import check_settings, make_body, make_identity
-from toolbank.llm.endpoint_errors import hide_key
+from toolbank.llm.engines.batch.hosted import HostedBatches
+from toolbank.llm.engines.batch.message import describe_round
+from toolbank.llm.engines.batch.options import read_options
+from toolbank.llm.engines.batch.replies import Trouble, read_folder, read_reply
+from toolbank.llm.engines.batch.requests import RequestWriter, remove_unfinished
+from toolbank.llm.engines.batch.seen import write_seen
+from toolbank.llm.engines.batch.submissions import Submissions
+from toolbank.llm.engines.openai.completion import (
+    check_settings,
+    make_body,
+    make_identity,
+)
+from toolbank.llm.engines.openai.errors import hide_key
 from toolbank.system.terminal import tell
 
 if TYPE_CHECKING:

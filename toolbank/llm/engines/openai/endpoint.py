@@ -13,13 +13,13 @@ import certifi
 from yarl import URL
 
 from toolbank.chat.chat import EngineError
-from toolbank.llm.answer import Answer
-from toolbank.llm.endpoint_errors import (
+from toolbank.llm.engines.openai.answer import Answer
+from toolbank.llm.engines.openai.errors import (
     connection_error,
     packing_error,
     unknown_encoding,
 )
-from toolbank.llm.open_files import allow_connections
+from toolbank.llm.engines.openai.open_files import allow_connections
 from toolbank.system.addresses import is_loopback
 from toolbank.system.errors import InputError
 from toolbank.system.version import __version__

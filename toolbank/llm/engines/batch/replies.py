@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.chat.chat import ChatReply
-from toolbank.llm.batch.requests import read_name
-from toolbank.llm.batch.seen import Seen, read_seen
-from toolbank.llm.completion import CompletionError, read_completion
+from toolbank.llm.engines.batch.requests import read_name
+from toolbank.llm.engines.batch.seen import Seen, read_seen
+from toolbank.llm.engines.openai.completion import CompletionError, read_completion
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 

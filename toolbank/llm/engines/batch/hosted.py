@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tqdm import tqdm
 
 from toolbank.chat.chat import EngineError
-from toolbank.llm.batch.answers import Batch
-from toolbank.llm.batch.endpoint import NOT_FOUND, BatchEndpoint
-from toolbank.llm.batch.submissions import Submission, Submissions
+from toolbank.llm.engines.batch.answers import Batch
+from toolbank.llm.engines.batch.endpoint import NOT_FOUND, BatchEndpoint
+from toolbank.llm.engines.batch.submissions import Submission, Submissions
 from toolbank.system.files import sha256_file
 from toolbank.system.terminal import printable, tell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toolbank.llm.endpoint_errors import NO_KEY
+from toolbank.llm.engines.openai.errors import NO_KEY
 from toolbank.system.addresses import is_private
 from toolbank.system.errors import InputError
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from toolbank.chat.chat import EngineError
-from toolbank.llm.rate_headers import read_wait
+from toolbank.llm.engines.openai.rate_headers import read_wait
 
 if TYPE_CHECKING:
-    from toolbank.llm.answer import Answer
-    from toolbank.llm.completion import CompletionError
+    from toolbank.llm.engines.openai.answer import Answer
+    from toolbank.llm.engines.openai.completion import CompletionError
 
 # Sent to servers that need no key.
 NO_KEY = "none"

@@ -1,0 +1,14 @@
+"""Engines as the stages of a recipe make them."""
+
+from toolbank.generate.writers import find_writer
+from toolbank.llm.engines.kind import EngineContext, EngineKind
+
+
+def create_engine(config, *, tools=(), seed=0, folder=None):
+    """The engine that writes by this configuration."""
+    return find_writer(config).create(config, EngineContext(tools, seed, folder))
+
+
+def kind_of(engine):
+    """A kind that makes this engine."""
+    return EngineKind(name=engine.name, make=lambda *_: engine)

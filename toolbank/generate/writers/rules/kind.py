@@ -1,0 +1,26 @@
+"""The kind `rules`: queries from the reference's own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolbank.llm.engines.kind import EngineContext, EngineKind
+
+if TYPE_CHECKING:
+    from toolbank.chat.chat import Engine
+    from toolbank.generate.config import GenerateConfig
+
+
+def _make(config: GenerateConfig, context: EngineContext) -> Engine:
+    from toolbank.generate.writers.rules.engine import RulesEngine
+
+    return RulesEngine(context.tools, config, context.seed)
+
+
+def _describe(_: GenerateConfig) -> str:
+    return "rules"
+
+
+KIND = EngineKind["GenerateConfig"](
+    name="rules", make=_make, describe=_describe, asks_model=False
+)

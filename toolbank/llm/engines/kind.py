@@ -1,0 +1,142 @@
+"""What a kind of engine says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from toolbank.system.errors import InputError, ToolbankError
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+    from toolbank.chat.chat import Engine
+    from toolbank.llm.config import EngineConfig
+
+C = TypeVar("C", bound="EngineConfig", contravariant=True)
+
+
+@dataclass(frozen=True)
+class EngineContext:
+    """What an engine may need beside its configuration.
+
+    `tools` are those of the bank, for engines that write from the reference itself, and `folder`
+    is the run's, for engines that leave files there.
+    """
+
+    tools: Sequence[Tool] = ()
+    seed: int = 0
+    folder: Path | None = None
+
+
+def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
+    """Refuse options that an engine doesn't have; it has those that are `known`.
+
+    Raises:
+        InputError: there is one of another name.
+    """
+    for name in config.options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            has = f"It has {', '.join(known)}." if known else "It has none."
+            raise InputError(
+                f"{config.section}.options.{name}: the engine {config.engine} has no such "
+                f"option.{meant} {has}"
+            )
+
+
+def _needs_nothing(_: EngineConfig) -> None:
+    """All that the engine needs of this machine is there."""
+
+
+def _reads_no_file(_: EngineConfig) -> tuple[Path, ...]:
+    return ()
+
+
+def _is_unknown(_: EngineConfig, __: int) -> str:
+    return ""
+
+
+def _describe(config: EngineConfig) -> str:
+    if config.model:
+        return f"{config.model} through {config.engine}"
+    return f"the engine {config.engine}"
+
+
+def _name(config: EngineConfig) -> str:
+    return config.engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineKind(Generic[C]):
+    """A kind of engine: how one is made of a configuration, and what is so of all of them.
+
+    - `make` gives the engine; it may raise an InputError. Use `create`, which checks before.
+    - `check` refuses a configuration that no engine can be made of, before anything is read for
+      it; `check_access` one whose key or package isn't on this machine. Both raise InputErrors.
+    - `identity` is that of the engine for a seed, without making it; "" where that isn't known.
+    - `files` are those of the user's whose content shapes the replies.
+    - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
+    - `asks_model`: calls cost something, and prompts are read.
+    - `in_rounds`: `make` gives an engine whose replies don't come at once.
+    - `default_queries`: how many are wanted where a recipe doesn't say; None is all it has.
+    """
+
+    name: str
+    make: Callable[[C, EngineContext], Engine]
+    check: Callable[[C], None] = refuse_options
+    check_access: Callable[[C], None] = _needs_nothing
+    identity: Callable[[C, int], str] = _is_unknown
+    files: Callable[[C], tuple[Path, ...]] = _reads_no_file
+    describe: Callable[[C], str] = _describe
+    place: Callable[[C], str] = _name
+    asks_model: bool = True
+    in_rounds: bool = False
+    default_queries: int | None = 1000
+
+    def create(self, config: C, context: EngineContext) -> Engine:
+        """The engine of a configuration.
+
+        Raises:
+            InputError: it can't be used (a model, key, package or file is missing, or an option
+                is not one of its own), or what the kind makes is no engine.
+        """
+        self.check(config)
+        key = f"{config.section}.engine"
+        try:
+            engine = self.make(config, context)
+        except ToolbankError:
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise InputError(
+                f"{key}: the engine {self.name!r} can't be made ({said})."
+            ) from error
+        if lacks := _lacks(engine):
+            raise InputError(
+                f"{key}: {self.name!r} is no engine: it made {type(engine).__name__!r}, which "
+                f"lacks {', '.join(lacks)}."
+            )
+        return engine
+
+
+def _lacks(engine: Any) -> list[str]:
+    """What an object would need to be an `Engine`."""
+    strings = ("name", "model", "identity")
+    missing = [
+        f"a string `{name}`"
+        for name in strings
+        if not isinstance(getattr(engine, name, None), str)
+    ]
+    if not hasattr(engine, "offers"):
+        missing.append("`offers`")
+    missing += [
+        f"an async method `{name}`"
+        for name in ("answer", "close")
+        if not iscoroutinefunction(getattr(engine, name, None))
+    ]
+    return missing

@@ -1,0 +1,1 @@
+"""Any OpenAI-compatible chat-completions endpoint, a local server included."""
