@@ -312,7 +312,8 @@ def test_rounds_leave_no_listener_behind(run, monkeypatch):
 
 def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):
     monkeypatch.setattr(
-        "toolbank.generate.fold.Fold.add", lambda *_: (_ for _ in ()).throw(KeyError(7))
+        "toolbank.generate.bank_builder.BankBuilder.accept",
+        lambda *_: (_ for _ in ()).throw(KeyError(7)),
     )
     with pytest.raises(KeyError):
         run(Swift())

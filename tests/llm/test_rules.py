@@ -14,7 +14,7 @@ from toolbank.bank.records import SeeAlso, Tool
 from toolbank.chat.chat import ChatRequest, JudgeTask, PolishTask, WriteTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.fold import NearDuplicates
+from toolbank.generate.near_duplicates import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
 from toolbank.sources.config import PythonSource
 from toolbank.sources.python import read_package

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from toolbank.chat.chat import RoundEngine
 from toolbank.commands.show.transcript import tell_attempt, tell_ending, tell_prompt
 from toolbank.generate.attempt import Writer
-from toolbank.generate.fold import Attempt
+from toolbank.generate.bank_builder import Attempt
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.recipe import Recipe

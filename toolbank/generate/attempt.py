@@ -15,9 +15,9 @@ from toolbank.chat.chat import (
     Offer,
     WriteTask,
 )
+from toolbank.generate.bank_builder import Attempt
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.fold import Attempt
 from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import (
     Rejection,

@@ -1,4 +1,4 @@
-"""Many attempts in flight, each carried from its offer to the fold by a task of its own."""
+"""Many attempts in flight, each carried from its offer to its end by a task of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 from toolbank.chat.chat import NotYet, RoundEngine
 from toolbank.generate.attempt import Writer
-from toolbank.generate.fold import Attempt, Fold
+from toolbank.generate.bank_builder import Attempt, BankBuilder
 from toolbank.generate.messages import explain_nothing
 from toolbank.llm.control.stop import Stopped
 from toolbank.system.errors import ToolbankError
@@ -21,7 +21,7 @@ _SPARE_SHARE = 0.25
 
 
 class Dispatcher:
-    """Starts attempts in their order, and folds those that end.
+    """Starts attempts in their order, and hands those that end to the builder.
 
     No more are open than calls can be in flight, and some that wait or check. An attempt is
     started where it is sure to count: no more are open than queries are missing. One whose reply
@@ -29,9 +29,11 @@ class Dispatcher:
     call that is in flight; those that got no end are left for the next run.
     """
 
-    def __init__(self, writer: Writer, fold: Fold, most_attempts: int | None) -> None:
+    def __init__(
+        self, writer: Writer, builder: BankBuilder, most_attempts: int | None
+    ) -> None:
         self._writer = writer
-        self._fold = fold
+        self._builder = builder
         self._most_attempts = most_attempts
         self._stop = writer.asker.stop
         self._next = 0
@@ -135,9 +137,9 @@ class Dispatcher:
         return self._next - 1
 
     def _is_missing(self) -> bool:
-        fold = self._fold
-        waiting = len(self._open) + len(self._pending) + fold.waiting_candidates
-        return fold.wanted is None or fold.accepted + waiting < fold.wanted
+        builder = self._builder
+        waiting = len(self._open) + len(self._pending) + builder.waiting_candidates
+        return builder.wanted is None or builder.accepted + waiting < builder.wanted
 
     def _end(self, number: int, task: asyncio.Task[Attempt]) -> None:
         self._open.discard(task)
@@ -154,16 +156,16 @@ class Dispatcher:
     def _take_back(self, number: int, task: asyncio.Task[Attempt]) -> None:
         try:
             attempt = task.result()
-            self._fold.add(attempt)
+            self._builder.accept(attempt)
         except NotYet:
             self._pending.append(number)
         except ToolbankError as error:
             self._stop.fail(error)
         except (Stopped, asyncio.CancelledError):
             pass
-        fold = self._fold
-        if fold.attempts >= _UNUSABLE_AT_FIRST and not fold.accepted:
-            self._stop.fail(ToolbankError(explain_nothing(self._writer, fold)))
+        builder = self._builder
+        if builder.attempts >= _UNUSABLE_AT_FIRST and not builder.accepted:
+            self._stop.fail(ToolbankError(explain_nothing(self._writer, builder)))
 
     def _wake(self, error: BaseException | None = None) -> None:
         if self._idle is None or self._idle.done():

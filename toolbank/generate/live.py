@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from toolbank.generate.fold import Fold
+from toolbank.generate.bank_builder import BankBuilder
 from toolbank.llm.ask import Asker
 
 _SECONDS = 0.5
@@ -34,7 +34,9 @@ class Part:
 
 
 @contextmanager
-def show_progress(fold: Fold, asker: Asker, total: int | None) -> Iterator[None]:
+def show_progress(
+    builder: BankBuilder, asker: Asker, total: int | None
+) -> Iterator[None]:
     """Show accepted queries and what the calls come to, twice a second; quiet off a terminal.
 
     The line goes when the work ends: what it said is in the message that follows.
@@ -42,7 +44,7 @@ def show_progress(fold: Fold, asker: Asker, total: int | None) -> Iterator[None]
     with tqdm(
         bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
-        ticker = _Ticker(bar, fold, asker, total)
+        ticker = _Ticker(bar, builder, asker, total)
         if not bar.disable:
             ticker.tick()
         try:
@@ -74,10 +76,10 @@ def compose(parts: Sequence[Part], width: int, share: float | None = None) -> st
 
 class _Ticker:
     def __init__(
-        self, bar: tqdm[Any], fold: Fold, asker: Asker, total: int | None
+        self, bar: tqdm[Any], builder: BankBuilder, asker: Asker, total: int | None
     ) -> None:
         self._bar = bar
-        self._fold = fold
+        self._builder = builder
         self._asker = asker
         self._total = total
         # Replies and accepted queries at each tick since the last that came from the journal.
@@ -94,7 +96,7 @@ class _Ticker:
             self._timer.cancel()
 
     def _show(self) -> None:
-        counts, accepted = self._asker.counts, self._fold.accepted
+        counts, accepted = self._asker.counts, self._builder.accepted
         if counts.from_journal != self._replayed:
             self._replayed = counts.from_journal
             self._seen.clear()
@@ -106,8 +108,8 @@ class _Ticker:
         self._bar.set_description_str(line)
 
     def _parts(self, share: float | None) -> Iterator[Part]:
-        fold, asker, counts = self._fold, self._asker, self._asker.counts
-        done = f"{fold.accepted:,}" + (f"/{self._total:,}" if self._total else "")
+        builder, asker, counts = self._builder, self._asker, self._asker.counts
+        done = f"{builder.accepted:,}" + (f"/{self._total:,}" if self._total else "")
         yield Part(0, f"queries {done}")
         if share is not None:
             yield Part(7, f"{100 * share:.0f} %")
@@ -118,7 +120,7 @@ class _Ticker:
             yield Part(1, held)
         elif seconds := self._seconds_left():
             yield Part(1, f"ETA {tqdm.format_interval(seconds)}")
-        lost = fold.attempts - fold.accepted
+        lost = builder.attempts - builder.accepted
         yield Part(2, f"{lost:,} not accepted", f"{lost:,} rejected")
         if not held:
             rate = self._rate(0, _TICKS_OF_RATE)
@@ -135,7 +137,7 @@ class _Ticker:
         rate = self._rate(1, _TICKS)
         if not (rate and self._total) or len(self._seen) <= _TICKS_TO_GUESS:
             return None
-        return max(0, self._total - self._fold.accepted) / rate
+        return max(0, self._total - self._builder.accepted) / rate
 
     def _rate(self, column: int, ticks: int) -> float:
         """How much more of replies (0) or queries (1) a second there was in the last ticks."""

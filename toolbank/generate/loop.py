@@ -9,9 +9,9 @@ from typing import Any
 
 from toolbank.bank.records import AttemptRow, Query, Tool
 from toolbank.generate.attempt import Writer
+from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.dispatch import Dispatcher
-from toolbank.generate.fold import Fold
 from toolbank.generate.live import show_progress
 from toolbank.generate.messages import (
     describe_wait,
@@ -86,34 +86,34 @@ def most_attempts(config: GenerateConfig) -> int | None:
 async def _generate(writer: Writer, folder: Path) -> Generated:
     config, stop = writer.config, writer.asker.stop
     wanted = wanted_queries(config)
-    fold = Fold(wanted, config.near_duplicate)
-    dispatcher = Dispatcher(writer, fold, most_attempts(config))
+    builder = BankBuilder(wanted, config.near_duplicate)
+    dispatcher = Dispatcher(writer, builder, most_attempts(config))
     waiting = ""
     with interruptible(writer.asker):
         try:
-            with show_progress(fold, writer.asker, wanted or writer.count_offers()):
+            with show_progress(builder, writer.asker, wanted or writer.count_offers()):
                 waiting = await dispatcher.work()
         finally:
             await writer.asker.close()
     stop.raise_error()
     if stop.cause == "interrupt":
-        raise ToolbankError(explain_interrupt(writer, fold, folder))
-    if not (fold.accepted or waiting):
-        raise ToolbankError(explain_nothing(writer, fold))
-    counts = fold.counts()
-    is_short = wanted is not None and fold.accepted < wanted
+        raise ToolbankError(explain_interrupt(writer, builder, folder))
+    if not (builder.accepted or waiting):
+        raise ToolbankError(explain_nothing(writer, builder))
+    counts = builder.counts()
+    is_short = wanted is not None and builder.accepted < wanted
     return Generated(
-        queries=fold.queries,
-        attempts=fold.ended,
+        queries=builder.queries,
+        attempts=builder.ended,
         counts=counts,
-        info={**writer.describe(), "examples": dict(sorted(fold.examples.items()))},
+        info={**writer.describe(), "examples": dict(sorted(builder.examples.items()))},
         message=(
-            describe_wait(dispatcher.pending, fold)
+            describe_wait(dispatcher.pending, builder)
             if waiting
-            else summarise(writer, fold)
+            else summarise(writer, builder)
         ),
         complete=not (waiting or (is_short and counts["failed"]) or stop),
-        problems=tuple(list_problems(writer, fold)),
+        problems=tuple(list_problems(writer, builder)),
         waiting=waiting,
         ended_early=stop.message,
     )

@@ -7,32 +7,32 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolbank.generate.attempt import Writer
-from toolbank.generate.fold import Fold
+from toolbank.generate.bank_builder import BankBuilder
 
 
-def summarise(writer: Writer, fold: Fold) -> str:
+def summarise(writer: Writer, builder: BankBuilder) -> str:
     """Such as "20 queries of 25 attempts (30 were wanted); 45 replies asked for"."""
-    message = f"{fold.accepted:,} queries of {fold.attempts:,} attempts"
-    if fold.wanted is not None and fold.accepted < fold.wanted:
-        message += f" ({fold.wanted:,} were wanted)"
+    message = f"{builder.accepted:,} queries of {builder.attempts:,} attempts"
+    if builder.wanted is not None and builder.accepted < builder.wanted:
+        message += f" ({builder.wanted:,} were wanted)"
     return f"{message}; {_tell_calls(writer)}"
 
 
-def describe_wait(pending: int, fold: Fold) -> str:
+def describe_wait(pending: int, builder: BankBuilder) -> str:
     """Such as "12 requests wait for their replies"."""
     wait = "1 request waits" if pending == 1 else f"{pending:,} requests wait"
-    so_far = f"; {fold.accepted:,} queries so far" if fold.accepted else ""
+    so_far = f"; {builder.accepted:,} queries so far" if builder.accepted else ""
     return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{so_far}"
 
 
-def list_problems(writer: Writer, fold: Fold) -> Iterator[str]:
+def list_problems(writer: Writer, builder: BankBuilder) -> Iterator[str]:
     """What the user should know of a bank that was made."""
     if writer.asker.stop.cause == "budget":
         yield f"stopped early: {writer.asker.stop.message}"
-    told = _reasons(fold)
+    told = _reasons(builder)
     if told:
         yield f"not accepted: {told}"
-    if fold.failed:
+    if builder.failed:
         yield f"the last failure: {writer.last_failure}"
     counts = writer.asker.counts
     if writer.asker.dollars is None and counts.prompt_tokens + counts.completion_tokens:
@@ -48,23 +48,23 @@ def list_problems(writer: Writer, fold: Fold) -> Iterator[str]:
         )
 
 
-def explain_interrupt(writer: Writer, fold: Fold, folder: Path) -> str:
+def explain_interrupt(writer: Writer, builder: BankBuilder, folder: Path) -> str:
     """What is kept after Ctrl-C, and how to go on."""
     command = f"  toolbank run {shlex.quote(str(folder))}"
     lines = [
-        f"stopped in generate, with {fold.accepted:,} queries accepted. Every reply that came "
+        f"stopped in generate, with {builder.accepted:,} queries accepted. Every reply that came "
         f"is kept ({_tell_calls(writer)}). To go on from there:",
         command,
     ]
-    if fold.accepted:
+    if builder.accepted:
         lines += [
-            f"To make a bank of the {fold.accepted:,} queries that there are:",
-            f"{command} --set generate.queries={fold.accepted}",
+            f"To make a bank of the {builder.accepted:,} queries that there are:",
+            f"{command} --set generate.queries={builder.accepted}",
         ]
     return "\n".join(lines)
 
 
-def explain_nothing(writer: Writer, fold: Fold) -> str:
+def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
     """Why there is not one query."""
     stop = writer.asker.stop
     if stop.cause == "budget":
@@ -73,8 +73,8 @@ def explain_nothing(writer: Writer, fold: Fold) -> str:
             "came are kept."
         )
     return (
-        f"None of {fold.attempts} attempts gave a query that can be used "
-        f"({_reasons(fold)}; {writer.asker.counts.summary()}). Look at what "
+        f"None of {builder.attempts} attempts gave a query that can be used "
+        f"({_reasons(builder)}; {writer.asker.counts.summary()}). Look at what "
         f"{writer.engine.name} is asked and answers: toolbank preview RECIPE. Replies that are "
         "in the journal are not asked for again: if the endpoint is mended since, give another "
         "--out."
@@ -90,10 +90,10 @@ def _tell_calls(writer: Writer) -> str:
     return f"{told}; ${dollars:,.{digits}f} in all"
 
 
-def _reasons(fold: Fold) -> str:
+def _reasons(builder: BankBuilder) -> str:
     reasons = {
-        **({"declined": fold.declined.total()} if fold.declined else {}),
-        **fold.rejected,
-        **fold.failed,
+        **({"declined": builder.declined.total()} if builder.declined else {}),
+        **builder.rejected,
+        **builder.failed,
     }
     return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))

@@ -30,8 +30,8 @@ class Attempt:
 
 
 @dataclass
-class Fold:
-    """Attempts folded in their order into a list of accepted queries.
+class BankBuilder:
+    """Takes attempts in any order, and builds a list of accepted queries in theirs.
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
     judged here, against all that was accepted before. `queries` and `ended` (a row for each
@@ -72,7 +72,7 @@ class Fold:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
-    def add(self, attempt: Attempt) -> None:
+    def accept(self, attempt: Attempt) -> None:
         """Take an attempt in any order; it counts once all before it have come."""
         self._waiting.put(attempt.number, attempt)
         self.waiting_candidates += attempt.query is not None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Query
-from toolbank.generate.fold import Attempt, Fold
+from toolbank.generate.bank_builder import Attempt, BankBuilder
 
 kinds = st.sampled_from(["candidate", "same", "declined", "rejected", "failed"])
 
@@ -28,17 +28,17 @@ def attempt(number, kind):
 @given(
     st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12), st.integers(0, 30)
 )
-def test_the_fold_is_the_same_in_whatever_order_attempts_come(
+def test_the_bank_is_the_same_in_whatever_order_attempts_come(
     made, random, wanted, held
 ):
     attempts = [attempt(number, kind) for number, kind in enumerate(made)]
-    in_order, shuffled = Fold(wanted, 0.8), Fold(wanted, 0.8)
+    in_order, shuffled = BankBuilder(wanted, 0.8), BankBuilder(wanted, 0.8)
     for one in attempts:
-        in_order.add(one)
+        in_order.accept(one)
     random.shuffle(attempts)
     with patch("toolbank.generate.spool._MOST_HELD", held):
         for one in attempts:
-            shuffled.add(one)
+            shuffled.accept(one)
     assert list(shuffled.queries) == list(in_order.queries)
     assert list(shuffled.ended) == list(in_order.ended)
     assert shuffled.examples == in_order.examples
@@ -46,27 +46,29 @@ def test_the_fold_is_the_same_in_whatever_order_attempts_come(
 
 
 @given(st.lists(kinds, max_size=30), st.integers(1, 12))
-def test_counts_add_up_and_the_fold_stops_at_what_is_wanted(made, wanted):
-    fold = Fold(wanted, 0.8)
+def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
+    builder = BankBuilder(wanted, 0.8)
     for number, kind in enumerate(made):
-        fold.add(attempt(number, kind))
-    counts = fold.counts()
+        builder.accept(attempt(number, kind))
+    counts = builder.counts()
     assert counts["attempts"] == (
         counts["accepted"]
         + counts["declined"]
         + sum(counts["rejected"].values())
         + sum(counts["failed"].values())
     )
-    assert counts["accepted"] == len(fold.queries) <= wanted
+    assert counts["accepted"] == len(builder.queries) <= wanted
     if counts["accepted"] < wanted:
         assert counts["attempts"] == len(made)
 
 
 def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
-    fold = Fold(None, 0.8)
+    builder = BankBuilder(None, 0.8)
     for number, kind in enumerate(["same", "declined", "same", "failed", "candidate"]):
-        fold.add(replace(attempt(number, kind), requests=(f"key {number}",)))
-    rows = [(row.outcome, row.reason, row.detail, row.query_id) for row in fold.ended]
+        builder.accept(replace(attempt(number, kind), requests=(f"key {number}",)))
+    rows = [
+        (row.outcome, row.reason, row.detail, row.query_id) for row in builder.ended
+    ]
     assert rows == [
         ("accepted", "", "", "0"),
         ("declined", "because", "", None),
@@ -74,29 +76,31 @@ def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
         ("failed", "because", "", None),
         ("accepted", "", "", "4"),
     ]
-    assert [row.requests for row in fold.ended] == [(f"key {n}",) for n in range(5)]
+    assert [row.requests for row in builder.ended] == [(f"key {n}",) for n in range(5)]
 
 
 def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
-    fold = Fold(2, 0.8)
+    builder = BankBuilder(2, 0.8)
     for number, kind in ((3, "candidate"), (1, "declined"), (2, "candidate")):
-        fold.add(attempt(number, kind))
-    assert (fold.waiting_candidates, fold.accepted, fold.attempts) == (2, 0, 0)
-    fold.add(attempt(0, "rejected"))
-    assert (fold.waiting_candidates, fold.accepted, fold.attempts) == (0, 2, 4)
-    assert fold.is_full
+        builder.accept(attempt(number, kind))
+    assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (2, 0, 0)
+    builder.accept(attempt(0, "rejected"))
+    assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (0, 2, 4)
+    assert builder.is_full
 
 
 @pytest.mark.parametrize("late", [0, 1])
 def test_what_is_accepted_or_waits_takes_no_room_in_memory(monkeypatch, late):
     monkeypatch.setattr("toolbank.generate.spool._MOST_HELD", 50)
-    fold = Fold(None, 0.8)
+    builder = BankBuilder(None, 0.8)
 
     def grow(first, last):
         for number in range(first + late, last + late):
             words = " ".join(f"{number}-{place}" for place in range(20))
             query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
-            fold.add(Attempt(number, "candidate", query=query, requests=("k" * 32,)))
+            builder.accept(
+                Attempt(number, "candidate", query=query, requests=("k" * 32,))
+            )
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -106,6 +110,6 @@ def test_what_is_accepted_or_waits_takes_no_room_in_memory(monkeypatch, late):
     finally:
         tracemalloc.stop()
     if late:
-        assert fold.waiting_candidates == 400
-        fold.add(attempt(0, "declined"))
-    assert [int(query.id) for query in fold.queries] == list(range(late, 400 + late))
+        assert builder.waiting_candidates == 400
+        builder.accept(attempt(0, "declined"))
+    assert [int(query.id) for query in builder.queries] == list(range(late, 400 + late))
