@@ -22,8 +22,8 @@ from toolbank.journal import Journal
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
-from toolbank.sources.config import PythonSource
-from toolbank.sources.python import read_package
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
             exclude=tuple(arguments.exclude) or None,
             methods=arguments.methods,
         )
-    )
+    ).tools
     started = time.perf_counter()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -20,7 +20,7 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
 from toolbank.recipe import Recipe, load_recipe, recipe_schema
 from toolbank.report.config import ReportConfig
-from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 TABLE = README.partition("## Recipe reference")[2].partition("\n## ")[0]
@@ -117,7 +117,7 @@ MODELS = {
     "evaluate": EvaluateConfig(),
     "report": ReportConfig(),
     "encoder": EncoderConfig(),
-    "conduct": Conduct(),
+    "crawl": CrawlPolicy(),
 }
 
 
@@ -145,7 +145,7 @@ def test_the_defaults_of_the_reference_are_those_of_a_recipe():
         default = getattr(MODELS[section], name)
         if default is None or isinstance(default, BaseModel):
             # What a site is asked hangs on where it is.
-            assert section == "conduct" or not value[0].isdigit(), name
+            assert section == "crawl" or not value[0].isdigit(), name
             continue
         if isinstance(default, tuple):
             default = ", ".join(map(str, default))

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import (
@@ -21,6 +21,7 @@ from toolbank.bank.split import SplitConfig
 from toolbank.config.assets import AssetKind, find_asset
 from toolbank.config.base import Config
 from toolbank.config.explain import explain
+from toolbank.config.union import tagged_union
 from toolbank.config.yaml import parse_mapping, parse_value
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
@@ -36,7 +37,8 @@ from toolbank.retrievers.config import (
     Tool2VecConfig,
 )
 from toolbank.retrievers.floors import add_floors
-from toolbank.sources.config import SourceConfig
+from toolbank.sources import SOURCES
+from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 
 # Methods that have vectors of tools.
@@ -65,7 +67,7 @@ class Recipe(Config):
     dataset: DatasetConfig | None = Field(
         default=None, description="in place of sources, generate and judge"
     )
-    sources: tuple[SourceConfig, ...] = ()
+    sources: tuple[Annotated[SourceConfig, tagged_union(SOURCES)], ...] = ()
     generate: GenerateConfig = GenerateConfig()
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()

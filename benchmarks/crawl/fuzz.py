@@ -22,7 +22,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from toolbank.sources.schema import schema_of
+from toolbank.sources.schema.parameters import schema_of
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.pages.syntax import read_syntax

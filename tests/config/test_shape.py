@@ -5,7 +5,7 @@ from toolbank.config.shape import Transport, shape
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.run.fit import fit_depends
-from toolbank.sources.config import SphinxSource
+from toolbank.sources.sphinx.source import SphinxSource
 
 
 class Line(Config):
@@ -31,8 +31,8 @@ def test_what_shapes_nothing_is_left_out_at_any_depth():
 
 
 def test_how_gently_a_site_is_asked_shapes_nothing_but_the_size_of_pages_does():
-    def of(**conduct):
-        return shape(SphinxSource.model_validate({"site": "x", "conduct": conduct}))
+    def of(**crawl):
+        return shape(SphinxSource.model_validate({"site": "x", "crawl": crawl}))
 
     assert of(delay_s=3, contact="me@example.org", retries=0) == of()
     assert of(page_mb=1) != of()

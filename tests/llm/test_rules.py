@@ -16,8 +16,8 @@ from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.near_duplicates import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
-from toolbank.sources.config import PythonSource
-from toolbank.sources.python import read_package
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError
 
 CONFIG = GenerateConfig(engine="rules")
@@ -27,8 +27,8 @@ SEED = 7
 @pytest.fixture(scope="module")
 def tools():
     """Two real APIs, one of a style of docstring that has no sections."""
-    return tuple(read_package(PythonSource(package="numpy.fft"))) + tuple(
-        read_package(PythonSource(package="statistics"))
+    return tuple(read_package(PythonSource(package="numpy.fft")).tools) + tuple(
+        read_package(PythonSource(package="statistics")).tools
     )
 
 
@@ -99,9 +99,9 @@ def test_an_attempt_is_the_same_whatever_was_asked_before(engine, tools):
 def test_replies_do_not_depend_on_the_hash_seed():
     script = (
         "import tests.llm.test_rules as t; from tests.engines import create_engine;"
-        "from toolbank.sources.python import read_package as r;"
-        "from toolbank.sources.config import PythonSource as S;"
-        "tools = tuple(r(S(package='statistics')));"
+        "from toolbank.sources.python.package import read_package as r;"
+        "from toolbank.sources.python.source import PythonSource as S;"
+        "tools = r(S(package='statistics')).tools;"
         "engine = create_engine(t.CONFIG, tools=tools, seed=7);"
         "print(engine.identity, [t.write(engine, tools, n) for n in range(20)])"
     )

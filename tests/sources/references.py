@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.shared import shared
 from tests.sources.sphinx_server import SiteServer
 from toolbank.bank.records import Tool
-from toolbank.sources.sphinx import CrawlResult
+from toolbank.sources.sphinx.crawl_state import Crawl
 
 
 @contextmanager
@@ -22,6 +22,6 @@ def serve(name: str, folder: Path) -> Iterator[SiteServer]:
         yield server
 
 
-def tool(result: CrawlResult, name: str) -> Tool:
+def tool(result: Crawl, name: str) -> Tool:
     """The tool of that name."""
     return next(tool for tool in result.tools if tool.name == name)

@@ -17,9 +17,11 @@ from tests.sources.sphinx_server import (
     write_inventory,
     write_small_site,
 )
-from toolbank.sources.conduct import Conduct
-from toolbank.sources.config import SphinxSource
-from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
+from toolbank.sources.sphinx.crawl_report import count
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.web import pace
 from toolbank.sources.sphinx.web.pace import Clock
 
@@ -61,22 +63,22 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServe
         yield server
 
 
-def crawl_small(server: SiteServer, url: str = "", **conduct: object) -> CrawlResult:
+def crawl_small(server: SiteServer, url: str = "", **policy: object) -> Crawl:
     """Crawl it, with its cache in cache/."""
     source = SphinxSource(
-        site="small", base_url=url or server.url, conduct=Conduct(**conduct)
+        site="small", base_url=url or server.url, crawl=CrawlPolicy(**policy)
     )
     return crawl_site(source, Path("cache"))
 
 
-def names(result: CrawlResult) -> list[str]:
+def names(result: Crawl) -> list[str]:
     """The last parts of the tools' names."""
     return [tool.name.rpartition(".")[2] for tool in result.tools]
 
 
-def failure(result: CrawlResult, path: str = FIRST) -> str:
+def failure(result: Crawl, path: str = FIRST) -> str:
     """Why a page gave nothing."""
-    return str(result.info["failed_pages"][path.lstrip("/")])
+    return str(count(result)["failed_pages"][path.lstrip("/")])
 
 
 @pytest.fixture

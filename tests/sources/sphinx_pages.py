@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Iterator
 
 from tests.shared import shared
-from toolbank.sources.schema import parameters_schema
+from toolbank.sources.schema.parameters import parameters_schema
 from toolbank.sources.sphinx.pages.page import Page, PageObject
 
 SIGNED = """<span class="sig-prename descclassname"><span class="pre">a.</span></span><span

@@ -6,7 +6,8 @@ import pytest
 from tests.sources.packages import MakePackage
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.sources.collect import collect_tools, source_versions
-from toolbank.sources.config import PythonSource, SphinxSource
+from toolbank.sources.python.source import PythonSource
+from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.system.errors import InputError
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.sources.docstring import read_docstring
-from toolbank.sources.markup import plain, plain_line
-from toolbank.sources.schema import (
+from toolbank.sources.python.docstring import read_docstring
+from toolbank.sources.python.markup import plain, plain_line
+from toolbank.sources.schema.parameters import (
     Parameter,
     is_optional,
     parameters_schema,

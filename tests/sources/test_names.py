@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Tool
-from toolbank.sources.names import with_prompt_names
+from toolbank.sources.prompt_names import with_prompt_names
 
 
 def name_of(name: str, summary: str, **fields: object) -> str:

@@ -6,13 +6,15 @@ import pytest
 
 from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
-from toolbank.sources.config import PythonSource
-from toolbank.sources.python import inspect_package, read_package
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError
 
 
 def read(package: str, **options: object) -> dict[str, Tool]:
-    tools = read_package(PythonSource.model_validate({"package": package, **options}))
+    tools = read_package(
+        PythonSource.model_validate({"package": package, **options})
+    ).tools
     assert [tool.name for tool in tools] == sorted(tool.name for tool in tools)
     return {tool.name: tool for tool in tools}
 
@@ -123,16 +125,18 @@ def test_modules_that_all_names_are_tools_if_documented(
             "left.py": 'def left(): "Not named by __all__."',
         }
     )
-    read_back = inspect_package(PythonSource(package=package))
+    read_back = read_package(PythonSource(package=package))
     assert {tool.name: tool.kind for tool in read_back.tools} == {
         f"{package}.said": "module",
         f"{package}.unsaid.inside": "function",
     }
-    assert read_back.skipped == {
+    assert read_back.info["left_out"] == {
         "sub-module that __all__ does not name": 1,
         "without documentation": 1,
     }
-    assert read_back.examples["without documentation"] == [f"{package}.unsaid"]
+    assert read_back.info["left_out_examples"]["without documentation"] == [
+        f"{package}.unsaid"
+    ]
 
 
 def test_excluded_modules_go_with_all_that_is_in_them(
@@ -307,9 +311,9 @@ def test_one_broken_part_is_counted_and_the_rest_is_read(
             "script.py": "raise SystemExit(3)",
         }
     )
-    read_back = inspect_package(PythonSource(package=package))
+    read_back = read_package(PythonSource(package=package))
     assert [tool.name for tool in read_back.tools] == [f"{package}.good"]
-    assert read_back.skipped == {
+    assert read_back.info["left_out"] == {
         "can't be imported (ModuleNotFoundError)": 1,
         "can't be imported (SystemExit)": 1,
     }
@@ -343,9 +347,9 @@ def test_the_standard_library_can_be_read() -> None:
 
 def test_every_process_reads_the_same(make_package: MakePackage) -> None:
     script = (
-        "from toolbank.sources.config import PythonSource\n"
-        "from toolbank.sources.python import read_package\n"
-        "print([t.model_dump() for t in read_package(PythonSource(package='argparse'))])"
+        "from toolbank.sources.python.source import PythonSource\n"
+        "from toolbank.sources.python.package import read_package\n"
+        "print([t.model_dump() for t in read_package(PythonSource(package='argparse')).tools])"
     )
     outputs = {
         subprocess.run(

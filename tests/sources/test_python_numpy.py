@@ -8,14 +8,14 @@ import pytest
 
 from tests.shared import shared
 from toolbank.bank.records import Tool
-from toolbank.sources.config import PythonSource
-from toolbank.sources.python import read_package
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
 
 
 @pytest.fixture(scope="module")
 def tools() -> dict[str, Tool]:
     source = PythonSource(package="numpy")
-    return {tool.name: tool for tool in read_package(source)}
+    return {tool.name: tool for tool in read_package(source).tools}
 
 
 def test_every_published_name_is_a_tool_or_an_alias(tools: dict[str, Tool]) -> None:

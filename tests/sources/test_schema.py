@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbank.sources.schema import Parameter, parameters_schema, schema_of
+from toolbank.sources.schema.parameters import Parameter, parameters_schema, schema_of
 
 TEXT = {"type": "string"}
 ANY_LIST = {"type": "array", "format": "list-like"}

@@ -20,8 +20,10 @@ from tests.sources.sphinx_server import (
 from toolbank.bank.records import Returned, SeeAlso, Tool
 from toolbank.commands.crawl import crawl_to_folder
 from toolbank.sources.collect import collect_tools
-from toolbank.sources.config import SphinxSource
-from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.crawl_report import count, problems
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.system.errors import InputError, ToolbankError
 
 YAML = """
@@ -134,13 +136,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SiteServer
         yield server
 
 
-def crawl(server: SiteServer, tmp_path: Path) -> CrawlResult:
+def crawl(server: SiteServer, tmp_path: Path) -> Crawl:
     return crawl_site(
         SphinxSource(site="sample", base_url=server.url), tmp_path / "cache"
     )
 
 
-def tool(result: CrawlResult, name: str) -> Tool:
+def tool(result: Crawl, name: str) -> Tool:
     return next(tool for tool in result.tools if tool.name == name)
 
 
@@ -160,7 +162,7 @@ def test_takes_what_the_tables_list_and_the_rules_allow(
 def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reason(
     site: SiteServer, tmp_path: Path
 ) -> None:
-    info = crawl(site, tmp_path).info
+    info = count(crawl(site, tmp_path))
     assert info["skipped"] == {
         "a constant": 1,
         "in no table": 1,
@@ -228,13 +230,13 @@ def test_a_page_nested_without_end_is_named(
     path = tmp_path / "site" / "api" / "sample.add.html"
     path.write_text(PAGE.format(body), encoding="utf-8")
     result = crawl(site, tmp_path)
-    failed = result.info["failed_pages"]
+    failed = count(result)["failed_pages"]
     assert failed["api/sample.add.html"] == "nested too deeply"
     assert len(result.tools) == 4
 
 
 def test_works_inside_a_running_loop(site: SiteServer, tmp_path: Path) -> None:
-    async def in_a_notebook() -> CrawlResult:
+    async def in_a_notebook() -> Crawl:
         return crawl(site, tmp_path)
 
     assert asyncio.run(in_a_notebook()).tools
@@ -246,9 +248,11 @@ def test_a_page_that_keeps_failing_is_named_and_the_crawl_goes_on(
     site.statuses["/more/rest.html"] = [500]
     result = crawl(site, tmp_path)
     assert {t.name for t in result.tools} == {"sample.add", "sample.plus"}
-    assert result.info["failed_pages"]["more/rest.html"] == "HTTP status 500"
-    assert result.info["skipped"]["in no table that could be read"] == 5
-    assert any(f"(HTTP status 500): {site.url}more" in line for line in result.problems)
+    assert count(result)["failed_pages"]["more/rest.html"] == "HTTP status 500"
+    assert count(result)["skipped"]["in no table that could be read"] == 5
+    assert any(
+        f"(HTTP status 500): {site.url}more" in line for line in problems(result)
+    )
 
 
 def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
@@ -268,7 +272,7 @@ def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
     again = collect_tools([source], tmp_path / "cache")
     assert again.complete, "a page that is not there will not be there the next time"
     assert len(again.tools) == len(collected.tools) + 1
-    assert [line for line in again.problems if "503" in line] == []
+    assert [line for line in problems(again) if "503" in line] == []
 
 
 def test_no_inventory_is_told_with_its_address(

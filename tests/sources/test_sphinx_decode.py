@@ -12,7 +12,7 @@ from scrapy.http import Response
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
-from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.web.decode import decode_html
 from toolbank.sources.sphinx.web.pace import CLOCK, Pace
 
@@ -92,7 +92,7 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
     st.sampled_from([200, 429, 503]),
 )
 def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
-    pace = Pace(Conduct(), first_wait_s=1, clock=CLOCK)
+    pace = Pace(CrawlPolicy(), first_wait_s=1, clock=CLOCK)
     headers = {"Retry-After": words.encode("utf-8", "replace")}
     pace.note(Response("http://small.example/", status=status, headers=headers))
     assert pace.ended == "" or status != 200

@@ -20,6 +20,7 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer
+from toolbank.sources.sphinx.crawl_report import count
 from toolbank.sources.sphinx.web import door
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -63,7 +64,7 @@ def test_a_stub_is_followed_within_the_site_and_once(small: SiteServer) -> None:
     (pages / "small.f3.html").write_text(STUB.format("dead.html"))
     result = crawl_small(small)
     assert names(result) == ["f0"]
-    assert result.info["failed_pages"] == {
+    assert count(result)["failed_pages"] == {
         "small.f1.html": "a stub that leads to another site, https://other.example/f1.html",
         "small.f2.html": f"a stub that leads to a stub, {small.url}again.html",
         "small.f3.html": f"HTTP status 404, led to {small.url}dead.html",
@@ -163,7 +164,7 @@ def test_a_connection_refused_is_told_as_such_after_an_address_was(
     result = crawl_small(small, url, concurrency=1, retries=0, delay_s=0)
     assert failure(result) == (
         "at a private address, 127.0.0.1; if that is meant, --private-addresses, or "
-        "conduct.private_addresses in a recipe, lets it in"
+        "crawl.private_addresses in a recipe, lets it in"
     )
     assert failure(result, "/small.f1.html") == "connection refused"
 

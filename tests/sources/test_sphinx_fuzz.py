@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.sources.sphinx_server import PAGE, described, signed
 from toolbank.bank.records import Tool
-from toolbank.sources.schema import is_optional, schema_of
+from toolbank.sources.schema.parameters import is_optional, schema_of
 from toolbank.sources.sphinx import site
 from toolbank.sources.sphinx.inventory import INVENTORY_HEAD, read_inventory, select
 from toolbank.sources.sphinx.pages.page import Page, PageObject

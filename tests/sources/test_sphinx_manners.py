@@ -28,9 +28,10 @@ from tests.sources.small_site import (
     names,
 )
 from tests.sources.sphinx_server import SiteServer, write_inventory
-from toolbank.sources.conduct import Conduct
-from toolbank.sources.config import SphinxSource
-from toolbank.sources.sphinx import crawl_site
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
+from toolbank.sources.sphinx.crawl_report import count, problems, record
+from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.web.freshness import ServeKept
 from toolbank.sources.sphinx.web.manners import crawl_settings
 from toolbank.system.errors import InputError, ToolbankError
@@ -55,21 +56,21 @@ def test_tells_the_site_who_asks(small: SiteServer) -> None:
 )
 def test_a_contact_that_would_break_the_header_is_refused(contact: str) -> None:
     with pytest.raises(ValidationError, match="mail address"):
-        Conduct(contact=contact)
+        CrawlPolicy(contact=contact)
 
 
 def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(
     small: SiteServer,
 ) -> None:
-    public = crawl_settings("https://numpy.org/doc/2.0/", "cache", Conduct())
+    public = crawl_settings("https://numpy.org/doc/2.0/", "cache", CrawlPolicy())
     assert public["AUTOTHROTTLE_ENABLED"]
     assert public["DOWNLOAD_DELAY"] >= 0.25
     assert public["CONCURRENT_REQUESTS_PER_DOMAIN"] == 2
     assert public["GUARD_ADDRESSES"]
-    private = crawl_settings(small.url, "cache", Conduct())
+    private = crawl_settings(small.url, "cache", CrawlPolicy())
     assert not private["AUTOTHROTTLE_ENABLED"]
     assert private["DOWNLOAD_DELAY"] == 0
-    slow = crawl_settings(small.url, "cache", Conduct(delay_s=1))
+    slow = crawl_settings(small.url, "cache", CrawlPolicy(delay_s=1))
     assert slow["DOWNLOAD_DELAY"] == 1
 
 
@@ -172,9 +173,9 @@ def test_a_site_that_asks_for_too_long_a_pause_is_left_for_another_day(
 ) -> None:
     small.answers["/small.f2.html"] = answer(b"", "503 No", retry_after="3600")
     result = crawl_small(small, concurrency=1)
-    assert not result.complete
+    assert result.may_pass
     why = "the site asked for a pause of 3600 s"
-    assert any(why in line for line in result.problems)
+    assert any(why in line for line in problems(result))
     small.answers.clear()
     assert names(crawl_small(small)) == ALL
 
@@ -215,15 +216,15 @@ def test_a_crawl_that_reaches_its_limit_says_so_and_goes_on_the_next_time(
         answer(GOOD)(handler)
 
     small.answers[FIRST] = take_an_hour
-    conduct = {"requests": 3} if limit == "requests" else {"crawl_min": 59}
-    result = crawl_small(small, concurrency=1, **conduct)
+    bound = {"requests": 3} if limit == "requests" else {"crawl_min": 59}
+    result = crawl_small(small, concurrency=1, **bound)
     assert small.asked == ["/robots.txt", "/objects.inv", FIRST]
-    assert not result.complete
-    why = f"limit of {conduct.popitem()[1]} {limit}"
-    assert any(why in line for line in result.problems)
-    assert set(result.info["failed_pages"].values()) == {f"not asked for: {why}"}
+    assert result.may_pass
+    why = f"limit of {bound.popitem()[1]} {limit}"
+    assert any(why in line for line in problems(result))
+    assert set(count(result)["failed_pages"].values()) == {f"not asked for: {why}"}
     small.asked.clear()
-    assert crawl_small(small).complete
+    assert not crawl_small(small).may_pass
     assert sorted(small.asked) == [f"/small.{name}.html" for name in REST]
 
 
@@ -234,15 +235,15 @@ def test_a_crawl_that_has_ended_makes_no_further_requests_up(
     seen: list[Request] = []
     look_up = ServeKept.process_request
 
-    def count(self: ServeKept, request: Request) -> Response | None:
+    def note(self: ServeKept, request: Request) -> Response | None:
         seen.append(request)
         return look_up(self, request)
 
-    monkeypatch.setattr(ServeKept, "process_request", count)
+    monkeypatch.setattr(ServeKept, "process_request", note)
     result = crawl_small(small, concurrency=1, requests=3)
-    reasons = Counter(result.record["failed_pages"].values())
+    reasons = Counter(record(result)["failed_pages"].values())
     assert reasons == {"not asked for: limit of 3 requests": 500}
-    assert result.info["skipped"] == {
+    assert count(result)["skipped"] == {
         "page failed: not asked for: limit of 3 requests": 500
     }
     assert names(result) == ["f0"]
@@ -254,7 +255,7 @@ def test_a_crawl_that_has_ended_still_reads_what_is_kept(small: SiteServer) -> N
     forget("/small.f2.html")
     result = crawl_small(small, concurrency=1, requests=2, max_age_h=0)
     assert names(result) == ["f0", "f1", "f3"]
-    assert (result.from_cache, result.stale) == (3, 3)
+    assert len(result.from_cache) == len(result.stale) == 3
     assert failure(result, "/small.f2.html") == "not asked for: limit of 2 requests"
 
 

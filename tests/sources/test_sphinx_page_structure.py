@@ -18,7 +18,7 @@ from tests.sources.sphinx_pages import (
     required,
 )
 from toolbank.bank.records import Raised, Returned, SeeAlso
-from toolbank.sources.schema import parameters_schema
+from toolbank.sources.schema.parameters import parameters_schema
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.pages.syntax import read_syntax
 

@@ -10,8 +10,10 @@ import pytest
 from tests.shared import shared
 from tests.sources.references import serve, tool
 from toolbank.config.assets import find_asset
-from toolbank.sources.config import SphinxSource
-from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.crawl_report import count, record
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.source import SphinxSource
 
 
 @pytest.mark.slow
@@ -33,14 +35,14 @@ def test_finds_every_published_name_and_little_else(
     found = {name for tool in result.tools for name in (tool.name, *tool.aliases)}
     assert names <= found
     assert len(names) / len(found) >= precision
-    assert not result.info["failed"]
-    left_out = sum(map(len, result.record["left_out"].values()))
-    others = sum(map(len, result.record["other_names"].values()))
-    assert result.record["objects"] == len(result.tools) + others + left_out
+    assert not count(result)["failed"]
+    left_out = sum(map(len, record(result)["left_out"].values()))
+    others = sum(map(len, record(result)["other_names"].values()))
+    assert record(result)["objects"] == len(result.tools) + others + left_out
 
 
 @pytest.fixture(scope="module")
-def pandas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlResult]:
+def pandas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawl]:
     """What the pages of two topics list."""
     folder = tmp_path_factory.mktemp("pandas")
     ours = find_asset("crawlers", "pandas.yaml").path.read_text(encoding="utf-8")
@@ -55,7 +57,7 @@ def pandas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlResult]:
 
 
 def test_pandas_aliases_constants_and_odd_modules_are_found(
-    pandas: CrawlResult,
+    pandas: Crawl,
 ) -> None:
     assert tool(pandas, "pandas.isna").aliases == ("pandas.isnull",)
     assert tool(pandas, "pandas.plotting.plot_params").kind == "object"
@@ -64,7 +66,7 @@ def test_pandas_aliases_constants_and_odd_modules_are_found(
 
 
 @pytest.fixture(scope="module")
-def boto3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlResult]:
+def boto3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawl]:
     """The client of one service."""
     folder = tmp_path_factory.mktemp("boto3")
     with serve("boto3", folder) as server:
@@ -76,13 +78,13 @@ def boto3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlResult]:
         assert all("/sns/client/" in path for path in asked)
 
 
-def test_a_recipe_names_the_services_it_wants(boto3: CrawlResult) -> None:
+def test_a_recipe_names_the_services_it_wants(boto3: Crawl) -> None:
     assert len(boto3.tools) == 46
     assert {item.name.rpartition(".")[0] for item in boto3.tools} == {"sns.client"}
-    assert boto3.info["skipped"]["not included"] == 1112 + 890 - 46
+    assert count(boto3)["skipped"]["not included"] == 1112 + 890 - 46
 
 
-def test_nested_parameters_and_results_are_kept(boto3: CrawlResult) -> None:
+def test_nested_parameters_and_results_are_kept(boto3: Crawl) -> None:
     publish = tool(boto3, "sns.client.publish_batch").parameters
     assert publish["required"] == ["TopicArn", "PublishBatchRequestEntries"]
     entry = publish["properties"]["PublishBatchRequestEntries"]["items"]
@@ -97,7 +99,7 @@ def test_nested_parameters_and_results_are_kept(boto3: CrawlResult) -> None:
     assert topics["items"]["properties"]["TopicArn"]["type"] == "string"
 
 
-def test_one_parameter_alone_is_read_as_well(boto3: CrawlResult) -> None:
+def test_one_parameter_alone_is_read_as_well(boto3: Crawl) -> None:
     found = tool(boto3, "sns.client.check_if_phone_number_is_opted_out").parameters
     assert found["required"] == ["phoneNumber"]
     assert found["properties"]["phoneNumber"]["type"] == "string"

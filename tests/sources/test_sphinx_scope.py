@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from toolbank.sources.documented import Documented
+from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.guess import guess_site, site_yaml
-from toolbank.sources.sphinx.harvest import Harvest
 from toolbank.sources.sphinx.inventory import Entry, Inventory, Listed, Scope, select
 from toolbank.sources.sphinx.pages.page import PageObject
 from toolbank.sources.sphinx.site import Objects, Site, narrowed
-from toolbank.sources.sphinx.tools import read_harvest
+from toolbank.sources.sphinx.tools import read_tools
 from toolbank.system.errors import InputError
 
 URL = "https://sample.example/doc/"
@@ -187,9 +187,9 @@ def test_names_of_one_object_are_told_from_set_phrases() -> None:
     ]
     site_ = site()
     scope = Scope(site_, inventory(), {(e.page, e.anchor): e for e, _ in members}, ())
-    harvest = Harvest(scope=scope)
-    harvest.objects = {(entry.page, entry.anchor): found for entry, found in members}
-    tools = {tool.name: tool.aliases for tool in read_harvest(harvest).tools}
+    crawl = Crawl("sphinx:sample", URL, scope=scope)
+    crawl.objects = {(entry.page, entry.anchor): found for entry, found in members}
+    tools = {tool.name: tool.aliases for tool in read_tools(crawl)[0]}
     assert tools == {
         "pkg.add": ("pkg.plus", "pkg.sub.add"),
         "pkg.minus": (),

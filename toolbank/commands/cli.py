@@ -215,9 +215,9 @@ def crawl(
         private_addresses=private_addresses,
     )
     _echo(crawled.describe())
-    for problem in crawled.result.problems:
+    for problem in crawled.problems:
         _complain(problem)
-    if not crawled.result.complete:
+    if crawled.crawl.may_pass:
         raise ToolbankError(
             "the crawl is not complete. The same command asks for what is missing."
         )

@@ -13,9 +13,13 @@ from pydantic import ValidationError
 
 from toolbank.bank.files import write_tools
 from toolbank.config.explain import explain
-from toolbank.sources.conduct import Conduct
-from toolbank.sources.config import SphinxSource
-from toolbank.sources.sphinx import CrawlResult, crawl_site
+from toolbank.sources.prompt_names import with_prompt_names
+from toolbank.sources.sphinx.crawl import crawl_site
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
+from toolbank.sources.sphinx.crawl_report import problems, summarize
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.guess import site_yaml
+from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_text
 
@@ -27,26 +31,31 @@ class CrawlFolder:
     """A crawl on disk: tools.parquet, crawl.json and cache/ in `path`, rules.yaml if guessed."""
 
     path: Path
-    result: CrawlResult
+    crawl: Crawl
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Lines on what could not be read."""
+        return problems(self.crawl)
 
     def describe(self) -> str:
         """What came of the crawl, where it lies, and for a site without rules those it has now."""
         lines = [
-            self.result.summary(),
-            f"Wrote {self.path}: tools.parquet ({len(self.result.tools):,} tools), crawl.json "
+            summarize(self.crawl),
+            f"Wrote {self.path}: tools.parquet ({len(self.crawl.tools):,} tools), crawl.json "
             "(what became of every object, and pages that failed).",
         ]
-        if _GONE & set(self.result.record["failed_pages"].values()):
+        if _GONE & set(self.crawl.failed.values()):
             lines.append(
                 "That a page is gone is kept for a week; with --refresh the site is asked again."
             )
-        if self.result.guessed:
+        if self.crawl.guessed:
             lines += [
                 "",
                 f"The rules that were used, kept in {self.path / 'rules.yaml'}. To change them, "
                 "save them as crawlers/<name>.yaml and run toolbank crawl <name>:",
                 "",
-                self.result.rules,
+                site_yaml(self.crawl.found),
             ]
         return "\n".join(lines)
 
@@ -71,19 +80,19 @@ def crawl_to_folder(
         InputError: there is no such site or address, or nothing to be read there.
         ToolbankError: the site is down, the folder can't be written to, or Ctrl-C was pressed.
     """
-    conduct: dict[str, Any] = {
+    policy: dict[str, Any] = {
         "contact": contact or "",
         "private_addresses": private_addresses,
     }
     if refresh:
-        conduct["max_age_h"] = 0
+        policy["max_age_h"] = 0
     try:
         source = SphinxSource(
             site=site,
             base_url=base_url,
             include=tuple(include),
             exclude=tuple(exclude),
-            conduct=Conduct.model_validate(conduct),
+            crawl=CrawlPolicy.model_validate(policy),
         )
     except ValidationError as error:
         schema = SphinxSource.model_json_schema()
@@ -94,19 +103,19 @@ def crawl_to_folder(
             f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
         )
     try:
-        result = crawl_site(source, path / "cache", path / "crawl.json")
+        crawl = crawl_site(source, path / "cache", path / "crawl.json")
     except KeyboardInterrupt as error:
         raise ToolbankError(
             f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
             "on from there."
         ) from error
     rules = path / "rules.yaml"
-    if result.guessed:
-        write_text(rules, result.rules)
+    if crawl.guessed:
+        write_text(rules, site_yaml(crawl.found))
     else:
         rules.unlink(missing_ok=True)
-    write_tools(path / "tools.parquet", result.tools)
-    return CrawlFolder(path, result)
+    write_tools(path / "tools.parquet", with_prompt_names(crawl.tools))
+    return CrawlFolder(path, crawl)
 
 
 def _slug(url: str) -> str:

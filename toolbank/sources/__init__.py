@@ -1,1 +1,16 @@
-"""Where tools come from."""
+"""Where tools come from: the kinds of sources, each a file or folder of its own."""
+
+from typing import Any
+
+from toolbank.config.registry import Registry
+from toolbank.sources.kind import SourceKind
+
+SOURCES: Registry[SourceKind[Any]] = Registry(
+    "source",
+    "toolbank.sources",
+    SourceKind,
+    {
+        "python": "toolbank.sources.python.source:KIND",
+        "sphinx": "toolbank.sources.sphinx.source:KIND",
+    },
+)

@@ -1,5 +1,6 @@
 """What a docstring or a page says, before it is put together with what else is known."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,10 @@ from toolbank.bank.records import (
     ToolKind,
     VersionNote,
 )
-from toolbank.sources.schema import Parameter, parameters_schema
+from toolbank.sources.schema.parameters import Parameter, parameters_schema
+
+_SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
+_MAX_SUMMARY = 120
 
 
 @dataclass(frozen=True)
@@ -73,3 +77,12 @@ class Documented:
             deprecated=self.deprecated,
             source=source,
         )
+
+
+def split_summary(paragraph: str) -> tuple[str, str]:
+    """The first paragraph as a summary, and "" or, where it is long, all but its first sentence."""
+    line = " ".join(paragraph.split())
+    if len(line) <= _MAX_SUMMARY:
+        return line, ""
+    summary, *rest = _SENTENCE_END.split(line, maxsplit=1)
+    return summary, "".join(rest)

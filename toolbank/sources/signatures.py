@@ -7,8 +7,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from toolbank.sources.literals import is_literal, literal
-from toolbank.sources.schema import Parameter
+from toolbank.sources.schema.literals import is_literal, literal
+from toolbank.sources.schema.parameters import Parameter
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")

@@ -8,18 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urljoin
 
-from toolbank.sources.conduct import Conduct
-from toolbank.sources.config import SphinxSource
-from toolbank.sources.names import with_prompt_names
-from toolbank.sources.sphinx.guess import guess_site, site_yaml
-from toolbank.sources.sphinx.harvest import Harvest
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
+from toolbank.sources.sphinx.crawl_report import no_tools, record
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.guess import guess_site
 from toolbank.sources.sphinx.inventory import Inventory
-from toolbank.sources.sphinx.outcome import CrawlResult, no_tools, problems
-from toolbank.sources.sphinx.record import describe
 from toolbank.sources.sphinx.site import Site, load_site, narrowed
-from toolbank.sources.sphinx.tools import read_harvest
+from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.sphinx.tools import read_tools
 from toolbank.system import aio
 from toolbank.system.addresses import checked_address
 from toolbank.system.errors import ToolbankError
@@ -29,16 +26,14 @@ _SECONDS_TO_STOP = 3
 
 
 def crawl_site(
-    config: SphinxSource, cache: Path, record: Path | None = None
-) -> CrawlResult:
+    config: SphinxSource, cache: Path, record_path: Path | None = None
+) -> Crawl:
     """Read the tools of a site through crawlers/<site>.yaml, or by its inventory alone.
 
     Pages are asked for at `config.base_url` where it is given, and with a `site` a tool's `url`
     is always that of the site's own address, so that the tools are the same wherever the pages
     lie. Answers are kept in the folder `cache`; a page that is there and fresh is not asked for
-    again. Objects whose pages say the same in every word are one tool with several names. A page
-    that can't be read is named in `info`, and its objects are counted as skipped. What became of
-    every object is written to `record`, even where none became a tool.
+    again. What became of every object is written to `record_path`, even where none became a tool.
 
     Raises:
         InputError: no such site, a wrong address, no inventory there, or no tool in it.
@@ -52,63 +47,40 @@ def crawl_site(
         return narrowed(rules, config.include, config.exclude)
 
     start = time.monotonic()
-    inventory_url = urljoin(base_url, "objects.inv")
-    harvest = _crawl(site_of, inventory_url, site is None, cache, config.conduct)
-    seconds = time.monotonic() - start
-    if harvest.scope is None:
+    crawl = Crawl(config.label, base_url, guessed=site is None)
+    _fill(crawl, site_of, cache, config.crawl)
+    crawl.seconds = time.monotonic() - start
+    if crawl.scope is None:
         raise ToolbankError(
-            f"{inventory_url}: no answer that could be used. Is the address right, and the "
+            f"{base_url}objects.inv: no answer that could be used. Is the address right, and the "
             "site in order?"
         )
-    reading = read_harvest(harvest)
-    info, full_record = describe(harvest, reading)
-    if record is not None:
-        write_json(record, full_record)
-    told = tuple(problems(config.label, base_url, harvest, info))
-    if not reading.tools:
-        raise no_tools(base_url, harvest, info, told)
-    return CrawlResult(
-        tools=with_prompt_names(reading.tools),
-        info=info,
-        record=full_record,
-        rules=site_yaml(harvest.scope),
-        guessed=site is None,
-        pages=len(harvest.pages),
-        from_cache=len(harvest.from_cache),
-        stale=len(harvest.stale),
-        requests=harvest.requests,
-        seconds=seconds,
-        problems=told,
-        complete=not harvest.may_pass,
-    )
+    crawl.tools, crawl.left_out = read_tools(crawl)
+    if record_path is not None:
+        write_json(record_path, record(crawl))
+    if not crawl.tools:
+        raise no_tools(crawl)
+    return crawl
 
 
-def _crawl(
+def _fill(
+    crawl: Crawl,
     site_of: Callable[[Inventory, str], Site],
-    inventory_url: str,
-    look_around: bool,
     cache: Path,
-    conduct: Conduct,
-) -> Harvest:
+    policy: CrawlPolicy,
+) -> None:
+    """Run the spider to its end, or to the error that it met."""
     from scrapy.crawler import AsyncCrawlerRunner
 
     from toolbank.sources.sphinx.spider import SphinxSpider
     from toolbank.sources.sphinx.web.manners import crawl_settings
     from toolbank.sources.sphinx.web.pace import Pace
 
-    harvest = Harvest()
-
-    async def crawl() -> None:
+    async def run() -> None:
         runner = AsyncCrawlerRunner(
-            crawl_settings(inventory_url, str(cache.resolve()), conduct)
+            crawl_settings(crawl.base_url, str(cache.resolve()), policy)
         )
-        crawling = runner.crawl(
-            SphinxSpider,
-            site_of=site_of,
-            inventory_url=inventory_url,
-            harvest=harvest,
-            look_around=look_around,
-        )
+        crawling = runner.crawl(SphinxSpider, site_of=site_of, crawl=crawl)
         try:
             await asyncio.shield(crawling)
         except asyncio.CancelledError:
@@ -123,15 +95,14 @@ def _crawl(
             raise
 
     with _quiet("scrapy"):
-        aio.run(crawl())
-    if harvest.error is not None:
-        raise harvest.error
-    if not harvest.is_complete:
+        aio.run(run())
+    if crawl.error is not None:
+        raise crawl.error
+    if not crawl.is_complete:
         raise ToolbankError(
-            f"{inventory_url}: the crawl was cut short. Run the command again; "
+            f"{crawl.base_url}objects.inv: the crawl was cut short. Run the command again; "
             "pages that were read are kept."
         )
-    return harvest
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from tqdm import tqdm
 from twisted.python.failure import Failure
 
-from toolbank.sources.sphinx.harvest import Harvest
+from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
     Entry,
@@ -49,10 +49,10 @@ _TOO_DEEP = "nested too deeply"
 
 
 class SphinxSpider(Spider):
-    """Fills a `Harvest`. A page's tree is dropped as soon as it is read.
+    """Fills a `Crawl`. A page's tree is dropped as soon as it is read.
 
-    `site_of` gives the rules for the inventory that the site turns out to have. With `look_around`
-    it is also looked for where the site's front page leads, and in the folders above.
+    `site_of` gives the rules for the inventory that the site turns out to have. For a site whose
+    rules are guessed it is also looked for where the front page leads, and in the folders above.
     """
 
     name = "sphinx"
@@ -60,16 +60,13 @@ class SphinxSpider(Spider):
     def __init__(
         self,
         site_of: Callable[[Inventory, str], Site],
-        inventory_url: str,
-        harvest: Harvest,
-        look_around: bool = False,
+        crawl: Crawl,
     ) -> None:
         super().__init__()
         self._site_of = site_of
-        self._inventory_url = inventory_url
-        self._base_url = urljoin(inventory_url, ".")
-        self._harvest = harvest
-        self._look_around = look_around
+        self._inventory_url = urljoin(crawl.base_url, "objects.inv")
+        self._base_url = crawl.base_url
+        self._crawl = crawl
         self._further: list[str] | None = None
         self._wanted: dict[str, list[Entry]] = {}
         self._left: Iterator[str] = iter(())
@@ -99,11 +96,14 @@ class SphinxSpider(Spider):
             url,
             callback=self._read_inventory,
             errback=self._lose_inventory,
-            meta={"keep_if_begins": INVENTORY_HEAD, "keep_if_gone": self._look_around},
+            meta={
+                "keep_if_begins": INVENTORY_HEAD,
+                "keep_if_gone": self._crawl.guessed,
+            },
         )
 
     def _read_inventory(self, response: Response) -> Iterator[Request]:
-        if response.status in GONE and self._look_around and self._further is None:
+        if response.status in GONE and self._crawl.guessed and self._further is None:
             yield Request(
                 self._base_url,
                 callback=self._read_front,
@@ -115,13 +115,13 @@ class SphinxSpider(Spider):
             yield self._ask_for_inventory(self._further.pop(0))
             return
         if response.status != 200:
-            self._harvest.error = _no_inventory(response)
+            self._crawl.error = _no_inventory(response)
             return
         inventory = read_inventory(response.body, response.url)
         self._base_url = urljoin(response.url, ".")
         site = self._site_of(inventory, self._base_url)
         scope = select(inventory, site)
-        self._harvest.scope = scope
+        self._crawl.scope = scope
         if not site.tables:
             yield from self._ask_for_tools()
         elif scope.table_pages:
@@ -143,14 +143,14 @@ class SphinxSpider(Spider):
         if self._further:
             yield self._ask_for_inventory(self._further.pop(0))
         else:
-            self._harvest.error = _no_inventory(response)
+            self._crawl.error = _no_inventory(response)
 
     def _ask_for_tools(self) -> Iterator[Request]:
-        scope = self._harvest.scope
+        scope = self._crawl.scope
         if scope is None:
             raise AssertionError("pages are asked for by an inventory")
         for (path, anchor), entry in scope.entries.items():
-            if not scope.site.tables or (path, anchor) in self._harvest.listed:
+            if not scope.site.tables or (path, anchor) in self._crawl.listed:
                 self._wanted.setdefault(path, []).append(entry)
         yield from self._ask_for_pages(sorted(self._wanted), self._read_tools)
 
@@ -171,7 +171,7 @@ class SphinxSpider(Spider):
                 yield self._ask(path)
                 return
             self._fail(None, path, pace.refusal)
-            self._harvest.may_pass.add(path)
+            self._crawl.may_pass.add(path)
             self._pending -= 1
         if not self._pending and self._read == self._read_tables:
             yield from self._ask_for_tools()
@@ -194,7 +194,7 @@ class SphinxSpider(Spider):
     def _read_tables(self, response: Response, path: str) -> None:
         page = self._open(response, path)
         if page is not None:
-            self._harvest.listed |= page.table_targets()
+            self._crawl.listed |= page.table_targets()
 
     def _read_tools(self, response: Response, path: str) -> None:
         page = self._open(response, path)
@@ -204,33 +204,33 @@ class SphinxSpider(Spider):
             for entry in self._wanted[path]:
                 found = page.read(entry.anchor, entry.role)
                 if found is not None:
-                    self._harvest.objects[path, entry.anchor] = found
+                    self._crawl.objects[path, entry.anchor] = found
         except RecursionError:
-            self._harvest.failed[path] = _TOO_DEEP
+            self._crawl.failed[path] = _TOO_DEEP
 
     def _open(self, response: Response, path: str) -> Page | None:
         """The page, counted; None, with the reason noted, where it is none."""
         if response.status != 200:
             self._fail(response.request, path, f"HTTP status {response.status}")
             if may_pass_status(response.status):
-                self._harvest.may_pass.add(path)
+                self._crawl.may_pass.add(path)
             return None
         if not is_html(response):
             sent_as = ascii(content_type(response)[:50])
             self._fail(response.request, path, f"not HTML, but {sent_as}")
             return None
         self._progress.update()
-        self._harvest.pages[path] = len(response.body)
+        self._crawl.pages[path] = len(response.body)
         if "cached" in response.flags:
-            self._harvest.from_cache.add(path)
+            self._crawl.from_cache.add(path)
         if "stale" in response.flags:
-            self._harvest.stale.add(path)
+            self._crawl.stale.add(path)
         sent_as = (response.headers.get("Content-Type") or b"").decode("latin-1")
         html = decode_html(response.body, sent_as)
         try:
             return Page(html, self._path_of(response.url) or path)
         except RecursionError:
-            self._harvest.failed[path] = _TOO_DEEP
+            self._crawl.failed[path] = _TOO_DEEP
             return None
 
     def _path_of(self, url: str) -> str:
@@ -248,18 +248,18 @@ class SphinxSpider(Spider):
             led_to = in_a_line(request.url)
             if led_to not in reason:
                 reason = f"{reason}, led to {led_to}"
-        self._harvest.failed[path] = reason
+        self._crawl.failed[path] = reason
 
     def _lose_page(self, failure: Failure) -> Iterator[Request]:
         error = failure.value
         if isinstance(error, ToolbankError):
-            self._harvest.error = error
+            self._crawl.error = error
             raise CloseSpider("pages can't be kept")
         request: Request = failure.request  # type: ignore[attr-defined]
         path = request.cb_kwargs["path"]
         self._fail(request, path, reason_of(error))
         if may_pass(error):
-            self._harvest.may_pass.add(path)
+            self._crawl.may_pass.add(path)
         self._pending -= 1
         yield from self._ask_next()
 
@@ -267,26 +267,26 @@ class SphinxSpider(Spider):
         url = self._inventory_url
         error = failure.value
         if isinstance(error, ToolbankError):
-            self._harvest.error = error
+            self._crawl.error = error
         elif str(error) == FORBIDDEN:
-            self._harvest.error = InputError(
+            self._crawl.error = InputError(
                 f"{url}: {FORBIDDEN}. The site does not want to be read by programs; ask the "
                 "people who run it, or read the package itself (`type: python`)."
             )
         elif isinstance(error, Refused) and not may_pass(error):
-            self._harvest.error = InputError(
+            self._crawl.error = InputError(
                 f"{url}: {reason_of(error)}. Give the address that the site really has."
             )
         else:
-            self._harvest.error = ToolbankError(
+            self._crawl.error = ToolbankError(
                 f"{url}: no answer ({reason_of(error)}). Is the site up, and the address "
                 "right? Then run the command again; pages that were read are kept."
             )
 
     def _stop_on_error(self, failure: Failure) -> None:
         error = failure.value
-        if self._harvest.error is None:
-            self._harvest.error = (
+        if self._crawl.error is None:
+            self._crawl.error = (
                 error if isinstance(error, Exception) else RuntimeError(str(error))
             )
         self._closing = asyncio.ensure_future(
@@ -294,9 +294,9 @@ class SphinxSpider(Spider):
         )
 
     def _end(self, reason: str) -> None:
-        self._harvest.is_complete = reason == "finished"
+        self._crawl.is_complete = reason == "finished"
         pace = self._part(Pace)
-        self._harvest.requests, self._harvest.limit = pace.sent, pace.ended
+        self._crawl.requests, self._crawl.limit = pace.sent, pace.ended
         self._progress.close()
 
     def _part(self, kind: type[_Part]) -> _Part:

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urljoin
 
 from toolbank.bank.records import Tool
-from toolbank.sources.sphinx.harvest import Harvest
+from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import Entry, Listed
 from toolbank.sources.sphinx.pages.page import PageObject
 from toolbank.sources.sphinx.site import Site
@@ -32,32 +32,21 @@ _PAGE_FAILED = "page failed: "
 _Found = tuple[Entry, PageObject]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What became of the objects of an inventory.
+def read_tools(crawl: Crawl) -> tuple[list[Tool], dict[str, list[Listed]]]:
+    """The tools that a crawl brought in, sorted by name, and the objects left out, by reason.
 
-    `tools` are sorted by name, without prompt names. Every object is a tool, another name of one
-    (`Tool.aliases`), or in `left_out`, by reason.
+    Objects that the pages say the same of are one tool with several names.
     """
-
-    tools: list[Tool]
-    left_out: dict[str, list[Listed]]
-
-
-def read_harvest(harvest: Harvest) -> Reading:
-    """Make tools of what a crawl brought in. Objects that the pages say the same of are one tool."""
-    scope = harvest.scope
-    if scope is None:
-        raise AssertionError("a crawl that ends without error has an inventory")
+    scope = crawl.found
     left_out = {reason: list(items) for reason, items in scope.left_out.items()}
-    tables_lost = not harvest.failed.keys().isdisjoint(scope.table_pages)
+    tables_lost = not crawl.failed.keys().isdisjoint(scope.table_pages)
     groups: dict[str, list[_Found]] = {}
     for place, entry in scope.entries.items():
-        found = harvest.objects.get(place)
+        found = crawl.objects.get(place)
         if found and found.kind is None and scope.site.objects.constants:
             found = replace(found, kind="object")
         if found is None or found.kind is None:
-            reason = _absence(scope.site, harvest, place, tables_lost)
+            reason = _absence(scope.site, crawl, place, tables_lost)
             left_out.setdefault(reason, []).extend(entry.objects)
         else:
             groups.setdefault(_identity(entry, found), []).append((entry, found))
@@ -68,8 +57,7 @@ def read_harvest(harvest: Harvest) -> Reading:
         for group in groups.values()
         for cluster in _parted(group)
     ]
-    tools.sort(key=lambda tool: tool.name)
-    return Reading(tools, dict(sorted(left_out.items())))
+    return sorted(tools, key=lambda tool: tool.name), dict(sorted(left_out.items()))
 
 
 def is_loss(reason: str) -> bool:
@@ -78,15 +66,15 @@ def is_loss(reason: str) -> bool:
 
 
 def _absence(
-    site: Site, harvest: Harvest, place: tuple[str, str], tables_lost: bool
+    site: Site, crawl: Crawl, place: tuple[str, str], tables_lost: bool
 ) -> str:
     """Why an object that fits the rules became no tool."""
-    if place in harvest.objects:
+    if place in crawl.objects:
         return "a constant"
-    if site.tables and place not in harvest.listed:
+    if site.tables and place not in crawl.listed:
         return _NO_TABLE_READ if tables_lost else "in no table"
-    if place[0] in harvest.failed:
-        reason = harvest.failed[place[0]].partition(",")[0]
+    if place[0] in crawl.failed:
+        reason = crawl.failed[place[0]].partition(",")[0]
         return _PAGE_FAILED + reason
     return _NOT_THERE
 

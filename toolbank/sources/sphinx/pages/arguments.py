@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from toolbank.sources.schema import Parameter, is_optional
+from toolbank.sources.schema.parameters import Parameter, is_optional
 from toolbank.sources.sphinx.pages.heading import GROUP
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from toolbank.bank.records import SeeAlso
-from toolbank.sources.documented import Documented
-from toolbank.sources.opening import split_summary
-from toolbank.sources.schema import Parameter
+from toolbank.sources.documented import Documented, split_summary
+from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.sphinx.pages.fields import (
     HEADINGS,
     Fields,

@@ -6,8 +6,8 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.sources.literals import is_literal, literal
-from toolbank.sources.schema import Parameter
+from toolbank.sources.schema.literals import is_literal, literal
+from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.sphinx.pages.text import classes
 
 _WHOLE = r"(?:unsigned|signed|short|long|int|u?int\d+_t|s?size_t|Py_ssize_t|ptrdiff_t)"

@@ -8,7 +8,7 @@ from typing import Any
 from selectolax.lexbor import LexborNode
 
 from toolbank.bank.records import Raised, Returned
-from toolbank.sources.schema import Parameter
+from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.sphinx.pages.items import Item, read_item
 from toolbank.sources.sphinx.pages.references import read_references
 from toolbank.sources.sphinx.pages.structure import fill_in, read_structure

@@ -7,7 +7,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.sources.schema import Parameter
+from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import read_signature
 from toolbank.sources.sphinx.pages.declaration import is_declaration, read_declaration
 from toolbank.sources.sphinx.pages.text import classes, is_section

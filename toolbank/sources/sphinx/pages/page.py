@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from toolbank.bank.records import Returned, ToolKind
 from toolbank.sources.documented import Documented
-from toolbank.sources.schema import Parameter
+from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.sphinx.inventory import resolve
 from toolbank.sources.sphinx.pages.arguments import combined, sent
 from toolbank.sources.sphinx.pages.body import read_body

@@ -5,7 +5,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.sources.schema import schema_of
+from toolbank.sources.schema.parameters import schema_of
 from toolbank.sources.sphinx.pages.items import Item, read_item
 from toolbank.sources.sphinx.pages.text import children
 

@@ -79,7 +79,7 @@ class Door(AiohttpDownloadHandler):
             if refused:
                 raise Refused(
                     f"at a private address, {refused[0]}; if that is meant, "
-                    "--private-addresses, or conduct.private_addresses in a recipe, lets it in"
+                    "--private-addresses, or crawl.private_addresses in a recipe, lets it in"
                 ) from error
             if isinstance(error.__cause__, aiohttp.ClientSSLError):
                 raise Refused("its certificate can't be trusted") from error

@@ -7,7 +7,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.web.cache import Kept, PageCache
 from toolbank.sources.sphinx.web.refusals import may_pass, may_pass_status
 
@@ -25,10 +25,10 @@ class ServeKept:
     this crawl has asked once counts as fresh.
     """
 
-    def __init__(self, cache: PageCache, conduct: Conduct) -> None:
+    def __init__(self, cache: PageCache, policy: CrawlPolicy) -> None:
         self._cache = cache
         self._started = time.time()
-        self._max_age_s = conduct.max_age_h * 3600
+        self._max_age_s = policy.max_age_h * 3600
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "ServeKept":
@@ -37,7 +37,7 @@ class ServeKept:
         cache = PageCache(
             Path(settings["PAGE_CACHE"]), settings.getint("DOWNLOAD_MAXSIZE")
         )
-        return cls(cache, settings["CONDUCT"])
+        return cls(cache, settings["CRAWL_POLICY"])
 
     def process_request(self, request: Request) -> Response | None:
         """The kept answer, or conditions on which the site may say that it still holds."""

@@ -7,7 +7,7 @@ from urllib.request import getproxies, proxy_bypass
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.web.refusals import Refused
 from toolbank.system.addresses import is_loopback, is_private, origin
 from toolbank.system.version import __version__
@@ -50,7 +50,7 @@ def user_agent(contact: str) -> str:
     return f"toolbank/{__version__}" + (f" (+{contact})" if contact else "")
 
 
-def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any]:
+def crawl_settings(base_url: str, cache: str, policy: CrawlPolicy) -> dict[str, Any]:
     """Scrapy's settings for a site: gentle, but at full speed on a private one.
 
     A site must prove who it is by its certificate, but for one on this very machine.
@@ -58,8 +58,8 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
     private addresses behind a public name are its matter.
     """
     is_near = is_private(base_url)
-    concurrency = conduct.concurrency or (8 if is_near else 2)
-    delay_s = conduct.delay_s
+    concurrency = policy.concurrency or (8 if is_near else 2)
+    delay_s = policy.delay_s
     if delay_s is None:
         delay_s = 0.0 if is_near else 0.25
     door = f"{_PACKAGE}.door.Door"
@@ -71,7 +71,7 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
         "WARN_ON_GENERATOR_RETURN_VALUE": False,
         # As many tasks are made for each answer, though none gives an item.
         "CONCURRENT_ITEMS": 1,
-        "USER_AGENT": user_agent(conduct.contact),
+        "USER_AGENT": user_agent(policy.contact),
         "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
         "CONCURRENT_REQUESTS": concurrency,
         "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
@@ -80,12 +80,12 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
         "AUTOTHROTTLE_START_DELAY": max(0.5, delay_s),
         "AUTOTHROTTLE_TARGET_CONCURRENCY": float(concurrency),
         "DOWNLOAD_HANDLERS": {"http": door, "https": door},
-        "DOWNLOAD_MAXSIZE": int(conduct.page_mb * _MB),
+        "DOWNLOAD_MAXSIZE": int(policy.page_mb * _MB),
         "DOWNLOAD_WARNSIZE": 0,
-        "DOWNLOAD_TIMEOUT": conduct.request_s,
+        "DOWNLOAD_TIMEOUT": policy.request_s,
         "DOWNLOAD_VERIFY_CERTIFICATES": not is_loopback(base_url),
         "REDIRECT_MAX_TIMES": _MAX_REDIRECTS,
-        "RETRY_TIMES": conduct.retries,
+        "RETRY_TIMES": policy.retries,
         "RETRY_FIRST_WAIT_S": 0.2 if is_near else 2.0,
         "DOWNLOADER_MIDDLEWARES": {
             f"{_PACKAGE}.manners.OwnSiteOnly": 10,
@@ -99,9 +99,9 @@ def crawl_settings(base_url: str, cache: str, conduct: Conduct) -> dict[str, Any
         "EXTENSIONS": _UNUSED_EXTENSIONS,
         "SITE_BASE_URL": base_url,
         "PAGE_CACHE": cache,
-        "CONDUCT": conduct,
+        "CRAWL_POLICY": policy,
         "GUARD_ADDRESSES": not (
-            is_near or conduct.private_addresses or _has_proxy(base_url)
+            is_near or policy.private_addresses or _has_proxy(base_url)
         ),
     }
 

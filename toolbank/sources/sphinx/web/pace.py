@@ -18,7 +18,7 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from toolbank.sources.conduct import Conduct
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.web.refusals import NotAsked
 
 _FAILURES_IN_A_ROW = 30
@@ -52,13 +52,13 @@ class Pace:
     `ended` says so and each further request fails with it as its reason.
     """
 
-    def __init__(self, conduct: Conduct, first_wait_s: float, clock: Clock) -> None:
+    def __init__(self, policy: CrawlPolicy, first_wait_s: float, clock: Clock) -> None:
         self.sent = 0
         self.ended = ""
-        self._conduct = conduct
+        self._policy = policy
         self._first_wait_s = first_wait_s
         self._clock = clock
-        self._deadline = clock.monotonic() + conduct.crawl_min * 60
+        self._deadline = clock.monotonic() + policy.crawl_min * 60
         self._interval_s = 0.0
         self._next_start = 0.0
         self._failures = 0
@@ -69,7 +69,9 @@ class Pace:
     def from_crawler(cls, crawler: Crawler) -> "Pace":
         """Scrapy's constructor."""
         settings = crawler.settings
-        return cls(settings["CONDUCT"], settings.getfloat("RETRY_FIRST_WAIT_S"), CLOCK)
+        return cls(
+            settings["CRAWL_POLICY"], settings.getfloat("RETRY_FIRST_WAIT_S"), CLOCK
+        )
 
     @property
     def refusal(self) -> str:
@@ -85,7 +87,7 @@ class Pace:
         self._check()
         tries = request.meta.get("retry_times", 0)
         if tries:
-            wait = min(self._first_wait_s * 2 ** (tries - 1), self._conduct.wait_s)
+            wait = min(self._first_wait_s * 2 ** (tries - 1), self._policy.wait_s)
             self._check(wait)
             await self._clock.wait(self._over, wait)
             self._check()
@@ -125,7 +127,7 @@ class Pace:
         self._failures = 0
         if response.status in (429, 503):
             wait = _retry_after_s(response, self._clock.time())
-            if wait is not None and wait > self._conduct.wait_s:
+            if wait is not None and wait > self._policy.wait_s:
                 self.end(f"the site asked for a pause of {wait:.0f} s")
             elif wait is not None:
                 self._next_start = max(self._next_start, self._clock.monotonic() + wait)
@@ -133,7 +135,7 @@ class Pace:
     def keep_interval(self, seconds: float) -> None:
         """Leave at least so much between two requests."""
         self._interval_s = seconds
-        if seconds > self._conduct.wait_s:
+        if seconds > self._policy.wait_s:
             self.end(f"robots.txt asks for {seconds:.0f} s between requests")
 
     async def carry(self, asking: Coroutine[Any, Any, Response]) -> Response:
@@ -165,10 +167,10 @@ class Pace:
             task.cancel()
 
     def _check(self, wait: float = 0.0) -> None:
-        if self.sent >= self._conduct.requests:
-            self.end(f"limit of {self._conduct.requests} requests")
+        if self.sent >= self._policy.requests:
+            self.end(f"limit of {self._policy.requests} requests")
         if self._clock.monotonic() + wait > self._deadline:
-            self.end(f"limit of {self._conduct.crawl_min:g} minutes")
+            self.end(f"limit of {self._policy.crawl_min:g} minutes")
         if self.ended:
             raise NotAsked(self.refusal)
 

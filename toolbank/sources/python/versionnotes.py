@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 from typing import Literal
 
 from toolbank.bank.records import VersionNote
-from toolbank.sources.markup import plain_line
+from toolbank.sources.python.markup import plain_line
 
 _Change = Literal["added", "changed", "deprecated", "removed"]
 _CHANGES: dict[str, _Change] = {

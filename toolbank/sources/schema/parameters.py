@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from toolbank.sources.literals import is_literal, literal
-from toolbank.sources.typetext import allowing, read_types
+from toolbank.sources.schema.literals import is_literal, literal
+from toolbank.sources.schema.typetext import allowing, read_types
 
 _ENCLOSED = re.compile(
     r"\s*\(defaults?(?:\s*[:=]\s*|\s+is\s+|\s+)(?P<value>[^()]+)\)(?=\s*,)", re.I

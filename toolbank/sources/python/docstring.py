@@ -10,13 +10,12 @@ from typing import Any
 from numpydoc.docscrape import NumpyDocString
 
 from toolbank.bank.records import Raised, Returned, SeeAlso
-from toolbank.sources.documented import Documented
-from toolbank.sources.fieldlist import has_fields, read_fields
-from toolbank.sources.google import has_google_sections, read_google
-from toolbank.sources.markup import directive_text, inline, plain, plain_line
-from toolbank.sources.opening import split_summary
-from toolbank.sources.schema import Parameter
-from toolbank.sources.versionnotes import read_version_notes
+from toolbank.sources.documented import Documented, split_summary
+from toolbank.sources.python.fieldlist import has_fields, read_fields
+from toolbank.sources.python.google import has_google_sections, read_google
+from toolbank.sources.python.markup import directive_text, inline, plain, plain_line
+from toolbank.sources.python.versionnotes import read_version_notes
+from toolbank.sources.schema.parameters import Parameter
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)

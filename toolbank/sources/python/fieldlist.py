@@ -4,8 +4,8 @@ import re
 
 from toolbank.bank.records import Raised, Returned
 from toolbank.sources.documented import Documented
-from toolbank.sources.markup import inline, plain_line
-from toolbank.sources.schema import Parameter
+from toolbank.sources.python.markup import inline, plain_line
+from toolbank.sources.schema.parameters import Parameter
 
 _FIELD = re.compile(
     r"^:(?P<kind>param|parameter|arg|argument|keyword|kwarg|type|returns?|rtype|raises?)"

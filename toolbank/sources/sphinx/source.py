@@ -1,43 +1,16 @@
-"""Configuration of the sources: where tools come from."""
+"""A Sphinx site, as a kind of source."""
 
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from toolbank.config.base import Config
-from toolbank.sources.conduct import Conduct
+from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.system.addresses import checked_address
 
 
-class PythonSource(Config):
-    """An installed Python package, read by introspection.
-
-    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, if
-    there is one: the same scope as a crawl of the package's pages.
-    """
-
-    type: Literal["python"] = "python"
-    package: str = Field(min_length=1, description="import name, such as numpy")
-    parents: tuple[str, ...] | None = Field(
-        default=None, description="modules whose direct members count; unset: all"
-    )
-    exclude: tuple[str, ...] | None = Field(
-        default=None, description="names to leave out, with all that is in them"
-    )
-    methods: bool = Field(default=False, description="take methods of classes too")
-
-    @property
-    def scope_name(self) -> str:
-        """The file in crawlers/ that may give the scope."""
-        return self.package
-
-    @property
-    def has_default_scope(self) -> bool:
-        """Whether the recipe leaves the scope to crawlers/<package>.yaml."""
-        return self.parents is None and self.exclude is None
-
-
-class SphinxSource(Config):
+class SphinxSource(SourceConfig):
     """A Sphinx site, read through crawlers/<site>.yaml, or by its inventory alone.
 
     Without `site`, all that can be called and has a public name is a tool.
@@ -59,9 +32,16 @@ class SphinxSource(Config):
         default=(),
         description="names to leave out, besides those that the site's file does",
     )
-    conduct: Conduct = Field(
-        default=Conduct(), description="manners and limits of the crawl"
+    crawl: CrawlPolicy = Field(
+        default=CrawlPolicy(), description="manners and limits of the crawl"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_old_key(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "conduct" in data:
+            raise ValueError("`conduct` is called `crawl` now; rename the key")
+        return data
 
     @field_validator("base_url")
     @classmethod
@@ -85,4 +65,22 @@ class SphinxSource(Config):
         return self.site
 
 
-SourceConfig = Annotated[PythonSource | SphinxSource, Field(discriminator="type")]
+def _read(config: SphinxSource, cache: Path) -> Collected:
+    from toolbank.sources.sphinx.crawl import crawl_site
+    from toolbank.sources.sphinx.crawl_report import count, problems, record
+
+    crawl = crawl_site(config, cache)
+    return Collected(
+        tuple(crawl.tools),
+        {"source": config.label, **count(crawl)},
+        crawls=({"source": config.label, **record(crawl)},),
+        problems=problems(crawl),
+        complete=not crawl.may_pass,
+    )
+
+
+def _version(config: SphinxSource) -> str:
+    return f"{config.label}@{config.base_url}"
+
+
+KIND = SourceKind(SphinxSource, _read, _version)

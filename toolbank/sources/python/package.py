@@ -1,56 +1,38 @@
 """Tools of an installed Python package, by introspection."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.config.assets import has_asset
-from toolbank.sources.config import PythonSource
-from toolbank.sources.docstring import read_docstring
 from toolbank.sources.documented import Documented
-from toolbank.sources.installed import package_version
-from toolbank.sources.ownership import own_docstring
-from toolbank.sources.public import (
+from toolbank.sources.kind import Collected
+from toolbank.sources.python.docstring import read_docstring
+from toolbank.sources.python.installed import package_version
+from toolbank.sources.python.ownership import own_docstring
+from toolbank.sources.python.public import (
     PublicObject,
     Walk,
     import_module,
     members,
     walk_package,
 )
-from toolbank.sources.schema import Parameter
+from toolbank.sources.python.source import PythonSource
+from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import Signature, signature_of
 from toolbank.sources.sphinx.site import load_site, names
 from toolbank.system.errors import InputError
 
 
-@dataclass(frozen=True)
-class PackageRead:
-    """The tools of a package and what was left out: counts by reason, some names of each."""
-
-    tools: tuple[Tool, ...]
-    source: str
-    skipped: dict[str, int]
-    examples: dict[str, list[str]]
-
-
-def read_package(config: PythonSource) -> list[Tool]:
+def read_package(config: PythonSource) -> Collected:
     """The public functions, classes, indexing objects and documented modules of a package.
 
-    Sorted by name. Importing the package runs its import code; nothing in it is called.
+    Importing the package runs its import code; nothing in it is called.
 
     Raises:
         InputError: the package is not installed, can't be imported, or has no public tools.
-    """
-    return list(inspect_package(config).tools)
-
-
-def inspect_package(config: PythonSource) -> PackageRead:
-    """The same, with what was left out and why.
-
-    Raises:
-        InputError: as `read_package`.
     """
     source = f"python:{package_version(config.package)}"
     root = _import(config.package)
@@ -73,11 +55,18 @@ def inspect_package(config: PythonSource) -> PackageRead:
             "a docstring. Give the module that has them (package: name.module), or list them "
             "in its __all__ and describe them."
         )
-    return PackageRead(
-        tools=tuple(taken[name] for name in sorted(taken)),
-        source=source,
-        skipped=dict(sorted(walk.skipped.items())),
-        examples=dict(sorted(walk.examples.items())),
+    return Collected(
+        tuple(taken[name] for name in sorted(taken)),
+        {
+            "source": source,
+            "left_out": dict(sorted(walk.skipped.items())),
+            "left_out_examples": dict(sorted(walk.examples.items())),
+        },
+        problems=tuple(
+            f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
+            for reason, count in sorted(walk.skipped.items())
+            if reason.startswith("can't be")
+        ),
     )
 
 
@@ -100,8 +89,9 @@ def _import(name: str) -> ModuleType:
 
 def _scope(config: PythonSource) -> tuple[frozenset[str], tuple[str, ...]]:
     """Modules whose direct members count (none: all), and names left out."""
-    if config.has_default_scope and has_asset("crawlers", f"{config.package}.yaml"):
-        objects = load_site(config.package).objects
+    name = config.scope_name
+    if name is not None and has_asset("crawlers", f"{name}.yaml"):
+        objects = load_site(name).objects
         return frozenset(objects.parents), objects.exclude
     return frozenset(config.parents or ()), config.exclude or ()
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from toolbank.sources.literals import is_literal, literal
+from toolbank.sources.schema.literals import is_literal, literal
 
 _TYPES = {
     "bool": "boolean",

@@ -8,7 +8,7 @@ from toolbank.config.base import Config
 from toolbank.config.shape import Transport
 
 
-class Conduct(Config):
+class CrawlPolicy(Config):
     """What a user may set of a crawl's manners and limits; the defaults fit public sites.
 
     A private site is one whose address names this machine or a private network.

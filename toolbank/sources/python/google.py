@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from toolbank.bank.records import Raised, Returned
 from toolbank.sources.documented import Documented
-from toolbank.sources.markup import inline, plain, plain_line
-from toolbank.sources.schema import Parameter
+from toolbank.sources.python.markup import inline, plain, plain_line
+from toolbank.sources.schema.parameters import Parameter
 
 _HEADER = re.compile(
     r"^(?P<title>Args|Arguments|Parameters|Keyword Args|Keyword Arguments|Returns|Return|"

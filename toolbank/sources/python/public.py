@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from toolbank.bank.records import ToolKind
-from toolbank.sources.ownership import (
+from toolbank.sources.python.ownership import (
     belongs_to,
     is_foreign,
     kind_of,

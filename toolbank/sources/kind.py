@@ -1,0 +1,62 @@
+"""What a kind of source says of itself, and what reading one gives."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from toolbank.bank.records import Tool
+from toolbank.config.base import Config
+
+
+class SourceConfig(Config):
+    """An entry of a recipe's `sources`; `type` is the name that its kind is registered by."""
+
+    type: str
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What messages call the source, such as sphinx:numpy."""
+
+    @property
+    def scope_name(self) -> str | None:
+        """The file in crawlers/, without .yaml, that says what is read where there is one."""
+        return None
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The tools of a source, or of all sources of a recipe, and what became of the rest.
+
+    `info` goes into bank.json: which source it was, as `source`, and what was left out, in counts.
+    `crawls` say of each crawl what became of every object and page. `problems` are lines for
+    people on what could not be read. Not `complete`: some of it failed for a reason that may
+    pass, so that reading again may give more.
+    """
+
+    tools: tuple[Tool, ...]
+    info: dict[str, Any]
+    crawls: tuple[dict[str, Any], ...] = ()
+    problems: tuple[str, ...] = ()
+    complete: bool = True
+
+
+C = TypeVar("C", bound=SourceConfig)
+
+
+@dataclass(frozen=True)
+class SourceKind(Generic[C]):
+    """A kind of source.
+
+    `config` is its part of a recipe, whose module imports nothing heavy. `read` gives the tools,
+    sorted by name and without prompt names, and may keep files in the folder that it is given;
+    it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
+    `version` stands for the content without reading it: when it changes, the tools are read
+    again. The file of `scope_name` is no part of it.
+    """
+
+    config: type[C]
+    read: Callable[[C, Path], Collected]
+    version: Callable[[C], str]

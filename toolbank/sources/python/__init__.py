@@ -1,0 +1,1 @@
+"""Installed Python packages as a source of tools, by introspection."""

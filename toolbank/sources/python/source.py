@@ -1,0 +1,53 @@
+"""An installed Python package, as a kind of source."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.python.installed import package_version, source_hash
+
+
+class PythonSource(SourceConfig):
+    """An installed Python package, read by introspection.
+
+    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, if
+    there is one: the same scope as a crawl of the package's pages.
+    """
+
+    type: Literal["python"] = "python"
+    package: str = Field(min_length=1, description="import name, such as numpy")
+    parents: tuple[str, ...] | None = Field(
+        default=None, description="modules whose direct members count; unset: all"
+    )
+    exclude: tuple[str, ...] | None = Field(
+        default=None, description="names to leave out, with all that is in them"
+    )
+    methods: bool = Field(default=False, description="take methods of classes too")
+
+    @property
+    def label(self) -> str:
+        """What messages call the source."""
+        return f"python:{self.package}"
+
+    @property
+    def scope_name(self) -> str | None:
+        """The package, where the recipe leaves the scope to crawlers/<package>.yaml."""
+        is_open = self.parents is None and self.exclude is None
+        return self.package if is_open else None
+
+
+def _read(config: PythonSource, _: Path) -> Collected:
+    from toolbank.sources.python.package import read_package
+
+    return read_package(config)
+
+
+def _version(config: PythonSource) -> str:
+    """Version of the package, with a hash of one that may change under its version."""
+    content = source_hash(config.package)[:16]
+    return f"python:{package_version(config.package)}{content and '+'}{content}"
+
+
+KIND = SourceKind(PythonSource, _read, _version)

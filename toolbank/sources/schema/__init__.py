@@ -1,0 +1,1 @@
+"""Types as documentation writes them, as JSON Schema."""

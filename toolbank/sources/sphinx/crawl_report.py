@@ -1,0 +1,164 @@
+"""What came of a crawl: in counts, object by object, and in words."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import urljoin
+
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.inventory import Scope, tool_name
+from toolbank.sources.sphinx.site import names
+from toolbank.sources.sphinx.tools import is_loss
+from toolbank.system.errors import InputError, ToolbankError
+
+_NAMED_PAGES = 3
+_NAMED_FAILURES = 20
+
+
+def count(crawl: Crawl) -> dict[str, Any]:
+    """Counts for bank.json, with the first pages that failed.
+
+    `objects` of the inventory = `tools` + `aliases` + the sum of `skipped`. Nothing in them
+    tells of the time or of the cache: same pages, same counts.
+    """
+    failed = sorted(crawl.failed.items())
+    return {**_counts(crawl), "failed_pages": dict(failed[:_NAMED_FAILURES])}
+
+
+def record(crawl: Crawl) -> dict[str, Any]:
+    """The content of crawl.json: the same with every object and page by its name."""
+    left_out = crawl.left_out.items()
+    return {
+        **_counts(crawl),
+        "site": crawl.found.site.model_dump(mode="json"),
+        "failed_pages": dict(sorted(crawl.failed.items())),
+        "other_names": {
+            tool.name: tool.aliases for tool in crawl.tools if tool.aliases
+        },
+        "left_out": {reason: sorted(map(str, items)) for reason, items in left_out},
+    }
+
+
+def summarize(crawl: Crawl) -> str:
+    """What a person wants to know of a crawl, in a few lines."""
+    counts = _counts(crawl)
+    pages = len(crawl.pages)
+    rate = f", {pages / crawl.seconds:.0f} a second" if pages > 1 else ""
+    skipped = sorted(counts["skipped"].items(), key=lambda item: -item[1])
+    lines = [
+        f"{counts['project']} {counts['version']}: {_many(pages, 'page')} in "
+        f"{crawl.seconds:.1f} s{rate}; {len(crawl.from_cache):,} from the cache, "
+        f"{_many(crawl.requests, 'request')} sent",
+        f"{_many(counts['objects'], 'object')} in the inventory: "
+        f"{_many(counts['tools'], 'tool')}, {_many(counts['aliases'], 'other name')} of "
+        f"them{', and left out:' if skipped else ''}",
+        *(f"  {number:8,}  {reason}" for reason, number in skipped),
+    ]
+    if wordless := counts["without_summary"]:
+        lines.append(f"{_many(wordless, 'tool')} without a summary on the page.")
+    return "\n".join(lines)
+
+
+def problems(crawl: Crawl) -> tuple[str, ...]:
+    """A line on each rule that fits nothing, each reason that pages failed for, and what was lost."""
+    return tuple(f"{crawl.label}: {problem}" for problem in _problems(crawl))
+
+
+def no_tools(crawl: Crawl) -> ToolbankError:
+    """Why a crawl brought nothing home, and what to do."""
+    scope = crawl.found
+    lost = problems(crawl)
+    if crawl.may_pass:
+        return ToolbankError(
+            "\n".join(
+                [
+                    f"{crawl.base_url}: no tool was read. Run the command again to go on; pages "
+                    "that were read are kept.",
+                    *lost,
+                ]
+            )
+        )
+    skipped = _listed(_counts(crawl)["skipped"])
+    nothing = f"{crawl.base_url}: no object of its inventory became a tool ({skipped})."
+    if lost and (crawl.failed or not scope.entries):
+        return InputError("\n".join([nothing, *lost]))
+    if scope.entries and not scope.site.tables:
+        return InputError(
+            f"{nothing} Its pages don't show them as Sphinx does; was the site made by another "
+            "program?"
+        )
+    return InputError(
+        f"{nothing} Check roles, parents, include, exclude, pages and tables of its rules."
+    )
+
+
+def _counts(crawl: Crawl) -> dict[str, Any]:
+    inventory = crawl.found.inventory
+    return {
+        "project": inventory.project,
+        "version": inventory.version,
+        "pages": len(crawl.pages),
+        "bytes": sum(crawl.pages.values()),
+        "objects": len(inventory.objects),
+        "tools": len(crawl.tools),
+        "without_summary": sum(not tool.summary for tool in crawl.tools),
+        "aliases": sum(len(tool.aliases) for tool in crawl.tools),
+        "skipped": {reason: len(items) for reason, items in crawl.left_out.items()},
+        "failed": len(crawl.failed),
+    }
+
+
+def _problems(crawl: Crawl) -> Iterator[str]:
+    yield from _idle_rules(crawl.found)
+    if crawl.limit:
+        yield (
+            f"the crawl ended early ({crawl.limit}). Run the command again to go on; what was "
+            "read is kept."
+        )
+    if crawl.stale:
+        yield f"{_many(len(crawl.stale), 'page')} could not be checked, and read as kept"
+    failed: dict[str, list[str]] = {}
+    for path, reason in sorted(crawl.failed.items()):
+        failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
+    for reason, urls in sorted(failed.items()):
+        yield f"{_many(len(urls), 'page')} failed ({reason}): {_first(urls)}"
+    skipped = {reason: len(items) for reason, items in crawl.left_out.items()}
+    lost = {reason: number for reason, number in skipped.items() if is_loss(reason)}
+    if total := sum(lost.values()):
+        were = "was" if total == 1 else "were"
+        yield f"{_many(total, 'object')} {were} not found ({_listed(lost)})"
+
+
+def _idle_rules(scope: Scope) -> Iterator[str]:
+    """Names in the rules that the inventory has nothing of, with the nearest that it has."""
+    rules = scope.site.objects
+    own = [
+        tool_name(item, scope.site)
+        for item in scope.inventory.objects
+        if item.domain == rules.domain
+    ]
+    parents = {name.rpartition(".")[0] for name in own}
+    for rule in rules.include:
+        if not any(names(name, (rule,)) for name in own):
+            yield f"include: there is no {rule}{_near(rule, {*own, *parents})}"
+    for rule in rules.parents:
+        if rule not in parents:
+            yield f"parents: there is no {rule}{_near(rule, parents)}"
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _first(urls: Sequence[str]) -> str:
+    more = ", ..." if len(urls) > _NAMED_PAGES else ""
+    return ", ".join(urls[:_NAMED_PAGES]) + more
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{what}: {number:,}" for what, number in counts.items()) or "none"
