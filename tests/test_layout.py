@@ -23,7 +23,7 @@ FLOORS = (
     ("judge",),
     ("evaluation",),
     ("report",),
-    ("recipe",),
+    ("recipe", "testing"),
     ("run",),
     ("search",),
     ("commands",),

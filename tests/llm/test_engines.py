@@ -155,7 +155,9 @@ def test_what_breaks_while_it_is_made_is_named(install):
 
 def test_an_entry_point_that_is_no_kind_of_engine_is_told_of(install):
     install("parrot-engine", "parrot_engine", parrot="Parrot")
-    assert "'parrot' is no engine: its entry point gives 'type'" in problem("parrot")
+    assert "is no EngineKind: parrot_engine:Parrot is of type 'type'" in problem(
+        "parrot"
+    )
 
 
 def test_two_packages_with_one_engine_are_both_named(install):

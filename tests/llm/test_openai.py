@@ -342,14 +342,6 @@ def test_no_model_is_bad_input():
         OpenAIEngine(GenerateConfig(engine="openai"))
 
 
-def test_identity_names_what_shapes_a_reply_and_nothing_else():
-    first = OpenAIEngine(config("http://127.0.0.1:1/v1"))
-    moved = OpenAIEngine(config("http://127.0.0.1:2/v1", concurrency=2, timeout=5))
-    colder = OpenAIEngine(config("http://127.0.0.1:1/v1", temperature=0.1))
-    assert first.identity == moved.identity != colder.identity
-    assert KEY not in first.identity
-
-
 @pytest.mark.parametrize("value", ["sk-proj-1a2b", "gsk_abc", "hf_Secret", "", "A B"])
 def test_a_key_where_its_variable_is_to_be_named_is_refused(value):
     with pytest.raises(ValidationError, match="NAME of an environment variable"):

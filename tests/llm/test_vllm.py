@@ -24,20 +24,6 @@ STAND_IN = Path(__file__).parent / "vllm_stand_in"
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
 
 
-@pytest.fixture
-def llms(monkeypatch):
-    """The stand-in in place of vLLM; gives the models that were loaded."""
-    for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.syspath_prepend(STAND_IN)
-    import vllm
-
-    vllm.LLM.made.clear()
-    yield vllm.LLM.made
-    for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
-        del sys.modules[name]
-
-
 def request(attempt=0, **prompt):
     message = Message("user", json.dumps(prompt))
     return ChatRequest(attempt, "write", (message,), SCHEMA, WriteTask((), 2))
@@ -226,25 +212,6 @@ def test_a_seed_is_the_requests_own_and_the_same_in_every_run(llms):
     )
     assert sorted(first) == sorted(again)
     assert len({*first, *other}) == 4
-
-
-def test_identity_names_what_shapes_a_reply_and_not_how_the_model_is_laid_out(llms):
-    def identity(**settings):
-        engine = make(**settings)
-        asyncio.run(engine.close())
-        return engine.identity
-
-    plain = identity()
-    assert plain == identity(
-        options={"tensor_parallel_size": 4}, concurrency=3, timeout=9
-    )
-    others = [
-        identity(options={"max_model_len": 9}),
-        identity(parameters={"top_p": 0.5}),
-        identity(temperature=0.1),
-        identity(seed=1),
-    ]
-    assert len({plain, *others}) == 5
 
 
 @pytest.mark.parametrize(

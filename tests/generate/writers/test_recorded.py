@@ -80,12 +80,6 @@ def test_a_reply_that_uses_a_missing_tool_is_rejected_by_the_checks(tmp_path):
     assert (checked.reason, checked.detail) == ("tool-not-offered", "shop.gone")
 
 
-def test_identity_follows_the_files_content(tmp_path):
-    first = engine(tmp_path, LINE).identity
-    assert engine(tmp_path, LINE).identity == first
-    assert engine(tmp_path, {**LINE, "query": "Other words."}).identity != first
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -1,0 +1,210 @@
+"""Every engine does what all engines have to do."""
+
+import asyncio
+import json
+import threading
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from tests.chat_server import Answer, ChatServer
+from toolbank.bank.records import Tool
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, WriteTask
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.writers import WRITERS
+from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.testing.engines import CHECKS, EngineCase, polish_request
+
+KEY = "sk-test-5f1c9a"
+TOOLS = tuple(
+    Tool(name=f"shop.{verb}_sales", kind="function", summary=f"{verb} the sales.")
+    for verb in ("sort", "count", "sum", "plot", "filter", "merge", "rank", "save")
+)
+
+
+@pytest.fixture
+def openai(monkeypatch):
+    """A real server on loopback, which answers with the last words of a prompt."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    ended = threading.Event()
+
+    def script(call):
+        assert call.headers["authorization"] == f"Bearer {KEY}"
+        if call.body["model"] == "refused":
+            return Answer.error(401, f"Incorrect key: {KEY}")
+        if call.body["model"] == "silent":
+            ended.wait(60)
+        return Answer.json({"query": call.prompt[-60:]})
+
+    with ChatServer(script) as server:
+        config = GenerateConfig(base_url=server.url, model="m")
+
+        def having(**settings):
+            return config.model_copy(update=settings)
+
+        yield EngineCase(
+            WRITERS.find("openai", ""),
+            config,
+            shaping=[
+                having(model="other"),
+                having(temperature=0.1),
+                having(max_tokens=7),
+                having(parameters={"top_p": 0.5}),
+            ],
+            transport=[
+                having(base_url="http://127.0.0.1:1/v1", concurrency=2),
+                having(timeout=5, retries=0, rpm=9, tpm=9, max_outage=1),
+            ],
+            fails=(having(model="refused"), polish_request(0)),
+            hangs=(having(model="silent"), polish_request(0)),
+            secret=KEY,
+        )
+        ended.set()
+
+
+@pytest.fixture
+def vllm(llms):
+    """The adapter, over a stand-in for vLLM."""
+    config = GenerateConfig(engine="vllm", model="small")
+
+    def having(**settings):
+        return config.model_copy(update=settings)
+
+    def request(attempt=0, **prompt):
+        message = Message("user", json.dumps({"text": f"number {attempt}", **prompt}))
+        return replace(polish_request(attempt), messages=(message,))
+
+    return EngineCase(
+        WRITERS.find("vllm", ""),
+        config,
+        requests=[request(attempt, steps=9 - attempt) for attempt in range(8)],
+        shaping=[
+            having(options={"max_model_len": 9}),
+            having(parameters={"top_p": 0.5}),
+            having(temperature=0.1),
+            EngineContext(seed=1),
+        ],
+        transport=[having(options={"tensor_parallel_size": 4}, concurrency=3)],
+        fails=(config, request(refuse="the prompt is too long")),
+        hangs=(config, request(steps=10**9)),
+    )
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def config(name, at_most):
+        line = {"offered": [], "draft": "Sort.", "tools": [], "at_most": at_most}
+        lines = [json.dumps({**line, "query": f"Sort {n}."}) for n in range(8)]
+        (tmp_path / name).write_text("\n".join(lines))
+        return GenerateConfig(engine="recorded", replies=tmp_path / name)
+
+    return EngineCase(
+        WRITERS.find("recorded", ""),
+        config("one.jsonl", at_most=2),
+        shaping=[config("other.jsonl", at_most=3)],
+        transport=[config("copy.jsonl", at_most=2)],
+    )
+
+
+@pytest.fixture
+def rules():
+    config = GenerateConfig(engine="rules", offered=4, max_tools=4)
+    context = EngineContext(TOOLS, seed=7)
+    write = tuple(
+        ChatRequest(attempt, "write", (), {}, WriteTask(TOOLS[attempt:][:4], 3))
+        for attempt in range(4)
+    )
+    return EngineCase(
+        WRITERS.find("rules", ""),
+        config,
+        context,
+        requests=(*EngineCase.requests, *write),
+        shaping=[EngineContext(TOOLS, seed=8), EngineContext(TOOLS[1:], seed=7)],
+        transport=[config.model_copy(update={"concurrency": 2})],
+    )
+
+
+@pytest.mark.parametrize("engine", ["openai", "vllm", "recorded", "rules"])
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_engine_does_it(check, engine, request):
+    check(request.getfixturevalue(engine))
+
+
+class Echo:
+    """An engine as it should be: it says what it is asked."""
+
+    name, model, identity, offers = "echo", "none", "echo 1", None
+    made = 0
+
+    def __init__(self, config, context):
+        type(self).made += 1
+
+    async def answer(self, request):
+        if request.attempt < 0:
+            raise EngineError("The line is dead.", reason="line-dead")
+        await asyncio.sleep(0)
+        return ChatReply(request.messages[0].content, self.model)
+
+    async def close(self):
+        pass
+
+
+class Forgetful(Echo):
+    identity = property(lambda self: f"echo {self.made}")
+
+
+class Mixing(Echo):
+    async def answer(self, request):
+        self.request = request
+        return await super().answer(request) and await super().answer(self.request)
+
+
+class Unnamed(Echo):
+    async def answer(self, request):
+        if request.attempt < 0:
+            raise OSError("The line is dead.")
+        return await super().answer(request)
+
+
+class Telling(Echo):
+    async def answer(self, request):
+        raise EngineError(f"Refused: {KEY}", reason="refused-key")
+
+
+class Stubborn(Echo):
+    async def answer(self, request):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
+        return ChatReply("late", self.model)
+
+
+class Brittle(Echo):
+    async def close(self):
+        self.name = self.name.removeprefix("echo") or self.missing
+
+
+@pytest.mark.parametrize(
+    ("engine", "check"),
+    [
+        (Forgetful, "check_identity"),
+        (Mixing, "check_concurrency"),
+        (Unnamed, "check_failures"),
+        (Telling, "check_failures"),
+        (Stubborn, "check_cancelling"),
+        (Brittle, "check_closing"),
+    ],
+)
+def test_an_engine_that_does_not_is_found(engine, check):
+    (check,) = [item for item in CHECKS if item.__name__ == check]
+    failing = replace(polish_request(0), attempt=-1)
+
+    def case(made):
+        config = GenerateConfig(engine="echo")
+        calls = {"fails": (config, failing), "hangs": (config, polish_request(0))}
+        kind = EngineKind(name="echo", make=made)
+        return EngineCase(kind, config, secret=KEY, **calls)
+
+    check(replace(case(Echo), hangs=None))
+    with pytest.raises((AssertionError, OSError, AttributeError)):
+        check(case(engine))
