@@ -1,4 +1,4 @@
-"""What the tests of the batch engine share: requests, and a caller that goes on as the loop does."""
+"""What the tests of the batch engine share: requests, and a caller that replays as the loop does."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from toolbank.chat.chat import (
     ChatRequest,
     EngineError,
     Message,
-    NotYet,
     PolishTask,
 )
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.engines.batch.engine import BatchEngine
+from toolbank.journal import Journal
+from toolbank.llm.control.counts import AskCounts
+from toolbank.llm.engines.batch.filler import BatchFiller
+from toolbank.llm.engines.openai.completion import make_identity
 
 SCHEMA = {
     "type": "object",
@@ -46,6 +48,7 @@ class Told:
     replies: dict[int, ChatReply] = field(default_factory=dict)
     errors: dict[int, EngineError] = field(default_factory=dict)
     message: str = ""
+    counts: AskCounts = field(default_factory=AskCounts)
 
     @property
     def texts(self) -> dict[int, str]:
@@ -54,29 +57,32 @@ class Told:
 
 def command(folder: Path, requests: Sequence[ChatRequest], **settings) -> Told:
     """Ask for all; go on after a round whose replies came, and end with one that waits."""
-    return asyncio.run(_command(folder, requests, settings))
+    with Journal(folder / "journal.sqlite") as journal:
+        return asyncio.run(_command(folder, journal, requests, config(**settings)))
 
 
-async def _command(folder, requests, settings):
-    engine = BatchEngine(config(**settings), folder)
+def make_filler(folder: Path, journal: Journal, **settings) -> BatchFiller:
+    asked = config(**settings)
+    return BatchFiller(asked, folder, journal, make_identity(asked), AskCounts())
+
+
+async def _command(folder, journal, requests, config):
     told = Told()
-    pending = list(requests)
-    try:
-        while pending:
-            taken, pending = pending, []
-            for item in taken:
-                try:
-                    told.replies[item.attempt] = await engine.answer(item)
-                except NotYet:
-                    pending.append(item)
-                except EngineError as error:
-                    told.errors[item.attempt] = error
-            if pending:
-                told.message = await engine.end_round()
-                if told.message:
-                    return told
-    finally:
-        await engine.close()
+    identity = make_identity(config)
+    filler = BatchFiller(config, folder, journal, identity, told.counts)
+    while not told.message:
+        missing = []
+        for item in requests:
+            key = item.key(identity)
+            if reply := journal.get(key):
+                told.replies[item.attempt] = reply
+            elif key in filler.failures:
+                told.errors[item.attempt] = filler.failures[key]
+            else:
+                missing.append(item)
+        if not missing:
+            break
+        told.message = await filler.exchange(missing)
     return told
 
 

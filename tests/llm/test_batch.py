@@ -1,6 +1,5 @@
 """The batch engine by hand: files out, files in, whatever these hold."""
 
-import asyncio
 import json
 import shlex
 
@@ -12,10 +11,9 @@ from tests.batch_server import answer_file, reply_line, unanswered_line
 from tests.chat_server import Answer
 from tests.engines import create_engine
 from tests.llm.batch_rounds import command, config, jsonl, request
-from toolbank.chat.chat import NotYet
-from toolbank.llm.engines.batch import requests as requests_module
-from toolbank.llm.engines.batch.engine import BatchEngine
-from toolbank.llm.engines.batch.replies import read_folder
+from toolbank.llm.engines.batch import writing
+from toolbank.llm.engines.batch.folder import Folder
+from toolbank.llm.engines.batch.lines import read_line
 from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
 
@@ -63,9 +61,11 @@ def test_a_request_file_is_what_the_batch_api_takes(tmp_path):
 
 def test_its_identity_and_keys_are_those_of_the_openai_engine(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    batch = BatchEngine(config(), tmp_path)
-    assert batch.identity == OpenAIEngine(config(engine="openai")).identity
-    assert begin(tmp_path) == [item.key(batch.identity) for item in THREE]
+    identity = OpenAIEngine(config(engine="openai")).identity
+    assert (
+        create_engine(config(), tools=(), seed=0, folder=tmp_path).identity == identity
+    )
+    assert begin(tmp_path) == [item.key(identity) for item in THREE]
 
 
 def test_the_message_says_where_the_files_are_and_how_to_go_on(tmp_path):
@@ -106,10 +106,10 @@ def test_another_round_holds_what_follows_and_nothing_twice(tmp_path):
     later = [*THREE, request(0, "polish"), request(3)]
     message = command(tmp_path, later).message
     names = [SECOND.replace("write", "polish"), SECOND]
-    assert jsonl(tmp_path) == ["out.jsonl", FIRST, *names]
+    assert jsonl(tmp_path) == [FIRST, "round-001.out.jsonl", *names]
     assert [len(keys(tmp_path / name)) for name in names] == [1, 1]
     again = command(tmp_path, later).message
-    assert jsonl(tmp_path) == ["out.jsonl", FIRST, *names]
+    assert jsonl(tmp_path) == [FIRST, "round-001.out.jsonl", *names]
     for name in names:
         assert name in message
         assert name in again
@@ -124,11 +124,11 @@ def test_files_without_their_output_are_waited_for_and_not_written_again(tmp_pat
     assert set(told.replies) == {0, 1}
     assert str(tmp_path / second) in told.message
     assert first not in told.message
-    assert jsonl(tmp_path) == ["a.jsonl", first, second]
+    assert jsonl(tmp_path) == [first, second, "round-001.a.jsonl"]
 
 
 def test_files_are_split_at_the_bytes_that_the_api_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(requests_module, "MOST_BYTES", 1000)
+    monkeypatch.setattr(writing, "MOST_BYTES", 1000)
     command(tmp_path, [request(number) for number in range(9)])
     sizes = [(tmp_path / name).stat().st_size for name in jsonl(tmp_path)]
     assert len(sizes) > 1
@@ -197,7 +197,7 @@ def test_an_old_error_does_not_answer_the_round_that_asks_again(tmp_path):
     assert SECOND in command(tmp_path, THREE[:1]).message
     for _ in range(3):
         assert SECOND in command(tmp_path, THREE[:1]).message
-    assert jsonl(tmp_path) == ["batch_zz_error.jsonl", FIRST, SECOND]
+    assert jsonl(tmp_path) == [FIRST, "round-001.batch_zz_error.jsonl", SECOND]
     put(tmp_path, reply_line(key, Answer.text("late")), name="batch_aa_output.jsonl")
     assert command(tmp_path, THREE[:1]).texts == {0: "late"}
 
@@ -225,7 +225,7 @@ def test_a_refused_request_fails_with_what_the_api_said(tmp_path):
     told = command(tmp_path, THREE[:1])
     assert told.errors[0].reason == "http-400"
     assert "It says: schema is not supported" in str(told.errors[0])
-    assert jsonl(tmp_path) == ["batch_6f_output.jsonl", FIRST]
+    assert jsonl(tmp_path) == [FIRST, "round-001.batch_6f_output.jsonl"]
 
 
 def test_a_model_that_wants_another_name_for_its_limit_gets_it(tmp_path):
@@ -286,7 +286,7 @@ def test_of_doubled_replies_the_first_counts_and_it_is_said(tmp_path, capsys):
     put(tmp_path, reply_line(second, Answer.text("two")), name="copy.jsonl")
     assert command(tmp_path, THREE).texts == {0: "one", 1: "two", 2: "three"}
     assert (
-        "2 replies came more than once, 1 of them with another text; the first of each"
+        "2 replies came more than once; the first of each counts"
         in capsys.readouterr().err
     )
 
@@ -404,17 +404,19 @@ def test_requests_that_were_written_anew_by_another_program_still_count(tmp_path
     assert len(keys(tmp_path / SECOND)) == 1
 
 
-def test_a_round_that_was_ended_before_its_files_had_names_leaves_nothing(tmp_path):
-    async def stop_midway():
-        engine = BatchEngine(config(), tmp_path)
-        for item in THREE:
-            with pytest.raises(NotYet):
-                await engine.answer(item)
-        return [path.name for path in tmp_path.iterdir()]
-
-    assert asyncio.run(stop_midway()) == [f".{FIRST}.part"]
+def test_what_a_kill_left_half_written_goes_with_the_next_round(tmp_path):
+    (tmp_path / f".{FIRST}.x7").write_text("half")
+    (tmp_path / f".{FIRST}.part").write_text("half, of version 0.4")
     begin(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [FIRST, "seen.json"]
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_a_file_that_comes_once_more_after_it_was_read_is_kept_beside_it(tmp_path):
+    first, second, third = begin(tmp_path)
+    put(tmp_path, *[reply_line(key, Answer.text("x")) for key in (first, second)])
+    command(tmp_path, THREE)
+    put(tmp_path, reply_line(third, Answer.text("y")))
+    assert command(tmp_path, THREE).texts == {0: "x", 1: "x", 2: "y"}
 
 
 @given(
@@ -425,7 +427,7 @@ def test_a_round_that_was_ended_before_its_files_had_names_leaves_nothing(tmp_pa
 def test_no_file_can_make_reading_fail(tmp_path_factory, parts):
     folder = tmp_path_factory.mktemp("any")
     (folder / "x.jsonl").write_bytes(b"".join(parts))
-    assert read_folder(folder, "m").replies == {}
+    assert list(Folder(folder, "m").read()) == []
 
 
 JSON = st.recursive(
@@ -453,24 +455,17 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_no_reply_can_make_reading_fail(tmp_path_factory, response, error):
-    folder = tmp_path_factory.mktemp("any")
+def test_no_reply_can_make_reading_fail(response, error):
     row = {"custom_id": "k", "response": response, "error": error}
-    (folder / "x.jsonl").write_text(json.dumps(row))
-    record = read_folder(folder, "m")
-    assert ("k" in record.replies) != ("k" in record.troubles)
+    line = read_line(json.dumps(row).encode(), "m")
+    assert line.key == "k"
+    assert line.reply is not None
 
 
-def test_the_files_that_it_keeps_are_named_where_they_are_damaged(tmp_path):
-    begin(tmp_path)
-    for name in ("seen.json", "submitted.json"):
-        kept = (tmp_path / name).read_bytes() if name == "seen.json" else None
-        (tmp_path / name).write_text('{"half')
-        with pytest.raises(InputError, match=f"{name}: not as it was written"):
-            BatchEngine(config(), tmp_path)
-        (tmp_path / name).unlink()
-        if kept:
-            (tmp_path / name).write_bytes(kept)
+def test_the_file_of_submissions_is_named_where_it_is_damaged(tmp_path):
+    (tmp_path / "submitted.json").write_text('{"half')
+    with pytest.raises(InputError, match=r"submitted\.json: not as it was written"):
+        command(tmp_path, THREE)
 
 
 @pytest.mark.parametrize(
@@ -483,11 +478,11 @@ def test_the_files_that_it_keeps_are_named_where_they_are_damaged(tmp_path):
 )
 def test_an_option_with_a_value_that_can_not_be_is_named(tmp_path, options, key):
     with pytest.raises(InputError, match=rf"^generate\.options\.{key}: "):
-        BatchEngine(config(options=options), tmp_path)
+        command(tmp_path, THREE, options=options)
 
 
 def test_a_model_is_needed_and_a_folder(tmp_path):
     with pytest.raises(InputError, match=r"generate\.model: not set"):
-        BatchEngine(config(model=""), tmp_path)
+        create_engine(config(model=""), tools=(), seed=0, folder=tmp_path)
     with pytest.raises(InputError, match=r"generate\.engine: .*folder of a run"):
         create_engine(config(), tools=(), seed=0)

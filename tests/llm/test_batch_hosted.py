@@ -17,7 +17,6 @@ from tests.llm.batch_rounds import command, jsonl, request
 from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.engines.batch.answers import Batch
-from toolbank.llm.engines.batch.engine import BatchEngine
 from toolbank.system.errors import InputError
 
 KEY = "sk-test-77aa01bc"
@@ -69,7 +68,7 @@ def test_files_are_uploaded_polled_and_fetched_in_one_command(tmp_path):
         "round-001-write-002.output.jsonl",
     ]
     assert server.keys == {f"Bearer {KEY}"}
-    assert KEY not in "".join(path.read_text() for path in tmp_path.iterdir())
+    assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_a_later_command_asks_the_endpoint_for_nothing(tmp_path):
@@ -466,14 +465,16 @@ def test_what_was_noted_of_a_file_that_was_written_anew_does_not_count(tmp_path)
         assert noted[FIRST]["status"] == "completed"
         other = [request(number) for number in range(4, 6)]
         assert set(submit(tmp_path, server, requests=other).texts) == {4, 5}
+        assert set(command(tmp_path, other).texts) == {4, 5}
 
 
-def test_the_engine_makes_no_client_before_there_is_something_to_submit(tmp_path):
+def test_the_client_is_not_loaded_before_there_is_something_to_submit(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from tests.llm.batch_rounds import config\n"
-        "from toolbank.llm.engines.batch.engine import BatchEngine\n"
-        f"BatchEngine(config(base_url='http://127.0.0.1:1/v1', options={{'submit': True}}), "
-        f"Path({str(tmp_path)!r}))\nassert 'openai' not in sys.modules"
+        "import sys\nfrom pathlib import Path\nfrom toolbank.journal import Journal\n"
+        "from tests.llm.batch_rounds import make_filler\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "settings = {'base_url': 'http://127.0.0.1:1/v1', 'options': {'submit': True}}\n"
+        "make_filler(folder, Journal(folder / 'journal.sqlite'), **settings)\n"
+        "assert 'openai' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
-    assert BatchEngine is not None

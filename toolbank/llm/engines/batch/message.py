@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.llm.engines.batch.requests import URL, RequestFile
+from toolbank.llm.engines.batch.writing import URL, RequestFile
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from toolbank.llm.engines.batch.options import MOST_BYTES
+from toolbank.llm.engines.batch.writing import RequestFile
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import unwritable
 
@@ -37,16 +37,6 @@ def remove_unfinished(folder: Path) -> None:
     """Remove what a round left that was ended before its files had names."""
     for path in folder.glob(f".round-*{_PART}"):
         path.unlink(missing_ok=True)
-
-
-@dataclass
-class RequestFile:
-    """A file of requests: how many, their bytes, and the characters of their prompts."""
-
-    path: Path
-    requests: int = 0
-    size: int = 0
-    characters: int = 0
 
 
 class RequestWriter:

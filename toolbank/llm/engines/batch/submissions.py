@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -37,6 +38,10 @@ class Submissions:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "submitted.json"
         self._entries = self._read()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the request files that something is known of."""
+        return iter(self._entries)
 
     def get(self, name: str) -> Submission | None:
         """What is known of a request file."""

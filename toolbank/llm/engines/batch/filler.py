@@ -1,0 +1,262 @@
+"""Filling the journal through files of requests and replies, a round at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
+from toolbank.journal import Failure
+from toolbank.llm.engines.batch.earlier import name_rounds
+from toolbank.llm.engines.batch.folder import Folder, read_round
+from toolbank.llm.engines.batch.hosted import HostedBatches
+from toolbank.llm.engines.batch.lines import Refusal
+from toolbank.llm.engines.batch.message import describe_round
+from toolbank.llm.engines.batch.options import read_options
+from toolbank.llm.engines.batch.submissions import Submissions
+from toolbank.llm.engines.batch.writing import write_requests
+from toolbank.llm.engines.openai.completion import make_body
+from toolbank.llm.engines.openai.errors import hide_key
+from toolbank.system.terminal import tell
+
+if TYPE_CHECKING:
+    from toolbank.journal import Journal
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.control.counts import AskCounts
+
+# So many replies are put into the journal at once.
+_AT_ONCE = 256
+# Its newer models know no other name for the limit of an answer's tokens.
+_WANTS_COMPLETION_LIMIT = "api.openai.com"
+
+
+class BatchFiller:
+    """Collects what the journal lacks into request files, and puts what came into the journal.
+
+    A request that a file holds is not written again before that file is answered; one that was
+    left out or failed goes into a later round, `retries` times. `failures` are the requests that
+    are given up for good, by their keys; `counts` is added to as replies come.
+
+    Raises:
+        InputError: an option can't be used, a file can't be read, or the files are to be
+            submitted and there is no key.
+    """
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        folder: Path,
+        journal: Journal,
+        identity: str,
+        counts: AskCounts,
+    ) -> None:
+        self.failures: dict[str, EngineError] = {}
+        self._config = config
+        self._options = read_options(config)
+        self._path = folder
+        self._journal = journal
+        self._identity = identity
+        self._counts = counts
+        self._submissions = Submissions(folder)
+        self._hosted = (
+            HostedBatches(config, folder, self._submissions)
+            if self._options.submit
+            else None
+        )
+        self._said: set[str] = set()
+        name_rounds(folder)
+        self._folder = Folder(folder, config.model)
+
+    def holds(self, key: str) -> bool:
+        """Whether a file holds a request, so that its reply costs nothing that is not spent."""
+        return key in self._folder.asked
+
+    async def exchange(self, missing: Sequence[ChatRequest]) -> str:
+        """Take in what came of these requests; where nothing did, ask, and submit if set.
+
+        Gives "" where some of them are now in the journal or in `failures`; else what the user
+        has to do, and nothing more can be done before that.
+
+        Raises:
+            EngineError: the endpoint refuses or is out of reach. What came of it is kept.
+            InputError: a file can't be read.
+            ToolbankError: the folder or the journal can't be written to.
+        """
+        lacking = {request.key(self._identity): request for request in missing}
+        while lacking and not await self._take_in(lacking):
+            waiting, files = await self._write_round(lacking)
+            if self._hosted is None:
+                return files
+            try:
+                await self._hosted.exchange(waiting)
+            except BaseException:
+                # Of several batches, some may have been fetched.
+                await self._take_in(lacking)
+                raise
+        return ""
+
+    async def _take_in(self, lacking: dict[str, ChatRequest]) -> bool:
+        """Put replies into the journal, and what is given up into `failures`; gives if any came.
+
+        What came is taken out of `lacking`.
+        """
+        self._folder = Folder(self._path, self._config.model)
+        before = len(lacking)
+        await _all(
+            self._put(key, lacking.pop(key), reply)
+            for key, reply in self._folder.read()
+            if key in lacking
+        )
+        self._folder.name_read()
+        for note in self._folder.notes:
+            self._say_once(note)
+        await _all(
+            self._give_up(key, lacking.pop(key), self._folder.asked[key])
+            for key in list(lacking)
+            if self._is_given_up(key)
+        )
+        return len(lacking) < before
+
+    async def _put(self, key: str, request: ChatRequest, reply: ChatReply) -> None:
+        text, model = self._hide(reply.text), self._hide(reply.model)
+        reply = replace(reply, text=text, model=model)
+        await self._journal.put(key, self._identity, request, reply)
+        self._counts.asked += 1
+        self._counts.prompt_tokens += reply.prompt_tokens
+        self._counts.completion_tokens += reply.completion_tokens
+
+    def _is_given_up(self, key: str) -> bool:
+        files = self._folder.asked.get(key, [])
+        if not files or not self._is_answered(files[-1]):
+            return False
+        return self._refusal(key).is_final or len(files) > self._config.retries
+
+    async def _give_up(
+        self, key: str, request: ChatRequest, files: Sequence[str]
+    ) -> None:
+        refusal = self._refusal(key)
+        times = "once" if len(files) == 1 else f"{len(files)} times"
+        error = EngineError(
+            f"{self._path / files[-1]}: a request was asked {times} and not answered "
+            f"({refusal.reason}).{self._quote(refusal)} To have it asked again, delete the "
+            "files that hold it.",
+            reason=refusal.reason,
+        )
+        self.failures[key] = error
+        self._counts.failures[refusal.reason] += 1
+        # Each command finds it in the same files.
+        if not any(
+            failure.key == key and failure.message == str(error)
+            for failure in self._journal.failures(request.attempt)
+        ):
+            await self._keep(key, request, refusal.reason, str(error), is_final=True)
+
+    async def _write_round(
+        self, lacking: Mapping[str, ChatRequest]
+    ) -> tuple[set[str], str]:
+        """The request files that are waited for, and what the user has to do with them."""
+        waiting: set[str] = set()
+        asked: list[tuple[str, ChatRequest]] = []
+        again: Counter[str] = Counter()
+        failures = []
+        for key, request in lacking.items():
+            files = self._folder.asked.get(key, [])
+            if files and not self._is_answered(files[-1]):
+                waiting.add(files[-1])
+                continue
+            asked.append((key, request))
+            if files:
+                refusal = self._refusal(key)
+                again[refusal.reason] += 1
+                message = (
+                    f"{self._path / files[-1]}: not answered.{self._quote(refusal)}"
+                )
+                failures.append(self._keep(key, request, refusal.reason, message))
+        await _all(failures)
+        written = write_requests(
+            self._path,
+            1 + max([self._folder.rounds, *map(read_round, self._submissions)]),
+            ((key, request, self._body(request)) for key, request in asked),
+            self._options.max_requests,
+        )
+        if again:
+            self._counts.retries.update(again)
+            self._say(_describe_again(again))
+        batches = {name: self._submissions.batch(name) for name in waiting}
+        todo = describe_round(self._config, self._path, written, batches)
+        return waiting | {file.path.name for file in written}, todo
+
+    def _is_answered(self, name: str) -> bool:
+        if self._submissions.has_ended(name):
+            return True
+        being_fetched = self._hosted is not None and self._submissions.batch(name)
+        return name in self._folder.answered and not being_fetched
+
+    def _refusal(self, key: str) -> Refusal:
+        return self._folder.refusals.get(key) or Refusal("no-reply")
+
+    def _body(self, request: ChatRequest) -> dict[str, object]:
+        host = urlsplit(self._config.base_url).hostname
+        wants = self._folder.wants_completion_limit or host == _WANTS_COMPLETION_LIMIT
+        return make_body(
+            self._config,
+            request,
+            answer_as=self._options.answer_as,
+            limit="max_completion_tokens" if wants else "max_tokens",
+        )
+
+    async def _keep(
+        self,
+        key: str,
+        request: ChatRequest,
+        reason: str,
+        message: str,
+        *,
+        is_final: bool = False,
+    ) -> None:
+        failure = Failure(
+            key,
+            request.attempt,
+            request.stage,
+            reason,
+            message,
+            final=is_final,
+            identity=self._identity,
+        )
+        await self._journal.put_failure(failure)
+
+    def _quote(self, refusal: Refusal) -> str:
+        return f" It says: {self._hide(refusal.message)}" if refusal.message else ""
+
+    def _hide(self, text: str) -> str:
+        """By hand no key is needed; one that is set may stand in what an endpoint echoed."""
+        return hide_key(text, os.environ.get(self._config.api_key_env, "").strip())
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        tell(f"{self._path}: {text}")
+
+
+async def _all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Carry out all, many at once, so that they share the journal's commits."""
+    left = iter(writes)
+    while some := list(islice(left, _AT_ONCE)):
+        await asyncio.gather(*some)
+
+
+def _describe_again(reasons: Counter[str]) -> str:
+    listed = ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
+    count = reasons.total()
+    requests = "1 request is" if count == 1 else f"{count:,} requests are"
+    return f"{requests} asked again, for want of a reply: {listed}"
