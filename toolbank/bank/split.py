@@ -13,8 +13,10 @@ from toolbank.config.base import Config
 class SplitConfig(Config):
     """Shares of the queries held back from training."""
 
-    validation: float = Field(default=0.1, ge=0, lt=1)
-    test: float = Field(default=0.1, gt=0, lt=1)
+    validation: float = Field(
+        default=0.1, ge=0, lt=1, description="share for choosing the best weights"
+    )
+    test: float = Field(default=0.1, gt=0, lt=1, description="share for the figures")
     withhold_tools: float = Field(
         default=0,
         ge=0,

@@ -16,4 +16,4 @@ class EncoderConfig(Config):
     )
     query_prefix: str = Field(default="", description='such as "query: " for E5')
     document_prefix: str = Field(default="", description='such as "passage: "')
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int = Field(default=64, ge=1, description="texts embedded at once")

@@ -24,7 +24,11 @@ def main_k(ks: Sequence[int]) -> int:
 class EvaluateConfig(Config):
     """Which metrics, on what."""
 
-    ks: tuple[PositiveInt, ...] = Field(default=(3, 5, 7, 10), min_length=1)
+    ks: tuple[PositiveInt, ...] = Field(
+        default=(3, 5, 7, 10),
+        min_length=1,
+        description="cut-offs of recall, nDCG and COMP",
+    )
     on: tuple[Path, ...] = Field(
         default=(), description="labelled JSONL files beside the bank's test split"
     )

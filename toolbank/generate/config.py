@@ -23,13 +23,16 @@ class GenerateConfig(EngineConfig):
     min_tools: int = Field(default=2, ge=2, description="fewest tools of a query")
     max_tools: int = Field(default=5, ge=2, description="M: most tools of a query")
     examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
-    sampling: Literal["deck", "uniform"] = "deck"
+    sampling: Literal["deck", "uniform"] = Field(
+        default="deck",
+        description="deck: every tool is offered equally often; uniform: as in the paper",
+    )
     max_attempts: int | None = Field(
         default=None, ge=1, description="stop after so many; unset: 5 a query wanted"
     )
     instructions: str = Field(default="", description="added to the write prompt")
-    min_words: int = Field(default=6, ge=1)
-    max_words: int = Field(default=150, ge=1)
+    min_words: int = Field(default=6, ge=1, description="of a draft or query")
+    max_words: int = Field(default=150, ge=1, description="of a draft or query")
     near_duplicate: float = Field(
         default=0.8, gt=0, le=1, description="Jaccard of word 3-grams that is too alike"
     )

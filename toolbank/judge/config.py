@@ -16,7 +16,9 @@ class JudgeConfig(EngineConfig):
 
     section: ClassVar[str] = "judge"
 
-    engine: str = "rules"
+    engine: str = Field(
+        default="rules", description="rules: a heuristic; or an engine of a model"
+    )
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"
     )
@@ -26,4 +28,7 @@ class JudgeConfig(EngineConfig):
     ] = Field(
         default="draft", description='"draft", or a JSONL file whose lines have "query"'
     )
-    criteria: tuple[Criterion, ...] = ("naturalness", "fluency", "coherence")
+    criteria: tuple[Criterion, ...] = Field(
+        default=("naturalness", "fluency", "coherence"),
+        description="what is compared; each pair in both orders",
+    )

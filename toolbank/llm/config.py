@@ -18,8 +18,8 @@ MOST_AUTO = 1024
 class Price(Config):
     """What a million tokens cost, in US dollars."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0, description="of the prompts")
+    output: float = Field(ge=0, description="of the replies")
 
 
 class BudgetConfig(Config):
@@ -59,7 +59,7 @@ class EngineConfig(Config):
     temperature: float | None = Field(
         default=0.9, ge=0, le=2, description="null: not sent"
     )
-    max_tokens: int = Field(default=4096, ge=1)
+    max_tokens: int = Field(default=4096, ge=1, description="of a reply")
     parameters: dict[str, JsonValue] = Field(
         default={}, description="any further sampling parameter, such as top_p: 0.95"
     )

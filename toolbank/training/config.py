@@ -14,15 +14,17 @@ class TrainingConfig(Config):
     A batch is of one device; `accumulation` of them make a step.
     """
 
-    epochs: float = Field(default=3, gt=0)
-    batch_size: int = Field(default=32, ge=1)
+    epochs: float = Field(default=3, gt=0, description="passes over the train queries")
+    batch_size: int = Field(default=32, ge=1, description="of one device")
     accumulation: int = Field(default=1, ge=1, description="batches a step")
-    learning_rate: float = Field(default=5e-5, gt=0)
-    weight_decay: float = Field(default=0.01, ge=0)
+    learning_rate: float = Field(default=5e-5, gt=0, description="its highest")
+    weight_decay: float = Field(default=0.01, ge=0, description="as of AdamW")
     warmup: float = Field(
         default=0.1, ge=0, description="below 1 a share of the steps, else their number"
     )
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        default="linear", description="of the learning rate after the warm-up"
+    )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         default="auto", description="auto: bf16 where the GPU has it, else fp32"
     )

@@ -16,8 +16,8 @@ class EncoderTraining(TrainingConfig):
     batch_size 32, learning_rate 2e-5, warmup 100.
     """
 
-    epochs: float = Field(default=2, gt=0)
-    batch_size: int = Field(default=64, ge=2)
+    epochs: float = Field(default=2, gt=0, description="passes over the train queries")
+    batch_size: int = Field(default=64, ge=2, description="of one device")
     loss: Literal["mnrl", "triplet"] = Field(
         default="mnrl",
         description="mnrl: multiple negatives ranking, the batch's other texts as negatives",
