@@ -5,7 +5,7 @@ import pytest
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.config import Bm25Config
+from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.search import Finder
 from toolbank.system.errors import InputError
 

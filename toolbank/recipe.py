@@ -29,20 +29,13 @@ from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
 from toolbank.loaders.config import DatasetConfig
 from toolbank.report.config import ReportConfig
-from toolbank.retrievers.config import (
-    Bm25Config,
-    DescriptionsConfig,
-    NearestConfig,
-    RetrieverConfig,
-    Tool2VecConfig,
-)
-from toolbank.retrievers.floors import add_floors
+from toolbank.retrievers import METHODS
+from toolbank.retrievers.baselines import DEFAULTS, add_baselines
+from toolbank.retrievers.method import RetrieverConfig
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 
-# Methods that have vectors of tools.
-_DENSE = ("descriptions", "tool2vec")
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")
 _PATHS = (
@@ -75,14 +68,8 @@ class Recipe(Config):
         default=True,
         description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
     )
-    retrievers: tuple[RetrieverConfig, ...] = Field(
-        default=(
-            Bm25Config(),
-            DescriptionsConfig(),
-            NearestConfig(),
-            Tool2VecConfig(),
-        ),
-        min_length=1,
+    retrievers: tuple[Annotated[RetrieverConfig, tagged_union(METHODS)], ...] = Field(
+        default=DEFAULTS, min_length=1
     )
     evaluate: EvaluateConfig = EvaluateConfig()
     report: ReportConfig = ReportConfig()
@@ -105,8 +92,7 @@ class Recipe(Config):
             ValueError: a retriever has it.
         """
         for config in self.retrievers:
-            training = getattr(config, "training", None)
-            if training is not None and training.patience:
+            if any(training.patience for training in config.trainings):
                 raise ValueError(
                     f"retrievers: {config.label} has patience, which goes by validation "
                     "queries, and there are none; set split.validation, or no patience"
@@ -131,7 +117,7 @@ class Recipe(Config):
     def _lists_floors(
         cls, configs: tuple[RetrieverConfig, ...], info: ValidationInfo
     ) -> tuple[RetrieverConfig, ...]:
-        return add_floors(configs) if info.data.get("floors") else configs
+        return add_baselines(configs) if info.data.get("floors") else configs
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> Recipe:
@@ -154,16 +140,17 @@ class Recipe(Config):
     def _retrievers_suit(self) -> Recipe:
         if self.dataset is None and not self.split.validation:
             self.demand_validation()
-        types = {config.label: config.type for config in self.retrievers}
+        by_label = {config.label: config for config in self.retrievers}
         for config in self.retrievers:
             needed = config.needs_vectors
-            if needed and types[needed] not in _DENSE:
+            if needed and not by_label[needed].has_vectors:
                 raise ValueError(
                     f"retrievers: {config.label} needs vectors of tools, and {needed} "
-                    f"({types[needed]}) has none; name one of type {' or '.join(_DENSE)}"
+                    f"({by_label[needed].type}) has none; name one that has, such as one of "
+                    "type tool2vec or descriptions"
                 )
             unordered = self.dataset is not None and not self.dataset.ordered
-            if config.type == "protip" and unordered:
+            if config.needs_order and unordered:
                 raise ValueError(
                     f"retrievers: {config.label} learns the order in which tools are called; "
                     "set `dataset.ordered: true` if a query's tools stand in it, or leave "

@@ -10,7 +10,7 @@ from toolbank.evaluation.evaluate import evaluate_retriever
 from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 from toolbank.evaluation.table import format_notes, format_table
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.config import Bm25Config
+from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.system.errors import InputError
 
 CONFIG = EvaluateConfig(ks=(1, 2, 5), resamples=100)

@@ -20,12 +20,10 @@ from toolbank.report.vectors import (
     read_space,
 )
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.config import (
-    Bm25Config,
-    DescriptionsConfig,
-    NearestConfig,
-    Tool2VecConfig,
-)
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
 
 @pytest.fixture

@@ -7,17 +7,17 @@ from toolbank.bank.bank import Bank
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.config import (
+from toolbank.retrievers.decomposition.config import DecompositionConfig
+from toolbank.retrievers.descriptions.config import (
     DescriptionsConfig,
     DescriptionsTraining,
-    Tool2VecConfig,
 )
-from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
 TRAINED = (
     "mlc",

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.config import Bm25Config, NearestConfig
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.crossfit import assign_folds, cross_fit
-from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.nearest.retriever import NearestRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protocol import FitContext
 from toolbank.system.errors import InputError

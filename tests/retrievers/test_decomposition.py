@@ -12,17 +12,19 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.decomposition.config import (
     DecomposeConfig,
     DecompositionConfig,
 )
 from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
-from toolbank.retrievers.descriptions import DescriptionsRetriever
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
 from toolbank.retrievers.protocol import FitContext
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
-from toolbank.run.stage import decompose_prompt
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
+from toolbank.run.stage import files_read
 from toolbank.system.errors import InputError, ToolbankError
 
 SUMMARIES = {
@@ -233,13 +235,13 @@ def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypat
 
     def prompts():
         read = load_recipe(str(recipe)).recipe
-        return {c.label: decompose_prompt(c, read) for c in read.retrievers}
+        return {c.label: files_read(c, read) for c in read.retrievers}
 
     ours = prompts()
-    assert ours["descriptions"] is ours["by-rules"] is None
+    assert ours["descriptions"] == ours["by-rules"] == []
     assert ours["decomposition"] == ours["refiner"]
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "decompose.j2").write_text("Split: {{ request }}")
     own = prompts()
     assert own["decomposition"] == own["refiner"] != ours["decomposition"]
-    assert own["descriptions"] is own["by-rules"] is None
+    assert own["descriptions"] == own["by-rules"] == []

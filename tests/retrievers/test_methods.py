@@ -12,12 +12,10 @@ from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.config import (
-    Bm25Config,
-    DescriptionsConfig,
-    NearestConfig,
-    Tool2VecConfig,
-)
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.system.errors import InputError
 
 CONFIGS = {
@@ -206,7 +204,8 @@ def test_hits_of_a_train_query_are_those_of_a_fit_without_it(
     # The line that brings unused tools to the others' scale is of all queries.
     for module in ("tool2vec", "nearest"):
         monkeypatch.setattr(
-            f"toolbank.retrievers.{module}.fit_bridge", lambda *_: np.array([1.2, 0.1])
+            f"toolbank.retrievers.{module}.retriever.fit_bridge",
+            lambda *_: np.array([1.2, 0.1]),
         )
     config = CONFIGS[untrained.name].model_copy(update={"centre": False})
     fitted = create_retriever(config)

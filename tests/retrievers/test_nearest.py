@@ -4,17 +4,20 @@ import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, NearestConfig
-from toolbank.retrievers.descriptions import DescriptionsRetriever
-from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25.retriever import Bm25Retriever
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.nearest.retriever import NearestRetriever
 
 
 @pytest.fixture(autouse=True)
 def _unused_tools_as_those_without_a_vote(monkeypatch):
     """Four queries are too few to say where tools that no query uses belong."""
     monkeypatch.setattr(
-        "toolbank.retrievers.nearest.fit_bridge", lambda *_: np.array([1.0, -1.0])
+        "toolbank.retrievers.nearest.retriever.fit_bridge",
+        lambda *_: np.array([1.0, -1.0]),
     )
 
 
@@ -72,7 +75,8 @@ def test_by_bm25_the_query_that_shares_words_votes(bank):
 
 def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monkeypatch):
     monkeypatch.setattr(
-        "toolbank.retrievers.nearest.fit_bridge", lambda *_: np.array([2.0, -0.5])
+        "toolbank.retrievers.nearest.retriever.fit_bridge",
+        lambda *_: np.array([2.0, -0.5]),
     )
     retriever = fit(bank, neighbours=10)
     indices, scores = retriever.search(["Silence the speakers"], 6)

@@ -12,15 +12,17 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers import load_retriever
-from toolbank.retrievers.bm25 import Bm25Retriever
-from toolbank.retrievers.config import Bm25Config, DescriptionsConfig, Tool2VecConfig
-from toolbank.retrievers.descriptions import DescriptionsRetriever
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.bm25.retriever import Bm25Retriever
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.retriever import NnnRetriever
 from toolbank.retrievers.nnn.unused import keep_ranks
 from toolbank.retrievers.protocol import FitContext
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.system.errors import InputError
 
 

@@ -8,10 +8,10 @@ from toolbank.bank.records import Provenance
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers.centring import common_part, take_out
-from toolbank.retrievers.centroids import tool_sums, unit_vectors
-from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
+from toolbank.retrievers.tool2vec.centroids import tool_sums, unit_vectors
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.retrievers.usage import train_usage
 
 
@@ -117,7 +117,7 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
     # What all queries have in common is held, as the docstring says.
     commons = iter([retriever.common, retriever._common_to_descriptions] * 4)
     monkeypatch.setattr(
-        "toolbank.retrievers.tool2vec.common_part", lambda _: next(commons)
+        "toolbank.retrievers.tool2vec.retriever.common_part", lambda _: next(commons)
     )
     for row, query in enumerate(bank.split("train")):
         blind = Tool2VecRetriever(config)

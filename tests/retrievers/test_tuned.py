@@ -10,10 +10,11 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.centroids import tool_sums, unit_vectors
-from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.protocol import DenseRetriever, FitContext
 from toolbank.retrievers.text import full_text
+from toolbank.retrievers.tool2vec.centroids import tool_sums, unit_vectors
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.usage import train_usage
 from toolbank.system.errors import InputError
 

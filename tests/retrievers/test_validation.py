@@ -8,7 +8,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers import create_retriever
-from toolbank.retrievers.config import DescriptionsConfig
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.validation import validation_queries, validation_recall
 
 TOOLS = tuple(Tool(name=f"t{i}", kind="function", summary=f"t{i}") for i in range(9))

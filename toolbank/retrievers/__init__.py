@@ -1,22 +1,38 @@
-"""Retrievers: one file a method, one protocol."""
+"""Retrievers: one folder a method, which says of itself what the rest has to know."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.system.errors import InputError
+from toolbank.config.registry import Registry
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.config import RetrieverConfig
     from toolbank.retrievers.protocol import Retriever
+
+METHODS = Registry(
+    "retriever",
+    "toolbank.retrievers",
+    RetrieverKind,
+    {
+        "bm25": "toolbank.retrievers.bm25.config:KIND",
+        "descriptions": "toolbank.retrievers.descriptions.config:KIND",
+        "nearest": "toolbank.retrievers.nearest.config:KIND",
+        "tool2vec": "toolbank.retrievers.tool2vec.config:KIND",
+        "mlc": "toolbank.retrievers.mlc.config:KIND",
+        "refiner": "toolbank.retrievers.refiner.config:KIND",
+        "protip": "toolbank.retrievers.protip.config:KIND",
+        "nnn": "toolbank.retrievers.nnn.config:KIND",
+        "decomposition": "toolbank.retrievers.decomposition.config:KIND",
+    },
+)
 
 
 def create_retriever(config: RetrieverConfig) -> Retriever:
     """A retriever of the configured method, still to be fitted."""
-    from toolbank.retrievers.methods import find_method
-
-    retriever: Retriever = find_method(config.type)(config)
+    kind = METHODS.find(config.type, "retrievers")
+    retriever: Retriever = kind.find_class()(config)
     return retriever
 
 
@@ -26,13 +42,8 @@ def load_retriever(folder: Path) -> Retriever:
     Raises:
         InputError: the folder or a file in it is missing, damaged, or of an unknown method.
     """
-    from toolbank.retrievers.methods import METHODS, find_method
     from toolbank.retrievers.store import read_type
 
-    kind = read_type(folder)
-    if kind not in METHODS:
-        raise InputError(
-            f"{folder}: a retriever of type {kind!r}; this version knows {', '.join(METHODS)}."
-        )
-    retriever: Retriever = find_method(kind).load(folder)
+    kind = METHODS.find(read_type(folder), str(folder))
+    retriever: Retriever = kind.find_class().load(folder)
     return retriever

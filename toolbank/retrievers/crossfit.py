@@ -21,7 +21,7 @@ from toolbank.system.errors import InputError
 from toolbank.training.ranks import broadcast, rank
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.config import RetrieverConfig
+    from toolbank.retrievers.method import RetrieverConfig
 
 
 def cross_fit(

@@ -13,8 +13,8 @@ from toolbank.bank.records import Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.ranking.topk import cosine_scores
-from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.store import (
     VECTORS,
     demand,

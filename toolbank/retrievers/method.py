@@ -1,12 +1,33 @@
-"""What the configurations of all methods have in common."""
+"""What a method is to the rest of the program: its settings, what they ask for, and its class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
 from toolbank.config.base import Config
+from toolbank.encoders.config import EncoderConfig
+from toolbank.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
 
 
-class MethodConfig(Config):
-    """A retriever of a recipe; `type` says which method."""
+class RetrieverConfig(Config):
+    """The settings of a retriever; a subclass's `type`, a `Literal`, says of which method.
+
+    The properties are all that a run, its plan and its report know of a method.
+    """
+
+    has_vectors: ClassVar[bool] = False
+    """Whether it has vectors of tools that others can build on: a `DenseRetriever`."""
+
+    needs_order: ClassVar[bool] = False
+    """Whether it learns the order in which a query's tools are called."""
 
     type: str
     name: str = Field(
@@ -22,10 +43,51 @@ class MethodConfig(Config):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Labels of the retrievers that it builds on."""
+        """Labels of the retrievers that it builds on, its first stage first."""
         return ()
 
     @property
     def needs_vectors(self) -> str:
         """Which of `needs` has to have vectors of tools; "" if none."""
         return ""
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """The encoders that it loads itself: those among its settings."""
+        return tuple(value for _, value in self if isinstance(value, EncoderConfig))
+
+    @property
+    def trainings(self) -> tuple[TrainingConfig, ...]:
+        """How it trains weights: the trainings among its settings that are set."""
+        return tuple(value for _, value in self if isinstance(value, TrainingConfig))
+
+    @property
+    def baseline(self) -> str:
+        """Which of the retrievers it is that others are held against; "" if none."""
+        return ""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files of the user's that it reads, in a fit or a search: their content shapes it."""
+        return ()
+
+    @property
+    def asks(self) -> EngineConfig | None:
+        """The language model that it asks when it searches; None if none."""
+        return None
+
+
+@dataclass(frozen=True)
+class RetrieverKind:
+    """A method: the model of its settings, and where its class lies, as "module:Class".
+
+    The class is imported when it is used; the settings' module imports nothing heavy.
+    """
+
+    config: type[RetrieverConfig]
+    retriever: str
+
+    def find_class(self) -> Any:
+        """The class of its retrievers."""
+        module, _, name = self.retriever.partition(":")
+        return getattr(import_module(module), name)

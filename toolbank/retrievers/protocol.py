@@ -16,7 +16,7 @@ from toolbank.ranking.topk import Hits
 from toolbank.training.context import TrainingContext
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.config import RetrieverConfig
+    from toolbank.retrievers.method import RetrieverConfig
 
 
 @dataclass(frozen=True)

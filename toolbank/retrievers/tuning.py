@@ -16,10 +16,11 @@ from toolbank.training.card import keep_card, write_card
 
 if TYPE_CHECKING:
     from toolbank.encoders.finetune.finetune import FineTuned
-    from toolbank.retrievers.config import DescriptionsConfig, Tool2VecConfig
-    from toolbank.retrievers.descriptions import DescriptionsRetriever
+    from toolbank.retrievers.descriptions.config import DescriptionsConfig
+    from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
     from toolbank.retrievers.protocol import FitContext
-    from toolbank.retrievers.tool2vec import Tool2VecRetriever
+    from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+    from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 
 
 def take_encoder(

@@ -12,12 +12,11 @@ from toolbank.bank.bank import Bank
 from toolbank.config.shape import shape
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
-from toolbank.retrievers.floors import is_untrained
 from toolbank.run.folder import RunFolder
 from toolbank.run.stage import (
     Outcome,
     bank_hashes,
-    decompose_prompt,
+    files_read,
     hash_file,
     model_hashes,
 )
@@ -48,7 +47,7 @@ def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "layout": _LAYOUT,
         "bank": bank_hashes(folder),
         "models": model_hashes(recipe, folder),
-        "prompts": [decompose_prompt(config, recipe) for config in recipe.retrievers],
+        "files": [files_read(config, recipe) for config in recipe.retrievers],
         "config": shape(recipe.evaluate),
         "on": [[path.stem, hash_file(path)] for path in recipe.evaluate.on],
         "seed": recipe.seed,
@@ -147,15 +146,13 @@ def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluat
 def _find_baselines(recipe: Recipe) -> Baselines:
     from toolbank.evaluation.compare import Baselines
 
-    plain = [config for config in recipe.retrievers if is_untrained(config)]
-    labels = {
-        kind: tuple(config.label for config in plain if config.type == kind)
-        for kind in ("nearest", "descriptions", "decomposition")
-    }
+    def labels(*baselines: str) -> tuple[str, ...]:
+        return tuple(c.label for c in recipe.retrievers if c.baseline in baselines)
+
     return Baselines(
         {config.label: config.needs[0] for config in recipe.retrievers if config.needs},
-        labels["nearest"],
-        next(iter(labels["descriptions"]), None),
-        labels["decomposition"],
-        tuple(c.label for c in recipe.retrievers if c.type == "protip"),
+        labels("nearest", "nearest-bm25"),
+        next(iter(labels("descriptions")), None),
+        labels("decomposition"),
+        tuple(config.label for config in recipe.retrievers if config.needs_order),
     )

@@ -23,7 +23,7 @@ from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.run.stage import (
     Outcome,
     bank_hashes,
-    decompose_prompt,
+    files_read,
 )
 from toolbank.system.version import __version__
 from toolbank.training.ranks import (
@@ -36,7 +36,7 @@ from toolbank.training.ranks import (
 
 if TYPE_CHECKING:
     from toolbank.recipe import Recipe
-    from toolbank.retrievers.config import RetrieverConfig
+    from toolbank.retrievers.method import RetrieverConfig
     from toolbank.retrievers.protocol import Retriever
 
 # How long another process that failed leaves it to the first one to say why.
@@ -47,12 +47,14 @@ def fit_depends(
     config: RetrieverConfig, recipe: Recipe, folder: RunFolder
 ) -> dict[str, Any]:
     """All that a fitted retriever follows from."""
+    from toolbank.encoders.places import encoder_identity
+
     return {
         "bank": bank_hashes(folder),
         "config": shape(config),
-        "encoder": _encoder_identity(config),
+        "encoders": [encoder_identity(encoder) for encoder in config.encoders],
         "needs": {name: hash_tree(folder.models / name) for name in config.needs},
-        "prompt": decompose_prompt(config, recipe),
+        "files": files_read(config, recipe),
         "seed": recipe.seed,
         "toolbank": __version__,
     }
@@ -155,10 +157,3 @@ def _fit(job: _Job) -> Retriever:
         ),
     )
     return retriever
-
-
-def _encoder_identity(config: RetrieverConfig) -> str | None:
-    from toolbank.encoders.places import encoder_identity
-
-    encoder = getattr(config, "encoder", None)
-    return encoder_identity(encoder) if encoder else None

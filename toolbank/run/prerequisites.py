@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolbank.llm.engines import find_engine
-from toolbank.retrievers.config import NearestConfig
-from toolbank.retrievers.decomposition.config import DecomposeConfig
 from toolbank.system.errors import InputError
 from toolbank.training.arguments import check_training
 
 if TYPE_CHECKING:
-    from toolbank.llm.engines import find_engine
-from toolbank.retrievers.config import RetrieverConfig
+    from toolbank.retrievers.method import RetrieverConfig
 
 
 def check_retrievers(
@@ -29,22 +26,21 @@ def check_retrievers(
             can't be had.
     """
     for config in configs:
-        training = getattr(config, "training", None)
-        if training is not None:
+        for training in config.trainings:
             check_training(training)
-        decompose = getattr(config, "decompose", None)
-        if isinstance(decompose, DecomposeConfig):
-            if decompose.engine == "rules":
+        if config.asks is not None:
+            if config.asks.engine == "rules":
                 raise InputError(
                     "decompose.engine: rules writes queries. To split requests by rules, say "
                     "`decompose: rules`."
                 )
-            kind = find_engine(decompose)
-            kind.check(decompose)
+            kind = find_engine(config.asks)
+            kind.check(config.asks)
             if get:
-                kind.check_access(decompose)
+                kind.check_access(config.asks)
     missing = []
-    for name in dict.fromkeys(_encoders(configs)):
+    encoders = (encoder.model for config in configs for encoder in config.encoders)
+    for name in dict.fromkeys(encoders):
         from toolbank.encoders.model import find_here, find_model
 
         if get:
@@ -52,11 +48,3 @@ def check_retrievers(
         elif find_here(name) is None:
             missing.append(name)
     return missing
-
-
-def _encoders(configs: Sequence[RetrieverConfig]) -> Iterator[str]:
-    for config in configs:
-        encoder = getattr(config, "encoder", None)
-        by_words = isinstance(config, NearestConfig) and config.by == "bm25"
-        if encoder is not None and not by_words:
-            yield encoder.model

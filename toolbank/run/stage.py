@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.assets import find_asset
-from toolbank.retrievers.decomposition.config import TEMPLATE, DecomposeConfig
 from toolbank.run.folder import RunFolder, hash_tree
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
 if TYPE_CHECKING:
     from toolbank.recipe import Recipe
-    from toolbank.retrievers.config import RetrieverConfig
+    from toolbank.retrievers.method import RetrieverConfig
 
 
 @dataclass(frozen=True)
@@ -81,10 +79,8 @@ def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]
     }
 
 
-def decompose_prompt(config: RetrieverConfig, recipe: Recipe) -> str | None:
-    """Hash of the prompt by which a retriever, or one that it builds on, splits requests."""
-    if isinstance(getattr(config, "decompose", None), DecomposeConfig):
-        return find_asset("prompts", TEMPLATE).sha256
+def files_read(config: RetrieverConfig, recipe: Recipe) -> list[str]:
+    """Hashes of the files that a retriever, or one that it builds on, reads."""
+    own = [hash_file(path) for path in config.files]
     needed = (other for other in recipe.retrievers if other.label in config.needs)
-    found = (decompose_prompt(other, recipe) for other in needed)
-    return next((digest for digest in found if digest), None)
+    return own + [digest for other in needed for digest in files_read(other, recipe)]

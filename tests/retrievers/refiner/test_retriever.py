@@ -9,17 +9,15 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers import create_retriever, load_retriever
-from toolbank.retrievers.config import (
-    Bm25Config,
-    DescriptionsConfig,
-    NearestConfig,
-    Tool2VecConfig,
-)
-from toolbank.retrievers.nearest import NearestRetriever
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.nearest.retriever import NearestRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
-from toolbank.retrievers.tool2vec import Tool2VecRetriever
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.system.errors import InputError
 
 REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]

@@ -1,4 +1,4 @@
-"""What a run will read of a dataset, and ask of a model that splits requests."""
+"""What a run will read of a dataset, and ask of a model when it searches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from toolbank.bank.split import assign_splits
 from toolbank.generate.loop import wanted_queries
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
-from toolbank.retrievers.decomposition.config import (
-    DecomposeConfig,
-    DecompositionConfig,
-)
 from toolbank.run.dataset import read_split
 from toolbank.run.folder import RunFolder
 from toolbank.system.jsonl import read_lines
@@ -36,22 +32,17 @@ def describe_dataset(recipe: Recipe) -> Iterator[str]:
 def describe_subtasks(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
 ) -> Iterator[str]:
-    """At most how many requests a model will be asked to split.
+    """At most how many requests retrievers will ask a model about.
 
     Raises:
         InputError: the dataset or a labelled file can't be read.
     """
-    asking = {
-        config.label: config.decompose
-        for config in recipe.retrievers
-        if isinstance(config, DecompositionConfig)
-        and isinstance(config.decompose, DecomposeConfig)
-    }
+    asking = {config.label: config.asks for config in recipe.retrievers if config.asks}
     if not asking:
         return
     splits = _count_queries(recipe, folder, bank_changes)
     files = sum(len(read_labelled(path).queries) for path in recipe.evaluate.on)
-    for label, decompose in asking.items():
+    for label, asked in asking.items():
         built_on = any(label in other.needs for other in recipe.retrievers)
         used = _SPLITS if built_on else _SPLITS[1:]
         most = sum(splits[name] for name in used) + files
@@ -59,9 +50,8 @@ def describe_subtasks(
         labelled = ", and those of evaluate.on" if files else ""
         yield (
             f"{label}: at most {most:,} requests to "
-            f"{decompose.model or decompose.engine}: one for each query of "
-            f"{told}{labelled}. Replies in {decompose.replies.name} are not asked for "
-            "again."
+            f"{asked.model or asked.engine}: one for each query of {told}{labelled}. "
+            "What was answered before is not asked again."
         )
 
 

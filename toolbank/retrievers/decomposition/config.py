@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
 from toolbank.llm.config import EngineConfig
-from toolbank.retrievers.method import MethodConfig
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 
 TEMPLATE = "decompose.j2"
 """The prompt that asks a model for the subtasks of a request."""
@@ -26,7 +27,7 @@ class DecomposeConfig(EngineConfig):
     )
 
 
-class DecompositionConfig(MethodConfig):
+class DecompositionConfig(RetrieverConfig):
     """Split the request into subtasks, and search for each by another retriever."""
 
     type: Literal["decomposition"] = "decomposition"
@@ -42,3 +43,24 @@ class DecompositionConfig(MethodConfig):
     def needs(self) -> tuple[str, ...]:
         """Its first stage."""
         return (self.first_stage,)
+
+    @property
+    def baseline(self) -> str:
+        """What can be done for a request of many parts without learning their order."""
+        return "decomposition"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The prompt, where a model splits the requests."""
+        return (find_asset("prompts", TEMPLATE).path,) if self.asks else ()
+
+    @property
+    def asks(self) -> DecomposeConfig | None:
+        """The model that splits the requests, if it isn't done by rules."""
+        return None if self.decompose == "rules" else self.decompose
+
+
+KIND = RetrieverKind(
+    DecompositionConfig,
+    "toolbank.retrievers.decomposition.retriever:DecompositionRetriever",
+)

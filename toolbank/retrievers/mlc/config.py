@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import MethodConfig
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
 
 _OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
@@ -20,7 +20,7 @@ class MlcTraining(TrainingConfig):
     epochs: float = Field(default=20, gt=0)
 
 
-class MlcConfig(MethodConfig):
+class MlcConfig(RetrieverConfig):
     """Classify the request: a label a tool, all of them at once."""
 
     type: Literal["mlc"] = "mlc"
@@ -47,3 +47,6 @@ class MlcConfig(MethodConfig):
         if not isinstance(training, dict):
             return data
         return {**data, "training": {**_OF_A_HEAD, **training}}
+
+
+KIND = RetrieverKind(MlcConfig, "toolbank.retrievers.mlc.retriever:MlcRetriever")

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolbank.retrievers.method import MethodConfig
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 
 
-class NnnConfig(MethodConfig):
+class NnnConfig(RetrieverConfig):
     """Explain the request's vector as a sum of few tools' vectors.
 
     Strengths that are unset are chosen on the bank's validation queries; without any, they are
@@ -33,3 +33,6 @@ class NnnConfig(MethodConfig):
     def needs_vectors(self) -> str:
         """Its first stage."""
         return self.first_stage
+
+
+KIND = RetrieverKind(NnnConfig, "toolbank.retrievers.nnn.retriever:NnnRetriever")

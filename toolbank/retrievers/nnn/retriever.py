@@ -17,7 +17,6 @@ from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, top_k
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.calibration import unused_without
 from toolbank.retrievers.crossfit import cross_fit
-from toolbank.retrievers.floors import is_untrained
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.unused import keep_ranks
@@ -103,7 +102,7 @@ class NnnRetriever:
         Over a trained first stage, whose encoder has seen the query, they are of others that
         have not.
         """
-        if not is_untrained(self._dense.config):
+        if self._dense.config.trainings:
             return cross_fit(
                 self.config, bank, k, replace(context, fitted=self.built_on)
             )

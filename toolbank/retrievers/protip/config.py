@@ -1,11 +1,11 @@
 """Configuration of ProTIP."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import MethodConfig
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
 
 
@@ -16,13 +16,15 @@ class ProtipTraining(TrainingConfig):
     learning_rate: float = Field(default=1e-4, gt=0)
 
 
-class ProtipConfig(MethodConfig):
+class ProtipConfig(RetrieverConfig):
     """Find the tools of a plan in its order; needs queries whose tools are ordered.
 
     Published: BERT-base-uncased, random negatives; the margin is not told. Here the random ones
     of a batch are shared by its plans, so that none comes near unseen. Hard ones alone are found anew
     too seldom for a short training.
     """
+
+    needs_order: ClassVar[bool] = True
 
     type: Literal["protip"] = "protip"
     encoder: EncoderConfig = EncoderConfig()
@@ -37,3 +39,8 @@ class ProtipConfig(MethodConfig):
     )
     steps: int = Field(default=6, ge=1, description="of a search, at most")
     training: ProtipTraining = ProtipTraining()
+
+
+KIND = RetrieverKind(
+    ProtipConfig, "toolbank.retrievers.protip.retriever:ProtipRetriever"
+)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import MethodConfig
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
 
 
@@ -21,7 +21,7 @@ class RefinerTraining(TrainingConfig):
     schedule: Literal["linear", "cosine", "constant"] = "cosine"
 
 
-class RefinerConfig(MethodConfig):
+class RefinerConfig(RetrieverConfig):
     """Judge the candidates of a first stage together with the request."""
 
     type: Literal["refiner"] = "refiner"
@@ -45,3 +45,8 @@ class RefinerConfig(MethodConfig):
     def needs_vectors(self) -> str:
         """Whose vectors it reads."""
         return self.vectors
+
+
+KIND = RetrieverKind(
+    RefinerConfig, "toolbank.retrievers.refiner.retriever:RefinerRetriever"
+)

@@ -22,8 +22,6 @@ from toolbank.retrievers.calibration import (
     unused_without,
 )
 from toolbank.retrievers.centring import common_part, take_out
-from toolbank.retrievers.centroids import Centroids, Rows, make_centroids
-from toolbank.retrievers.config import Tool2VecConfig
 from toolbank.retrievers.crossfit import cross_fit
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protocol import ALONE, FitContext
@@ -38,6 +36,8 @@ from toolbank.retrievers.store import (
     within,
 )
 from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.tool2vec.centroids import Centroids, Rows, make_centroids
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tuning import read_encoder, save_encoder, take_encoder
 from toolbank.retrievers.usage import train_usage
 from toolbank.training.card import read_card

@@ -14,8 +14,8 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.ranking.topk import Hits, search_vectors
-from toolbank.retrievers.config import DescriptionsConfig
 from toolbank.retrievers.crossfit import cross_fit
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (

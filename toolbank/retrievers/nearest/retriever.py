@@ -19,9 +19,9 @@ from toolbank.retrievers.calibration import (
     spread_rows,
     unused_without,
 )
-from toolbank.retrievers.config import NearestConfig
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.likeness import Likeness, create_likeness, load_likeness
+from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.protocol import ALONE, FitContext
 from toolbank.retrievers.store import (
     VECTORS,

@@ -9,7 +9,7 @@ from typing import Self
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.ranking.topk import Hits, blocks, join, top_k
-from toolbank.retrievers.config import Bm25Config
+from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.protocol import ALONE, FitContext

@@ -1,0 +1,1 @@
+"""BM25 over the tools' names and descriptions."""

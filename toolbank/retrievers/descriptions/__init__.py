@@ -1,0 +1,1 @@
+"""Cosine between the request and the tools' embedded descriptions."""

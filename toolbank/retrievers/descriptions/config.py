@@ -1,0 +1,42 @@
+"""Configuration of embedded descriptions."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining, PairKind
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+
+
+class DescriptionsTraining(EncoderTraining):
+    """Requests are drawn to the descriptions that they are searched by."""
+
+    pairs: tuple[PairKind, ...] = Field(default=("query-description",), min_length=1)
+
+
+class DescriptionsConfig(RetrieverConfig):
+    """Cosine between the request and the tools' embedded descriptions."""
+
+    has_vectors: ClassVar[bool] = True
+
+    type: Literal["descriptions"] = "descriptions"
+    encoder: EncoderConfig = EncoderConfig()
+    text: Literal["summary", "full"] = Field(
+        default="summary",
+        description="full: the description and the parameters too, as far as the encoder reads",
+    )
+    training: DescriptionsTraining | None = Field(
+        default=None, description="of the encoder; unset: it stays as it is"
+    )
+
+    @property
+    def baseline(self) -> str:
+        """What can be done without queries, if its encoder is not trained on any."""
+        return "" if self.training else "descriptions"
+
+
+KIND = RetrieverKind(
+    DescriptionsConfig,
+    "toolbank.retrievers.descriptions.retriever:DescriptionsRetriever",
+)

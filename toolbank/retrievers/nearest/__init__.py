@@ -1,0 +1,1 @@
+"""Nearest neighbours: the tools of the most similar train queries."""

@@ -1,0 +1,34 @@
+"""Configuration of nearest neighbours."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+
+
+class NearestConfig(RetrieverConfig):
+    """The tools of the most similar train queries."""
+
+    type: Literal["nearest"] = "nearest"
+    by: Literal["embedding", "bm25"] = Field(
+        default="embedding", description="what similar means; bm25 uses no encoder"
+    )
+    encoder: EncoderConfig = EncoderConfig()
+    neighbours: int = Field(default=10, ge=1)
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """None by BM25."""
+        return () if self.by == "bm25" else (self.encoder,)
+
+    @property
+    def baseline(self) -> str:
+        """What can be done without training: by meaning, or by words."""
+        return "nearest-bm25" if self.by == "bm25" else "nearest"
+
+
+KIND = RetrieverKind(
+    NearestConfig, "toolbank.retrievers.nearest.retriever:NearestRetriever"
+)
