@@ -16,7 +16,7 @@ FLOORS = (
     ("bank",),
     ("chat",),
     ("journal",),
-    ("llm", "training", "loaders", "sources"),
+    ("llm", "training", "loaders", "sources", "export"),
     ("encoders",),
     ("retrievers",),
     ("generate",),

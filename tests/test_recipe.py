@@ -253,7 +253,7 @@ def test_a_dataset_takes_the_place_of_what_makes_a_bank(tmp_path):
         ("name: mine\n", "needs `sources`.*or `dataset`"),
         (DATASET + "sources: [{type: python, package: json}]\n", "place of `sources`"),
         (DATASET + "judge: {pairs: 3}\n", "place of `judge`"),
-        (DATASET.replace("jsonl", "csv"), "dataset.type"),
+        (DATASET.replace("jsonl", "csv"), "dataset: no type 'csv'"),
         ("name: mine\ndataset: {type: jsonl}\n", "dataset.path: is missing"),
         (DATASET + "split: {withhold_tools: 1}\n", "split.withhold_tools"),
     ],

@@ -27,7 +27,8 @@ from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
-from toolbank.loaders.config import DatasetConfig
+from toolbank.loaders import DATASETS
+from toolbank.loaders.kind import DatasetConfig
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers import METHODS
 from toolbank.retrievers.baselines import DEFAULTS, add_baselines
@@ -57,7 +58,7 @@ class Recipe(Config):
         default="", description="picks prompts/examples/<domain>.jsonl; unset: the name"
     )
     seed: int = Field(default=0, ge=-(2**63), lt=2**63)
-    dataset: DatasetConfig | None = Field(
+    dataset: Annotated[DatasetConfig, tagged_union(DATASETS)] | None = Field(
         default=None, description="in place of sources, generate and judge"
     )
     sources: tuple[Annotated[SourceConfig, tagged_union(SOURCES)], ...] = ()

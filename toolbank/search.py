@@ -168,7 +168,7 @@ def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:
     Raises:
         InputError: the file is missing, or some of its lines are broken.
     """
-    from toolbank.loaders.queries import read_requests
+    from toolbank.loaders.requests import read_requests
 
     requests = read_requests(queries)
     found = finder.search_many([query for _, query in requests], k)

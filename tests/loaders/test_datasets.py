@@ -6,15 +6,14 @@ import datasets
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from tests.shared import shared
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Query, Tool
-from toolbank.loaders.config import DatasetConfig
+from toolbank.export.export import export_bank
+from toolbank.loaders import DATASETS
 from toolbank.loaders.datasets import dataset_files, read_dataset
-from toolbank.loaders.export import export_bank
 from toolbank.system.errors import InputError
 
 API = {
@@ -115,7 +114,7 @@ MAKE = {
 def config(kind, folder, **more):
     if kind == "toolbank":
         more.setdefault("tools", folder / "tools.json")
-    return DatasetConfig(type=kind, path=folder, **more)
+    return DATASETS.load(kind).config(type=kind, path=folder, **more)
 
 
 def read(kind, folder, **more):
@@ -243,19 +242,6 @@ def test_a_split_that_is_not_there_names_those_that_are(tmp_path):
         InputError, match=r"'nope'; the splits there are: 'test', 'train'"
     ):
         read("jsonl", tmp_path, test="nope")
-
-
-@pytest.mark.parametrize(
-    ("kind", "key", "value"),
-    [
-        ("jsonl", "tools", "x.json"),
-        ("toollens", "tools", "x"),
-        ("toolbank", "test", "t"),
-    ],
-)
-def test_a_key_of_another_type_is_refused(tmp_path, kind, key, value):
-    with pytest.raises(ValidationError, match=f"`{key}` is for type"):
-        DatasetConfig(type=kind, path=tmp_path, **{key: value})
 
 
 @pytest.mark.parametrize("form", ["functions", "list"])

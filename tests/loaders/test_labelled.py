@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.loaders.labelled import read_labelled
-from toolbank.loaders.queries import read_requests
+from toolbank.loaders.requests import read_requests
 from toolbank.system.errors import InputError
 
 _TEXT = st.text().filter(str.strip)

@@ -24,7 +24,7 @@ def export_run(path: Path, form: str, out: Path) -> list[Path]:
     Raises:
         InputError: no run there, or `out` is in a run's folder or holds something else.
     """
-    from toolbank.loaders.export import export_bank
+    from toolbank.export.export import export_bank
 
     folder = open_run(path)
     if any(map(is_run_folder, (out, *out.resolve().parents))):

@@ -13,7 +13,7 @@ from toolbank.system.errors import InputError
 K = TypeVar("K")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Registry(Generic[K]):
     """All kinds of `what` (such as "engine"), each a description of the type `kind`.
 

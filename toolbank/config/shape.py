@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
 
 T = TypeVar("T")
 
@@ -25,19 +24,21 @@ def shape(config: BaseModel) -> dict[str, Any]:
     Left out at any depth are fields of type `Transport`, and paths: a file counts by its content,
     wherever it lies.
     """
+    settings = config.model_dump(mode="json")
     return {
-        name: _shape(value)
+        name: _shape(value, settings[name])
         for name, value in config
         if not _is_transport(config, name) and not isinstance(value, Path)
     }
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: Any, as_json: Any) -> Any:
     if isinstance(value, BaseModel):
         return shape(value)
     if isinstance(value, tuple | list):
-        return [_shape(item) for item in value if not isinstance(item, Path)]
-    return to_jsonable_python(value)
+        pairs = zip(value, as_json, strict=True)
+        return [_shape(*pair) for pair in pairs if not isinstance(pair[0], Path)]
+    return as_json
 
 
 def _is_transport(config: BaseModel, name: str) -> bool:

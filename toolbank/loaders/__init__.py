@@ -1,1 +1,17 @@
-"""Other people's datasets in and out."""
+"""Other people's datasets: how their files are laid out, and reading them."""
+
+from toolbank.config.registry import Registry
+from toolbank.loaders.kind import DatasetKind
+
+DATASETS = Registry(
+    what="dataset format",
+    group="toolbank.datasets",
+    kind=DatasetKind,
+    own={
+        "jsonl": "toolbank.loaders.jsonl:KIND",
+        "toolbank": "toolbank.loaders.toolbank:KIND",
+        "toolbench": "toolbank.loaders.toolbench:KIND",
+        "toollens": "toolbank.loaders.toollens:KIND",
+    },
+)
+"""Layouts by `dataset.type`; another package brings one by an entry point."""

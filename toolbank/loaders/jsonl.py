@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
 from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.kind import SPLIT_NAMES, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
 
@@ -23,7 +23,16 @@ _SPLITS: dict[str, Split] = {
 }
 
 
-def read_jsonl(config: DatasetConfig) -> Dataset:
+class JsonlConfig(DatasetConfig):
+    """A folder with tools.jsonl and queries.jsonl."""
+
+    type: Literal["jsonl"]
+    test: str = Field(
+        default="test", min_length=1, description="the split that is the test"
+    )
+
+
+def read_jsonl(config: JsonlConfig) -> Dataset:
     """Read a folder with tools.jsonl and queries.jsonl.
 
     A tool has `name` and `description`, and may have all fields of a bank's; `arguments` or
@@ -54,7 +63,7 @@ def read_jsonl(config: DatasetConfig) -> Dataset:
     return gather(tools, queries, left_out)
 
 
-def jsonl_files(config: DatasetConfig) -> tuple[Path, ...]:
+def jsonl_files(config: JsonlConfig) -> tuple[Path, ...]:
     """The files that are read."""
     return config.path / "tools.jsonl", config.path / "queries.jsonl"
 
@@ -127,3 +136,6 @@ def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
         domain=str(row.get("domain") or ""),
     )
     return query, split
+
+
+KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)

@@ -6,14 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import clean, describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.jsonl import parse_function, read_tool_lines
+from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.jsonl import read_lines
@@ -32,7 +34,17 @@ _KINDS = (".json", ".jsonl", ".parquet")
 _Row = tuple[str, dict[str, Any]]
 
 
-def read_toolbank(config: DatasetConfig) -> Dataset:
+class ToolbankConfig(DatasetConfig):
+    """Queries in the published columns, and a file that describes the tools."""
+
+    type: Literal["toolbank"]
+    tools: Path | None = Field(
+        default=None,
+        description="what describes the tools, a JSON file or a tools.parquet",
+    )
+
+
+def read_toolbank(config: ToolbankConfig) -> Dataset:
     """Read queries with refined_instruction, functions and explanation (arXiv 2409.02141).
 
     The folder is a DatasetDict as `toolbank export` writes it, or holds {train,validation,test}
@@ -56,7 +68,7 @@ def read_toolbank(config: DatasetConfig) -> Dataset:
     return gather(_add_full_names(tools, queries), queries, left_out)
 
 
-def toolbank_files(config: DatasetConfig) -> tuple[Path, ...]:
+def toolbank_files(config: ToolbankConfig) -> tuple[Path, ...]:
     """The files that are read."""
     if _is_dataset_dict(config.path):
         arrow = (p for p in config.path.rglob("*") if p.suffix in (".arrow", ".json"))
@@ -64,7 +76,7 @@ def toolbank_files(config: DatasetConfig) -> tuple[Path, ...]:
     return (*(path for _, path in _split_files(config.path)), _tools_file(config))
 
 
-def _tools_file(config: DatasetConfig) -> Path:
+def _tools_file(config: ToolbankConfig) -> Path:
     if config.tools is None and not (config.path / "tools.jsonl").is_file():
         raise InputError(
             f"{config.path}: no tools.jsonl, which would describe the tools. Set dataset.tools "
@@ -226,3 +238,6 @@ def _parse_query(row: Any, name: str, split: Split, place: str) -> Query:
         domain=str(row.get("domain") or ""),
         split=split,
     )
+
+
+KIND = DatasetKind(ToolbankConfig, read_toolbank, toolbank_files)

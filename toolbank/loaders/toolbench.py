@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import clean, describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table
 from toolbank.system.errors import InputError
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
 
 
-def read_toolbench(config: DatasetConfig) -> Dataset:
+class ToolbenchConfig(DatasetConfig):
+    """One folder of ToolBench's retrieval data."""
+
+    type: Literal["toolbench"]
+
+
+def read_toolbench(config: ToolbenchConfig) -> Dataset:
     """Read corpus.tsv, {train,test}.query.txt and qrels.{train,test}.tsv (arXiv 2307.16789).
 
     corpus.tsv has docid and document_content, the JSON of an API; a query file qid and text; a
@@ -38,7 +44,7 @@ def read_toolbench(config: DatasetConfig) -> Dataset:
     return gather(tools.values(), queries, left_out)
 
 
-def toolbench_files(config: DatasetConfig) -> tuple[Path, ...]:
+def toolbench_files(config: ToolbenchConfig) -> tuple[Path, ...]:
     """The files that are read."""
     return (
         config.path / "corpus.tsv",
@@ -120,3 +126,6 @@ def _read_queries(
         Query(id=f"{split}-{qid}", query=text, tools=tuple(used[qid]), split=split)
         for qid, text in texts.items()
     ]
+
+
+KIND = DatasetKind(ToolbenchConfig, read_toolbench, toolbench_files)

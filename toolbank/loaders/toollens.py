@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.config import DatasetConfig
 from toolbank.loaders.fields import describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table
 from toolbank.system.errors import InputError
 from toolbank.system.jsonl import get_id, read_lines
@@ -27,7 +27,13 @@ _KEYS = (
 _COLUMNS = ("query-id", "corpus-id", "score")
 
 
-def read_toollens(config: DatasetConfig) -> Dataset:
+class ToollensConfig(DatasetConfig):
+    """A folder in the layout of BEIR."""
+
+    type: Literal["toollens"]
+
+
+def read_toollens(config: ToollensConfig) -> Dataset:
     """Read corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv (COLT, arXiv 2405.16089).
 
     A line of the corpus and of the queries has `_id` and `text`; a line of the labels
@@ -61,7 +67,7 @@ def read_toollens(config: DatasetConfig) -> Dataset:
     return gather(tools.values(), queries, left_out)
 
 
-def toollens_files(config: DatasetConfig) -> tuple[Path, ...]:
+def toollens_files(config: ToollensConfig) -> tuple[Path, ...]:
     """The files that are read."""
     return (
         config.path / "corpus.jsonl",
@@ -159,3 +165,6 @@ def _string(row: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f'"{key}" is missing or not a string')
     return value
+
+
+KIND = DatasetKind(ToollensConfig, read_toollens, toollens_files)

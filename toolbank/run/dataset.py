@@ -12,7 +12,7 @@ from toolbank.bank.files import write_queries, write_tools
 from toolbank.bank.records import Query, Tool
 from toolbank.bank.split import draw_withheld, split_dataset
 from toolbank.config.shape import shape
-from toolbank.loaders.config import SPLIT_NAMES, DatasetConfig
+from toolbank.loaders.kind import SPLIT_NAMES, DatasetConfig
 from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.stage import Outcome

@@ -8,8 +8,8 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance, Query, Returned, Tool
-from toolbank.loaders.export import FORMATS, export_bank
-from toolbank.loaders.replace import MARK
+from toolbank.export.export import FORMATS, export_bank
+from toolbank.export.replace import MARK
 from toolbank.system.errors import InputError, ToolbankError
 
 

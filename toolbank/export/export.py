@@ -1,4 +1,4 @@
-"""A bank in the formats of others."""
+"""Writing a bank to a folder, in one of several formats."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Split
-from toolbank.loaders.card import dataset_card
-from toolbank.loaders.replace import replacing
+from toolbank.export.card import dataset_card
+from toolbank.export.replace import replacing
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json, write_text
 

@@ -1,0 +1,1 @@
+"""A bank in the formats of others."""

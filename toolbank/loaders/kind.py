@@ -1,0 +1,89 @@
+"""What a format of datasets says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import Field
+
+from toolbank.config.base import Config
+from toolbank.loaders.gather import Dataset
+from toolbank.system.errors import InputError
+
+SPLIT_NAMES = "The names of splits that count are train, validation (or valid, val, dev) and test."
+
+
+class DatasetConfig(Config):
+    """A dataset of others: tools, and queries that are labelled with them.
+
+    A format adds `type: Literal[...]` with its name, and settings that only it has.
+    """
+
+    type: str = Field(description="how its files are laid out")
+    path: Path = Field(description="the folder that holds them")
+    ordered: bool = Field(
+        default=False, description="whether a query's tools stand in the order of calls"
+    )
+
+
+C = TypeVar("C", bound=DatasetConfig)
+
+
+@dataclass(frozen=True)
+class DatasetKind(Generic[C]):
+    """A format of datasets: its settings, and how its files are found and read.
+
+    - `load` reads the files; it may raise an InputError that names a broken file and its place.
+      `gather` makes a sound `Dataset` of what it finds. Use `read`, which checks before and after.
+    - `files` are all that `load` reads, there or not: their content is what the bank follows from.
+    """
+
+    config: type[C]
+    load: Callable[[C], Dataset]
+    files: Callable[[C], tuple[Path, ...]]
+
+    def read(self, config: C) -> Dataset:
+        """Read a dataset.
+
+        Raises:
+            InputError: a file can't be read or is broken, or no tool or query is left.
+        """
+        self.find_files(config)
+        dataset = self.load(config)
+        if not dataset.tools:
+            raise InputError(f"{config.path}: no tools in it.")
+        if not dataset.queries:
+            counts = sorted(dataset.left_out.counts.items())
+            reasons = [f"  left out: {reason} ({count:,})" for reason, count in counts]
+            raise InputError(
+                "\n".join(
+                    [
+                        f"{config.path}: no query in it can be used.",
+                        *reasons,
+                        SPLIT_NAMES,
+                    ]
+                )
+            )
+        return dataset
+
+    def find_files(self, config: C) -> tuple[Path, ...]:
+        """The files that a dataset is read from.
+
+        Raises:
+            InputError: the folder or a file is not there.
+        """
+        if not config.path.is_dir():
+            raise InputError(
+                f"{config.path}: no such folder. Set dataset.path to the one that holds the "
+                f"dataset's files ({config.type})."
+            )
+        found = self.files(config)
+        for path in found:
+            if not path.is_file():
+                raise InputError(
+                    f"{path}: no such file. A dataset of type {config.type} has it."
+                )
+        return found
