@@ -22,8 +22,8 @@ from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import count
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.sphinx.web import pace
-from toolbank.sources.sphinx.web.pace import Clock
+from toolbank.sources.sphinx.web import throttle
+from toolbank.sources.sphinx.web.throttle import Clock
 
 FIRST = "/small.f0.html"
 ALL = ["f0", "f1", "f2", "f3"]
@@ -85,7 +85,7 @@ def failure(result: Crawl, path: str = FIRST) -> str:
 def hours(small: SiteServer, monkeypatch: pytest.MonkeyPatch) -> Hours:
     """The time that crawls of the site go by."""
     passing = Hours(small)
-    monkeypatch.setattr(pace, "CLOCK", passing.clock())
+    monkeypatch.setattr(throttle, "CLOCK", passing.clock())
     return passing
 
 

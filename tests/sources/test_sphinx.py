@@ -203,10 +203,6 @@ def test_a_tool_carries_what_its_page_says(site: SiteServer, tmp_path: Path) -> 
     assert add.source == "sphinx:Sample 1.2"
 
 
-def test_a_tool_can_be_shown_to_a_writer(site: SiteServer, tmp_path: Path) -> None:
-    assert all(found.prompt_name for found in crawl(site, tmp_path).tools)
-
-
 def test_a_url_is_that_of_the_public_site(site: SiteServer, tmp_path: Path) -> None:
     box = tool(crawl(site, tmp_path), "sample.Box")
     assert box.url == "https://sample.example/doc/api/sample.Box.html#sample.Box"
@@ -272,7 +268,7 @@ def test_what_a_crawl_lost_is_told_and_got_by_the_next_one(
     again = collect_tools([source], tmp_path / "cache")
     assert again.complete, "a page that is not there will not be there the next time"
     assert len(again.tools) == len(collected.tools) + 1
-    assert [line for line in problems(again) if "503" in line] == []
+    assert [line for line in again.problems if "503" in line] == []
 
 
 def test_no_inventory_is_told_with_its_address(

@@ -14,7 +14,7 @@ from tests.sources.small_site import FIRST, crawl_small, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.web.decode import decode_html
-from toolbank.sources.sphinx.web.pace import CLOCK, Pace
+from toolbank.sources.sphinx.web.throttle import CLOCK, Throttle
 
 ALL = ["f0", "f1", "f2", "f3"]
 GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()
@@ -92,7 +92,7 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
     st.sampled_from([200, 429, 503]),
 )
 def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
-    pace = Pace(CrawlPolicy(), first_wait_s=1, clock=CLOCK)
+    throttle = Throttle(CrawlPolicy(), first_wait_s=1, clock=CLOCK)
     headers = {"Retry-After": words.encode("utf-8", "replace")}
-    pace.note(Response("http://small.example/", status=status, headers=headers))
-    assert pace.ended == "" or status != 200
+    throttle.note(Response("http://small.example/", status=status, headers=headers))
+    assert throttle.ended == "" or status != 200

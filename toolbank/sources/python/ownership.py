@@ -1,4 +1,4 @@
-"""Whose an object is, and whether it is a tool: told from the object, calling nothing."""
+"""Whose an object is, and whether it is a tool: read off the object, calling nothing."""
 
 import inspect
 import numbers

@@ -53,37 +53,37 @@ def schema_of(classifier: str) -> dict[str, Any]:
     schema; one that is not understood gives only its `format`.
     """
     text = _KEYWORD.sub("", _shortened(classifier))
-    told = ""
+    words = ""
     if braced := _BRACED.search(text):
-        told = braced["value"]
+        words = braced["value"]
         text = text[: braced.start()] + "{" + text[braced.start("value") :]
     elif enclosed := _ENCLOSED.search(text):
-        told = enclosed["value"]
+        words = enclosed["value"]
         text = text[: enclosed.start()] + text[enclosed.end() :]
     elif stated := _DEFAULT.search(text):
-        told = stated["value"]
+        words = stated["value"]
         text = text[: stated.start()]
     elif marked := _MARKED.search(text):
-        told = marked["value"]
+        words = marked["value"]
         text = text.replace("(default)", "")
     text = re.sub(r",\s*default$", "", _OPTIONAL.sub("", text).strip(" ,;."))
     schema = read_types(text)
-    value = _default(_OPTIONAL.sub("", told), schema)
+    value = _default(_OPTIONAL.sub("", words), schema)
     return (
         {**allowing(schema, value), "default": value} if is_literal(value) else schema
     )
 
 
-def _default(told: str, schema: dict[str, Any]) -> Any:
+def _default(text: str, schema: dict[str, Any]) -> Any:
     """The value that stands behind the word "default"; remarks may follow it."""
-    told = told.strip(" .,;`")
-    if told.count(")") > told.count("("):
-        told = told.rstrip(")")
-    value = literal(told)
-    remarked = _REMARKED.fullmatch(told)
+    text = text.strip(" .,;`")
+    if text.count(")") > text.count("("):
+        text = text.rstrip(")")
+    value = literal(text)
+    remarked = _REMARKED.fullmatch(text)
     if not is_literal(value) and remarked:
         value = literal(remarked["value"])
-    return told if told in schema.get("enum", ()) else value
+    return text if text in schema.get("enum", ()) else value
 
 
 def is_optional(classifier: str) -> bool:

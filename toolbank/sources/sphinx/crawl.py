@@ -73,8 +73,8 @@ def _fill(
     from scrapy.crawler import AsyncCrawlerRunner
 
     from toolbank.sources.sphinx.spider import SphinxSpider
-    from toolbank.sources.sphinx.web.manners import crawl_settings
-    from toolbank.sources.sphinx.web.pace import Pace
+    from toolbank.sources.sphinx.web.crawl_settings import crawl_settings
+    from toolbank.sources.sphinx.web.throttle import Throttle
 
     async def run() -> None:
         runner = AsyncCrawlerRunner(
@@ -87,8 +87,8 @@ def _fill(
             for crawler in runner.crawlers:
                 # One that has only begun has no engine to ask.
                 with suppress(RuntimeError):
-                    if pace := crawler.get_downloader_middleware(Pace):
-                        pace.stop()
+                    if throttle := crawler.get_downloader_middleware(Throttle):
+                        throttle.stop()
             stopping = asyncio.ensure_future(runner.stop())
             with _deaf_to_interrupts():
                 await asyncio.wait({crawling, stopping}, timeout=_SECONDS_TO_STOP)

@@ -74,10 +74,10 @@ def site_yaml(scope: Scope) -> str:
         f"  roles: [{', '.join(rules.roles)}]",
     ]
     if parents and rules.domain != "http":
-        shown = Counter(dict(parents.most_common(_SHOWN_PARENTS)))
+        named = Counter(dict(parents.most_common(_SHOWN_PARENTS)))
         more = " and others" if len(parents) > _SHOWN_PARENTS else ""
         lines += _comment(
-            f"Most are in {_counted(shown)}{more}. To take only direct members of some: "
+            f"Most are in {_counted(named)}{more}. To take only direct members of some: "
             "parents: [...]",
             "  ",
         )

@@ -22,14 +22,13 @@ from toolbank.sources.sphinx.inventory import (
 )
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.site import Site
-from toolbank.sources.sphinx.web.decode import decode_html
-from toolbank.sources.sphinx.web.freshness import (
+from toolbank.sources.sphinx.web.cache_middleware import (
     GONE,
-    ServeKept,
+    CacheMiddleware,
     content_type,
     is_html,
 )
-from toolbank.sources.sphinx.web.pace import Pace
+from toolbank.sources.sphinx.web.decode import decode_html
 from toolbank.sources.sphinx.web.refusals import (
     FORBIDDEN,
     Refused,
@@ -38,6 +37,7 @@ from toolbank.sources.sphinx.web.refusals import (
     may_pass_status,
     reason_of,
 )
+from toolbank.sources.sphinx.web.throttle import Throttle
 from toolbank.system.errors import InputError, ToolbankError
 
 # How many folders above a page may be asked for an inventory.
@@ -165,12 +165,12 @@ class SphinxSpider(Spider):
 
     def _ask_next(self) -> Iterator[Request]:
         """Ask for a page more; once the crawl has ended, only for one that is kept."""
-        pace, kept = self._part(Pace), self._part(ServeKept)
+        throttle, kept = self._part(Throttle), self._part(CacheMiddleware)
         for path in self._left:
-            if not pace.refusal or kept.has_kept(self._base_url + _quoted(path)):
+            if not throttle.refusal or kept.has_kept(self._base_url + _quoted(path)):
                 yield self._ask(path)
                 return
-            self._fail(None, path, pace.refusal)
+            self._fail(None, path, throttle.refusal)
             self._crawl.may_pass.add(path)
             self._pending -= 1
         if not self._pending and self._read == self._read_tables:
@@ -295,8 +295,8 @@ class SphinxSpider(Spider):
 
     def _end(self, reason: str) -> None:
         self._crawl.is_complete = reason == "finished"
-        pace = self._part(Pace)
-        self._crawl.requests, self._crawl.limit = pace.sent, pace.ended
+        throttle = self._part(Throttle)
+        self._crawl.requests, self._crawl.limit = throttle.sent, throttle.ended
         self._progress.close()
 
     def _part(self, kind: type[_Part]) -> _Part:

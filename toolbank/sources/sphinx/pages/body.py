@@ -240,12 +240,12 @@ def _opening(paragraphs: list[str]) -> tuple[str, str]:
 
 def _parameters(parts: _Parts) -> Iterator[Parameter]:
     """The parameters with what the syntax shows besides: their values, and that marks are used."""
-    shown = (parts.syntax or {}).get("properties", {})
+    by_syntax = (parts.syntax or {}).get("properties", {})
     for item in parts.fields.parameters:
         name = item.name.lstrip("*")
-        if item.schema is not None and name in shown:
-            fill_in(item.schema, shown[name])
-        if shown and item.required is None:
+        if item.schema is not None and name in by_syntax:
+            fill_in(item.schema, by_syntax[name])
+        if by_syntax and item.required is None:
             item = replace(item, required=False)
         yield item
 

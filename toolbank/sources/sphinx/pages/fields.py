@@ -234,8 +234,8 @@ def _heading(node: LexborNode) -> tuple[str, str]:
 
 def _read_parameters(content: Sequence[LexborNode], fields: Fields) -> None:
     for item, node in _entries(content):
-        told = re.split(r"\s*,\s*", item.name or item.label)
-        stripped = [name.partition("=")[0].strip("`: ") for name in told]
+        labels = re.split(r"\s*,\s*", item.name or item.label)
+        stripped = [name.partition("=")[0].strip("`: ") for name in labels]
         names = [name for name in stripped if _NAME.fullmatch(name) and name != "None"]
         fields.owners[node.mem_id] = tuple(name.lstrip("*") for name in names)
         fields.parameters.extend(_parameter(name, item) for name in names)
@@ -257,13 +257,13 @@ def _parameter(name: str, item: Item) -> Parameter:
 def _read_returns(content: Sequence[LexborNode]) -> list[Returned]:
     prose: list[LexborNode] = []
     structure: dict[str, Any] = {}
-    shown: dict[str, Any] = {}
+    syntax: dict[str, Any] = {}
     section = ""
     for node in content:
         if node.tag in HEADINGS:
             section = line(node).lower()
         elif section == "response syntax" and node.tag in ("div", "pre"):
-            shown = read_syntax(code(node))
+            syntax = read_syntax(code(node))
         elif section == "response structure" and node.tag == "ul":
             for child in children(node):
                 if child.tag == "li" and not structure:
@@ -271,13 +271,13 @@ def _read_returns(content: Sequence[LexborNode]) -> list[Returned]:
                     structure = read_structure(item)[0]
         elif section != "response structure":
             prose.append(node)
-    if not (structure or shown):
+    if not (structure or syntax):
         return _plain_returns(prose)
     description = _words(prose)
-    told = structure.pop("description", "")
+    own = structure.pop("description", "")
     if structure:
-        fill_in(structure, shown)
-    return [Returned(description=description or told, structure=structure or shown)]
+        fill_in(structure, syntax)
+    return [Returned(description=description or own, structure=structure or syntax)]
 
 
 def _plain_returns(content: Sequence[LexborNode]) -> list[Returned]:

@@ -58,23 +58,23 @@ def type_schema(words: str) -> dict[str, Any]:
     return schema_of(words)
 
 
-def fill_in(schema: dict[str, Any], shown: dict[str, Any], depth: int = 0) -> None:
+def fill_in(schema: dict[str, Any], syntax: dict[str, Any], depth: int = 0) -> None:
     """Add to a structure what its syntax shows besides: members, and the values of a string."""
     if depth > _MAX_DEPTH:
         return
-    if schema.get("type") == "string" and "enum" in shown:
-        schema.setdefault("enum", shown["enum"])
-    if "additionalProperties" in schema and "propertyNames" in shown:
+    if schema.get("type") == "string" and "enum" in syntax:
+        schema.setdefault("enum", syntax["enum"])
+    if "additionalProperties" in schema and "propertyNames" in syntax:
         names = schema.setdefault("propertyNames", {"type": "string"})
-        fill_in(names, shown["propertyNames"], depth + 1)
+        fill_in(names, syntax["propertyNames"], depth + 1)
     for key in ("items", "additionalProperties"):
-        if key in schema and key in shown:
-            fill_in(schema[key], shown[key], depth + 1)
-    if "properties" not in schema and schema.get("type") == shown.get("type"):
-        for key, value in shown.items():
+        if key in schema and key in syntax:
+            fill_in(schema[key], syntax[key], depth + 1)
+    if "properties" not in schema and schema.get("type") == syntax.get("type"):
+        for key, value in syntax.items():
             schema.setdefault(key, value)
     members = schema.get("properties", {})
-    for name, member in shown.get("properties", {}).items():
+    for name, member in syntax.get("properties", {}).items():
         fill_in(members.setdefault(name, member), member, depth + 1)
 
 

@@ -10,7 +10,6 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
-from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import (
     FORBIDDEN,
     NotAsked,
@@ -18,6 +17,7 @@ from toolbank.sources.sphinx.web.refusals import (
     may_pass_status,
     reason_of,
 )
+from toolbank.sources.sphinx.web.throttle import Throttle
 from toolbank.system.errors import ToolbankError
 
 _AGENT = "toolbank"
@@ -62,9 +62,11 @@ class ObeyRobots:
 
     async def _read(self, first: Request) -> Protego:
         engine = self._crawler.engine
-        pace = self._crawler.get_downloader_middleware(Pace)
-        if engine is None or pace is None:
-            raise AssertionError("requests are made by a running engine, with a pace")
+        throttle = self._crawler.get_downloader_middleware(Throttle)
+        if engine is None or throttle is None:
+            raise AssertionError(
+                "requests are made by a running engine, with a throttle"
+            )
         asking = Request(
             urljoin(first.url, "/robots.txt"),
             # What comes unpacked can be cut where enough of it is there.
@@ -91,7 +93,7 @@ class ObeyRobots:
         if response.status != 200:
             return Protego.parse("")
         rules = Protego.parse(_text(response))
-        pace.keep_interval(rules.crawl_delay(_AGENT) or 0.0)
+        throttle.keep_interval(rules.crawl_delay(_AGENT) or 0.0)
         return rules
 
     def _count(self, data: bytes, request: Request) -> None:

@@ -5,22 +5,22 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from w3lib.html import get_meta_refresh
 
+from toolbank.sources.sphinx.web.cache_middleware import is_html
+from toolbank.sources.sphinx.web.crawl_settings import OwnSiteOnly
 from toolbank.sources.sphinx.web.decode import decode_html
-from toolbank.sources.sphinx.web.freshness import is_html
-from toolbank.sources.sphinx.web.manners import OwnSiteOnly
 from toolbank.sources.sphinx.web.refusals import Refused
 
 _HEAD_BYTES = 4096
 
 
-class FollowStubs:
+class FollowMetaRefresh:
     """Follows a stub once, within the site."""
 
     def __init__(self, own_site: OwnSiteOnly) -> None:
         self._own_site = own_site
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> "FollowStubs":
+    def from_crawler(cls, crawler: Crawler) -> "FollowMetaRefresh":
         """Scrapy's constructor."""
         return cls(OwnSiteOnly.from_crawler(crawler))
 

@@ -62,7 +62,7 @@ def crawl_settings(base_url: str, cache: str, policy: CrawlPolicy) -> dict[str, 
     delay_s = policy.delay_s
     if delay_s is None:
         delay_s = 0.0 if is_near else 0.25
-    door = f"{_PACKAGE}.door.Door"
+    handler = f"{_PACKAGE}.download_handler.DownloadHandler"
     return {
         "TWISTED_REACTOR_ENABLED": False,
         "TELNETCONSOLE_ENABLED": False,
@@ -79,7 +79,7 @@ def crawl_settings(base_url: str, cache: str, policy: CrawlPolicy) -> dict[str, 
         "AUTOTHROTTLE_ENABLED": not is_near,
         "AUTOTHROTTLE_START_DELAY": max(0.5, delay_s),
         "AUTOTHROTTLE_TARGET_CONCURRENCY": float(concurrency),
-        "DOWNLOAD_HANDLERS": {"http": door, "https": door},
+        "DOWNLOAD_HANDLERS": {"http": handler, "https": handler},
         "DOWNLOAD_MAXSIZE": int(policy.page_mb * _MB),
         "DOWNLOAD_WARNSIZE": 0,
         "DOWNLOAD_TIMEOUT": policy.request_s,
@@ -88,11 +88,11 @@ def crawl_settings(base_url: str, cache: str, policy: CrawlPolicy) -> dict[str, 
         "RETRY_TIMES": policy.retries,
         "RETRY_FIRST_WAIT_S": 0.2 if is_near else 2.0,
         "DOWNLOADER_MIDDLEWARES": {
-            f"{_PACKAGE}.manners.OwnSiteOnly": 10,
+            f"{_PACKAGE}.crawl_settings.OwnSiteOnly": 10,
             f"{_PACKAGE}.robots.ObeyRobots": 100,
-            f"{_PACKAGE}.stubs.FollowStubs": 580,
-            f"{_PACKAGE}.freshness.ServeKept": 900,
-            f"{_PACKAGE}.pace.Pace": 950,
+            f"{_PACKAGE}.meta_refresh.FollowMetaRefresh": 580,
+            f"{_PACKAGE}.cache_middleware.CacheMiddleware": 900,
+            f"{_PACKAGE}.throttle.Throttle": 950,
             **_UNUSED_DOWNLOADER,
         },
         "SPIDER_MIDDLEWARES": _UNUSED_SPIDER,

@@ -18,15 +18,15 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from toolbank.sources.sphinx.web.pace import Pace
 from toolbank.sources.sphinx.web.refusals import Refused
+from toolbank.sources.sphinx.web.throttle import Throttle
 from toolbank.system.addresses import is_public_ip
 
 # The private addresses that the request at hand was kept from.
 _refused_addresses: ContextVar[list[str]] = ContextVar("_refused_addresses")
 
 
-class Door(AiohttpDownloadHandler):
+class DownloadHandler(AiohttpDownloadHandler):
     """Scrapy's aiohttp handler, which waits for a request's turn, guards addresses and unpacks.
 
     The guard looks at the very address that a socket is about to be connected to, so that a name
@@ -37,10 +37,10 @@ class Door(AiohttpDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        pace = crawler.get_downloader_middleware(Pace)
-        if pace is None:
-            raise AssertionError("the settings of a crawl have a pace")
-        self._pace = pace
+        throttle = crawler.get_downloader_middleware(Throttle)
+        if throttle is None:
+            raise AssertionError("the settings of a crawl have a throttle")
+        self._throttle = throttle
         self._compression = HttpCompressionMiddleware(crawler=crawler)
         if crawler.settings.getbool("GUARD_ADDRESSES"):
             # Scrapy has no setting for it, and makes its session by itself: the same, but guarded.
@@ -69,12 +69,12 @@ class Door(AiohttpDownloadHandler):
                 too large or in an unknown encoding.
             NotAsked: the crawl ended before.
         """
-        await self._pace.admit()
+        await self._throttle.admit()
         self._compression.process_request(request)
         refused: list[str] = []
         _refused_addresses.set(refused)
         try:
-            response = await self._pace.carry(super().download_request(request))
+            response = await self._throttle.carry(super().download_request(request))
         except DownloadConnectionRefusedError as error:
             if refused:
                 raise Refused(
@@ -84,7 +84,7 @@ class Door(AiohttpDownloadHandler):
             if isinstance(error.__cause__, aiohttp.ClientSSLError):
                 raise Refused("its certificate can't be trusted") from error
             raise
-        self._pace.note(response)
+        self._throttle.note(response)
         return self._unpack(request, response)
 
     def _unpack(self, request: Request, response: Response) -> Response:

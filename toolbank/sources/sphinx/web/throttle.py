@@ -31,7 +31,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Clock:
-    """What a pace is kept by: seconds that only grow, seconds since 1970, and a wait.
+    """What a throttle goes by: seconds that only grow, seconds since 1970, and a wait.
 
     The wait lasts until an event, but at most so many seconds.
     """
@@ -44,7 +44,7 @@ class Clock:
 CLOCK = Clock()
 
 
-class Pace:
+class Throttle:
     """Counts and delays what is sent to the site.
 
     A 429 or 503 with Retry-After holds back every request, and so does Crawl-delay. Once a limit
@@ -66,7 +66,7 @@ class Pace:
         self._asking: set[asyncio.Task[Response]] = set()
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> "Pace":
+    def from_crawler(cls, crawler: Crawler) -> "Throttle":
         """Scrapy's constructor."""
         settings = crawler.settings
         return cls(

@@ -17,7 +17,7 @@ _ROBOTS_MAX_AGE_S = 24 * 3600  # RFC 9309, section 2.4
 _CONDITIONS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 
 
-class ServeKept:
+class CacheMiddleware:
     """Answers requests from the cache.
 
     A fresh answer serves without a request, a stale one once the site said that it still holds
@@ -31,7 +31,7 @@ class ServeKept:
         self._max_age_s = policy.max_age_h * 3600
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> "ServeKept":
+    def from_crawler(cls, crawler: Crawler) -> "CacheMiddleware":
         """Scrapy's constructor."""
         settings = crawler.settings
         cache = PageCache(

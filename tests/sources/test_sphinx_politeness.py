@@ -32,8 +32,8 @@ from toolbank.sources.sphinx.crawl import crawl_site
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import count, problems, record
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.sphinx.web.freshness import ServeKept
-from toolbank.sources.sphinx.web.manners import crawl_settings
+from toolbank.sources.sphinx.web.cache_middleware import CacheMiddleware
+from toolbank.sources.sphinx.web.crawl_settings import crawl_settings
 from toolbank.system.errors import InputError, ToolbankError
 
 
@@ -233,13 +233,13 @@ def test_a_crawl_that_has_ended_makes_no_further_requests_up(
 ) -> None:
     list_only("f0", *(f"g{n}" for n in range(500)))
     seen: list[Request] = []
-    look_up = ServeKept.process_request
+    look_up = CacheMiddleware.process_request
 
-    def note(self: ServeKept, request: Request) -> Response | None:
+    def note(self: CacheMiddleware, request: Request) -> Response | None:
         seen.append(request)
         return look_up(self, request)
 
-    monkeypatch.setattr(ServeKept, "process_request", note)
+    monkeypatch.setattr(CacheMiddleware, "process_request", note)
     result = crawl_small(small, concurrency=1, requests=3)
     reasons = Counter(record(result)["failed_pages"].values())
     assert reasons == {"not asked for: limit of 3 requests": 500}
