@@ -4,117 +4,25 @@ import json
 
 import datasets
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
+from tests.loaders.samples import (
+    API,
+    MAKE,
+    config,
+    lines,
+    make_jsonl,
+    make_toolbank,
+    make_toolbench,
+    make_toollens,
+    table,
+)
 from tests.shared import shared
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Query, Tool
 from toolbank.export.export import export_bank
-from toolbank.loaders import DATASETS
 from toolbank.loaders.datasets import dataset_files, read_dataset
 from toolbank.system.errors import InputError
-
-API = {
-    "category_name": "Food",
-    "tool_name": "Cocktails",
-    "api_name": "List",
-    "api_description": "All of them.",
-    "required_parameters": [{"name": "q", "type": "STRING", "description": "words"}],
-    "optional_parameters": [{"name": "n", "type": "NUMBER", "description": ""}],
-}
-DOCUMENT = (
-    "category_name:Food, tool_name:Cocktails, api_name:List, api_description:All of them., "
-    'required_params: [{"name": "q", "type": "STRING", "description": "words"}], '
-    'optional_params: [], return_schema: ""'
-)
-
-
-def lines(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def table(path, rows):
-    """As pandas writes it: a cell is quoted where it has to be."""
-    import pandas
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pandas.DataFrame(rows).to_csv(path, sep="\t", index=False, header=False)
-
-
-def make_jsonl(folder):
-    lines(
-        folder / "tools.jsonl",
-        [
-            {"name": "a", "description": "Does a.\n\nAt length.", "domain": ["x"]},
-            {"name": "b", "arguments": {"type": "object", "properties": {"n": {}}}},
-        ],
-    )
-    rows = [
-        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
-        {"id": "2", "query": "do b", "tools": ["b", "a"], "split": "test"},
-    ]
-    lines(folder / "queries.jsonl", rows)
-
-
-def make_toolbank(folder):
-    content = {
-        "np.acos": {"new_func": "inverse_cosine", "description": "The angle."},
-        "np.arccos": {"new_func": "inverse_cosine", "description": "The angle, again."},
-        "np.sum": {"new_func": "summation", "description": "The sum."},
-    }
-    (folder / "tools.json").write_text(json.dumps(content))
-    for name, tools in (
-        ("train", ["summation", "np.arccos"]),
-        ("test", ["inverse_cosine"]),
-    ):
-        row = {
-            "refined_instruction": f"What is the {name}?",
-            "functions": tools,
-            "explanation": "e",
-        }
-        (folder / f"{name}.json").write_text(json.dumps([row]))
-
-
-def make_toolbench(folder):
-    content = json.dumps(API)
-    corpus = [("docid", "document_content"), (1, content), (1, content)]
-    table(folder / "corpus.tsv", [*corpus, (2, json.dumps({**API, "api_name": "One"}))])
-    table(
-        folder / "train.query.txt", [(5, 'a "list"\tof them'), (5, 'a "list"\tof them')]
-    )
-    table(folder / "test.query.txt", [(6, "one of them")])
-    table(folder / "qrels.train.tsv", [(5, 0, 1, 1), (5, 0, 2, 1)])
-    table(folder / "qrels.test.tsv", [(6, 0, 2, 1)])
-
-
-def make_toollens(folder):
-    documents = [
-        {"_id": "0", "title": "", "text": DOCUMENT, "metadata": {}},
-        {"_id": "1", "title": "Other", "text": "Something else."},
-    ]
-    lines(folder / "corpus.jsonl", documents)
-    queries = [{"_id": "7", "text": "list them"}, {"_id": "8", "text": "else"}]
-    lines(folder / "queries.jsonl", queries)
-    header = ("query-id", "corpus-id", "score")
-    table(folder / "qrels" / "train.tsv", [header, (7, 0, 1), (7, 1, 1)])
-    table(folder / "qrels" / "test.tsv", [header, (8, 1, 1)])
-
-
-MAKE = {
-    "jsonl": make_jsonl,
-    "toolbank": make_toolbank,
-    "toolbench": make_toolbench,
-    "toollens": make_toollens,
-}
-
-
-def config(kind, folder, **more):
-    if kind == "toolbank":
-        more.setdefault("tools", folder / "tools.json")
-    return DATASETS.load(kind).config(type=kind, path=folder, **more)
 
 
 def read(kind, folder, **more):
@@ -335,58 +243,10 @@ def test_a_broken_file_is_told_with_its_place(tmp_path, kind, name, content, tol
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", MAKE)
-def test_a_missing_file_and_folder_are_named(tmp_path, kind):
-    MAKE[kind](tmp_path)
-    gone = dataset_files(config(kind, tmp_path))[-1]
-    gone.unlink()
-    with pytest.raises(InputError, match=f"{gone.name}: no such file"):
-        read(kind, tmp_path)
-    with pytest.raises(InputError, match=r"no such folder.*dataset\.path"):
-        read(kind, tmp_path / "nowhere")
-
-
 def test_tools_of_toolbank_have_to_be_described(tmp_path):
     make_toolbank(tmp_path)
     with pytest.raises(InputError, match=r"dataset\.tools"):
         read("toolbank", tmp_path, tools=None)
-
-
-TEXTS = st.one_of(
-    st.text(max_size=60),
-    st.sampled_from(
-        ["{}", "[]", '{"name": "\\ud800"}', '{"query": "x", "tools": ["a"]}']
-    ),
-)
-
-
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(data=st.data(), kind=st.sampled_from(sorted(MAKE)))
-def test_whatever_the_files_hold_it_is_read_or_refused(tmp_path_factory, data, kind):
-    folder = tmp_path_factory.mktemp("any")
-    MAKE[kind](folder)
-    path = data.draw(st.sampled_from(sorted(dataset_files(config(kind, folder)))))
-    content = path.read_bytes()
-    start = data.draw(st.integers(0, len(content)))
-    stop = data.draw(st.integers(start, len(content)))
-    foreign = data.draw(
-        st.one_of(
-            TEXTS.map(lambda t: t.encode("utf-8", "replace")), st.binary(max_size=9)
-        )
-    )
-    path.write_bytes(content[:start] + foreign + content[stop:])
-    try:
-        dataset = read(kind, folder)
-    except InputError:
-        return
-    names = {tool.name for tool in dataset.tools}
-    assert len(names) == len(dataset.tools)
-    assert all(q.query.strip() and set(q.tools) <= names for q in dataset.queries)
-    write_tools(folder / "tools.parquet", dataset.tools)
 
 
 @pytest.mark.parametrize(

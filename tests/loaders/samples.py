@@ -1,0 +1,105 @@
+"""A small dataset in each format."""
+
+import json
+
+from toolbank.loaders import DATASETS
+
+API = {
+    "category_name": "Food",
+    "tool_name": "Cocktails",
+    "api_name": "List",
+    "api_description": "All of them.",
+    "required_parameters": [{"name": "q", "type": "STRING", "description": "words"}],
+    "optional_parameters": [{"name": "n", "type": "NUMBER", "description": ""}],
+}
+DOCUMENT = (
+    "category_name:Food, tool_name:Cocktails, api_name:List, api_description:All of them., "
+    'required_params: [{"name": "q", "type": "STRING", "description": "words"}], '
+    'optional_params: [], return_schema: ""'
+)
+
+
+def lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def table(path, rows):
+    """As pandas writes it: a cell is quoted where it has to be."""
+    import pandas
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pandas.DataFrame(rows).to_csv(path, sep="\t", index=False, header=False)
+
+
+def make_jsonl(folder):
+    lines(
+        folder / "tools.jsonl",
+        [
+            {"name": "a", "description": "Does a.\n\nAt length.", "domain": ["x"]},
+            {"name": "b", "arguments": {"type": "object", "properties": {"n": {}}}},
+        ],
+    )
+    rows = [
+        {"id": "1", "query": "do a", "tools": ["a"], "split": "train"},
+        {"id": "2", "query": "do b", "tools": ["b", "a"], "split": "test"},
+    ]
+    lines(folder / "queries.jsonl", rows)
+
+
+def make_toolbank(folder):
+    content = {
+        "np.acos": {"new_func": "inverse_cosine", "description": "The angle."},
+        "np.arccos": {"new_func": "inverse_cosine", "description": "The angle, again."},
+        "np.sum": {"new_func": "summation", "description": "The sum."},
+    }
+    (folder / "tools.json").write_text(json.dumps(content))
+    for name, tools in (
+        ("train", ["summation", "np.arccos"]),
+        ("test", ["inverse_cosine"]),
+    ):
+        row = {
+            "refined_instruction": f"What is the {name}?",
+            "functions": tools,
+            "explanation": "e",
+        }
+        (folder / f"{name}.json").write_text(json.dumps([row]))
+
+
+def make_toolbench(folder):
+    content = json.dumps(API)
+    corpus = [("docid", "document_content"), (1, content), (1, content)]
+    table(folder / "corpus.tsv", [*corpus, (2, json.dumps({**API, "api_name": "One"}))])
+    table(
+        folder / "train.query.txt", [(5, 'a "list"\tof them'), (5, 'a "list"\tof them')]
+    )
+    table(folder / "test.query.txt", [(6, "one of them")])
+    table(folder / "qrels.train.tsv", [(5, 0, 1, 1), (5, 0, 2, 1)])
+    table(folder / "qrels.test.tsv", [(6, 0, 2, 1)])
+
+
+def make_toollens(folder):
+    documents = [
+        {"_id": "0", "title": "", "text": DOCUMENT, "metadata": {}},
+        {"_id": "1", "title": "Other", "text": "Something else."},
+    ]
+    lines(folder / "corpus.jsonl", documents)
+    queries = [{"_id": "7", "text": "list them"}, {"_id": "8", "text": "else"}]
+    lines(folder / "queries.jsonl", queries)
+    header = ("query-id", "corpus-id", "score")
+    table(folder / "qrels" / "train.tsv", [header, (7, 0, 1), (7, 1, 1)])
+    table(folder / "qrels" / "test.tsv", [header, (8, 1, 1)])
+
+
+MAKE = {
+    "jsonl": make_jsonl,
+    "toolbank": make_toolbank,
+    "toolbench": make_toolbench,
+    "toollens": make_toollens,
+}
+
+
+def config(kind, folder, **more):
+    if kind == "toolbank":
+        more.setdefault("tools", folder / "tools.json")
+    return DATASETS.load(kind).config(type=kind, path=folder, **more)
