@@ -81,7 +81,7 @@ def test_what_was_asked_and_what_failed_can_be_read(journal_file):
         usage = journal.usage()
         entries = list(journal.entries())
         failures = list(journal.failures())
-        attempts = list(journal.attempts())
+        attempts = list(journal.attempts(["write"]))
     assert [(one.stage, one.identity, one.replies) for one in usage if one.replies] == [
         ("write", WARM, 9),
         ("write", COOL, 4),

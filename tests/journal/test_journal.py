@@ -176,7 +176,7 @@ def test_nobody_waits_for_a_writer_that_died(tmp_path, monkeypatch):
 def test_a_journal_that_another_process_holds_is_not_called_damaged(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("toolbank.journal.journal._LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("toolbank.journal.store._LOCK_WAIT_S", 0.05)
     path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
         holder = sqlite3.connect(path, isolation_level=None)
@@ -301,7 +301,7 @@ def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
 import os, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from toolbank.journal import Journal, layout
+from toolbank.journal import Journal, layout_1 as layout
 
 compress, calls = layout.compress, []
 
@@ -379,12 +379,15 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
     )
 
 
-def test_stages_of_another_version_are_accounted_last(tmp_path):
+def test_stages_are_accounted_in_the_order_in_which_they_were_asked(tmp_path):
     with Journal(tmp_path / "journal.sqlite") as journal:
-        stages = ("judge", "rank", "write", "check")
+        stages = ("write", "judge", "write", "a stage to come")
         put_all(journal, [replace(request(i), stage=s) for i, s in enumerate(stages)])
+        failure = Failure("k", 9, "check", "timeout", "late", identity="me")
+        asyncio.run(journal.put_failure(failure))
         accounted = [usage.stage for usage in journal.usage()]
-    assert accounted == ["write", "judge", "check", "rank"]
+        assert list(journal.attempts(["judge", "check"])) == [1]
+    assert accounted == ["write", "judge", "a stage to come", "check"]
 
 
 def test_the_exchanges_of_one_attempt_can_be_had_alone(tmp_path):

@@ -1,6 +1,6 @@
 """Replies on disk before they count."""
 
-from toolbank.journal.journal import Journal
 from toolbank.journal.records import Entry, Failure, StageUsage
+from toolbank.journal.store import Journal
 
 __all__ = ["Entry", "Failure", "Journal", "StageUsage"]

@@ -8,11 +8,13 @@ import sqlite3
 from toolbank.journal.records import StageUsage
 
 _PERCENTILES = (50, 90, 99)
-_STAGES = ("write", "polish", "judge", "decompose")
 
 
 def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
-    """One for each stage and identity, by stage and in the order in which they were asked first."""
+    """One for each stage and identity: stages and identities as they were asked first.
+
+    Those that only have failed tries come last.
+    """
     sums = {
         (stage, identity): numbers
         for stage, identity, *numbers in connection.execute(
@@ -28,7 +30,9 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
         failed.setdefault((stage, identity), {})[reason] = tries
     names = dict(connection.execute("SELECT id, identity FROM identities"))
     used = []
-    for stage, identity in sorted({*sums, *failed}, key=_place):
+    places = _places(connection)
+    found = {*sums, *failed}
+    for stage, identity in sorted(found, key=lambda one: (places[one[0]], one[1])):
         replies, prompt, completion, measured, longest = sums.get(
             (stage, identity), (0, 0, 0, 0, 0.0)
         )
@@ -53,11 +57,16 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
     return tuple(used)
 
 
-def _place(found: tuple[str, int]) -> tuple[int, str, int]:
-    """Stages in their order, and after them those that only another version has."""
-    stage, identity = found
-    place = _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
-    return place, stage, identity
+def _places(connection: sqlite3.Connection) -> dict[str, int]:
+    """The place of each stage among those that were asked."""
+    asked = connection.execute(
+        "SELECT stage FROM replies GROUP BY stage ORDER BY min(rowid)"
+    )
+    failed = connection.execute(
+        "SELECT stage FROM failures GROUP BY stage ORDER BY min(rowid)"
+    )
+    names = dict.fromkeys(name for (name,) in [*asked, *failed])
+    return {name: place for place, name in enumerate(names)}
 
 
 def _percentile(

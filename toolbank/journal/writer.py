@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-from toolbank.journal import trouble
-from toolbank.journal.layout import TABLES, Table
+from toolbank.journal import errors
 from toolbank.journal.reserve import Reserve
+from toolbank.journal.schema import TABLES, Table
 from toolbank.system.errors import ToolbankError
 
 Row = tuple[Table, tuple[object, ...]]
@@ -66,7 +66,7 @@ class Writer:
         item = _Item(rows, loop, loop.create_future())
         with self._lock:
             if not self._is_open:
-                raise trouble.closed(self._path)
+                raise errors.closed(self._path)
             self._waiting.put(item)
         await item.done
 
@@ -86,7 +86,7 @@ class Writer:
             with self._lock:
                 self._is_open = False
             left = self._take_waiting()
-            _tell(left, [trouble.closed(self._path) for _ in left])
+            _wake(left, [errors.closed(self._path) for _ in left])
             connection.close()
             self._reserve.give_up()
 
@@ -99,12 +99,14 @@ class Writer:
         while not self._waiting.empty():
             batch.append(self._waiting.get())
         items = [item for item in batch if item is not None]
-        errors: list[ToolbankError | None] = [trouble.closed(self._path) for _ in items]
+        outcomes: list[ToolbankError | None] = [
+            errors.closed(self._path) for _ in items
+        ]
         try:
-            errors = self._write_batch(connection, items)
+            outcomes = self._write_batch(connection, items)
         finally:
             self._committed = monotonic()
-            _tell(items, errors)
+            _wake(items, outcomes)
         return None not in batch
 
     def _take_waiting(self) -> list[_Item]:
@@ -124,10 +126,10 @@ class Writer:
         except Exception as error:
             # A full disk or a lock fails every item; else one of them may be at fault.
             if len(items) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [trouble.explain(self._path, error) for _ in items]
+                return [errors.explain(self._path, error) for _ in items]
         else:
             return [
-                trouble.full_but_kept(self._path, self._full) if self._full else None
+                errors.full_but_kept(self._path, self._full) if self._full else None
                 for _ in items
             ]
         return [
@@ -139,7 +141,7 @@ class Writer:
         try:
             _insert(connection, rows)
         except sqlite3.OperationalError as error:
-            if not (trouble.is_full(self._path, error) and self._reserve.give_up()):
+            if not (errors.is_full(self._path, error) and self._reserve.give_up()):
                 raise
             self._full = error
             _insert(connection, rows)
@@ -160,10 +162,10 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
                 )
 
 
-def _tell(items: Sequence[_Item], errors: Sequence[ToolbankError | None]) -> None:
+def _wake(items: Sequence[_Item], outcomes: Sequence[ToolbankError | None]) -> None:
     """Wake those who wait, each loop once."""
     by_loop = defaultdict(list)
-    for item, error in zip(items, errors, strict=True):
+    for item, error in zip(items, outcomes, strict=True):
         by_loop[item.loop].append((item.done, error))
     for loop, settled in by_loop.items():
         # A loop that was stopped in mid-run is closed: nobody waits any more.

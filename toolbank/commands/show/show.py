@@ -96,7 +96,7 @@ def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
             yield row.outcome, row.reason, row.query_id or str(row.attempt)
     elif folder.journal.is_file():
         with Journal(folder.journal, read_only=True) as journal:
-            for number in journal.attempts():
+            for number in journal.attempts(_STAGES):
                 yield "undecided", "", str(number)
             for failure in journal.failures():
                 if failure.stage in _STAGES:

@@ -5,14 +5,38 @@ from __future__ import annotations
 import shlex
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from toolbank.journal.layouts import UnknownLayoutError
+from toolbank.journal.schema import LAYOUT
 from toolbank.system.errors import ToolbankError
 
 _IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _NO_ROOM = 2**16
 _KEPT = "The replies in the journal are kept."
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Say what SQLite, or a row that can't be read, means to a person.
+
+    Raises:
+        ToolbankError: in place of the error of the block.
+    """
+    try:
+        yield
+    except UnknownLayoutError as error:
+        raise ToolbankError(
+            f"{path}: a journal of layout {error.layout}, and this version of toolbank reads "
+            f"{LAYOUT}. Use another --out folder."
+        ) from None
+    except sqlite3.Error as error:
+        raise explain(path, error) from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise damaged(path, error) from error
 
 
 def explain(path: Path, error: Exception) -> ToolbankError:
@@ -57,14 +81,6 @@ def damaged(path: Path, error: Exception) -> ToolbankError:
         f"{path}: the journal is damaged ({error}). Move it away, with the files that lie beside "
         f"it ({path.name}-wal and {path.name}-shm); the replies in it are then asked for "
         f"again:\n  mkdir -p {folder} && mv {shlex.quote(str(path))}* {folder}"
-    )
-
-
-def of_another_layout(path: Path, layout: int, ours: int) -> ToolbankError:
-    """The file is of a layout that this version does not read."""
-    return ToolbankError(
-        f"{path}: a journal of layout {layout}, and this version of toolbank reads {ours}. "
-        "Use another --out folder."
     )
 
 

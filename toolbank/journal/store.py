@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
 from toolbank.chat.chat import ChatReply, ChatRequest
-from toolbank.journal import trouble
-from toolbank.journal.layout import (
+from toolbank.journal import errors
+from toolbank.journal.layouts import is_current, prepare
+from toolbank.journal.prompts import compress, decode, decompress, encode
+from toolbank.journal.records import Entry, Failure, StageUsage
+from toolbank.journal.schema import (
     DICTIONARIES,
     FAILURES,
     IDENTITIES,
-    LAYOUT,
     REPLIES,
-    UnknownLayoutError,
-    is_current,
-    prepare,
 )
-from toolbank.journal.prompts import compress, decode, decompress, encode
-from toolbank.journal.records import Entry, Failure, StageUsage
 from toolbank.journal.usage import read_usage
 from toolbank.journal.writer import Row, Writer
 from toolbank.system.errors import ToolbankError
@@ -49,7 +46,9 @@ class Journal:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._read_only = read_only
-        self._copy: TemporaryDirectory[str] | None = None
+        # What is read: the file, or a copy that was brought to this layout.
+        self._file = path
+        self._open = ExitStack()
         self._reader: sqlite3.Connection | None = None
         self._writer: Writer | None = None
         # What is on disk of what replies refer to.
@@ -58,22 +57,12 @@ class Journal:
         self._offered: set[str] = set()
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as stack, errors.explained(self.path):
             if self._read_only:
-                self._open_to_read()
+                self._open_to_read(stack)
             else:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._open()
-        except sqlite3.Error as error:
-            raise trouble.explain(self.path, error) from error
-        except UnknownLayoutError as error:
-            raise trouble.of_another_layout(self.path, error.layout, LAYOUT) from None
-        except (ValueError, TypeError, LookupError) as error:
-            raise trouble.damaged(self.path, error) from error
-        except OSError as error:
-            raise ToolbankError(
-                f"{self.path.parent}: can't make the folder ({error.strerror or error})."
-            ) from error
+                self._open_to_write(stack)
+            self._open = stack.pop_all()
         return self
 
     def __exit__(
@@ -82,9 +71,8 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close_reader()
-        if self._writer is not None:
-            self._writer.close()
+        self._reader = None
+        self._open.close()
 
     def __len__(self) -> int:
         """How many replies there are."""
@@ -175,23 +163,22 @@ class Journal:
             "text, model, prompt_tokens, completion_tokens, finish, latency FROM replies "
             "JOIN identities ON identities.id = replies.identity "
             "LEFT JOIN dictionaries ON dictionaries.id = dictionary",
-            attempt,
+            {} if attempt is None else {"attempt": (attempt,)},
             "attempt, replies.stage DESC, key",
         )
         for key, number, stage, identity, dictionary, packed, *reply in rows:
-            messages = self._unpack(packed, dictionary)
+            with errors.explained(self.path):
+                messages = decode(decompress(packed, dictionary))
             yield Entry(key, number, stage, identity, messages, ChatReply(*reply))
 
-    def attempts(self) -> Iterator[int]:
-        """The numbers of the attempts at a query that have a reply, in their order.
+    def attempts(self, stages: Collection[str]) -> Iterator[int]:
+        """The numbers of the attempts that have a reply of one of these stages, in their order.
 
         Raises:
             ToolbankError: the file is damaged.
         """
         rows = self._read_anew(
-            "SELECT DISTINCT attempt FROM replies WHERE stage <> 'judge'",
-            None,
-            "attempt",
+            "SELECT DISTINCT attempt FROM replies", {"stage": stages}, "attempt"
         )
         for (number,) in rows:
             yield number
@@ -205,23 +192,27 @@ class Journal:
         rows = self._read_anew(
             "SELECT key, attempt, stage, reason, message, final, identities.identity "
             "FROM failures JOIN identities ON identities.id = failures.identity",
-            attempt,
+            {} if attempt is None else {"attempt": (attempt,)},
             "attempt, failures.rowid",
         )
         for key, number, stage, reason, message, final, identity in rows:
             yield Failure(key, number, stage, reason, message, bool(final), identity)
 
     def usage(self) -> tuple[StageUsage, ...]:
-        """What the calls came to, for each stage and identity, by stage."""
-        try:
-            with closing(self._connect()) as connection:
-                return read_usage(connection)
-        except sqlite3.Error as error:
-            raise trouble.explain(self.path, error) from error
+        """What the calls came to, for each stage and identity, as they were asked first."""
+        with errors.explained(self.path), closing(_connect(self._file)) as connection:
+            return read_usage(connection)
 
-    def _open(self) -> None:
-        connection = self._connect()
+    def _open_to_write(self, stack: ExitStack) -> None:
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ToolbankError(
+                f"{self.path.parent}: can't make the folder ({error.strerror or error})."
+            ) from error
+        connection = _connect_to_write(self.path)
+        with ExitStack() as if_it_fails:
+            if_it_fails.callback(connection.close)
             prepare(connection)
             self._identities = {
                 identity
@@ -233,94 +224,75 @@ class Journal:
                     "SELECT id, stage, content FROM dictionaries"
                 )
             }
-            self._offered = set(self._dictionaries)
-            self._reader = self._connect()
-        except BaseException:
-            connection.close()
-            raise
+            if_it_fails.pop_all()
+        self._offered = set(self._dictionaries)
+        # Its thread closes the connection.
         self._writer = Writer(self.path, connection)
+        stack.callback(self._writer.close)
+        self._reader = stack.enter_context(closing(_connect(self.path)))
 
-    def _open_to_read(self) -> None:
-        try:
-            self._reader = self._connect()
-            if not is_current(self._reader):
-                # One of an earlier layout: what it would become is read.
-                self._copy = TemporaryDirectory()
-                with closing(self._reader) as original:
-                    self._reader = self._connect()
-                    original.backup(self._reader)
-                prepare(self._reader)
-        except BaseException:
-            self._close_reader()
-            raise
-
-    def _close_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-        if self._copy is not None:
-            self._copy.cleanup()
+    def _open_to_read(self, stack: ExitStack) -> None:
+        reader = stack.enter_context(closing(_connect(self.path)))
+        if not is_current(reader):
+            # One of an earlier layout: what it would become is read.
+            folder = stack.enter_context(TemporaryDirectory())
+            self._file = Path(folder, self.path.name)
+            made = sqlite3.connect(self._file, isolation_level=None)
+            copy = stack.enter_context(closing(made))
+            reader.backup(copy)
+            prepare(copy)
+            reader = copy
+        self._reader = reader
 
     async def _write(self, rows: Sequence[Row], identity: str) -> None:
         """Write rows that refer to an identity, at once, so that no cancelled wait loses one."""
         if self._writer is None:
-            raise trouble.closed(self.path)
+            raise errors.closed(self.path)
         if identity in self._identities:
             await self._writer.write(*rows)
         else:
             await self._writer.write((IDENTITIES, (identity,)), *rows)
             self._identities.add(identity)
 
-    def _unpack(self, packed: bytes, dictionary: bytes | None) -> list[dict[str, str]]:
-        try:
-            return decode(decompress(packed, dictionary))
-        except ValueError as error:
-            raise trouble.damaged(self.path, error) from error
-
     def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         if self._reader is None:
-            raise trouble.closed(self.path)
-        try:
+            raise errors.closed(self.path)
+        with errors.explained(self.path):
             return self._reader.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise trouble.explain(self.path, error) from error
 
     def _read_anew(
-        self, sql: str, attempt: int | None, order: str
+        self, sql: str, only: dict[str, Collection[object]], order: str
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows as they are asked for, by a connection of their own."""
-        where = "" if attempt is None else " WHERE attempt = ?"
-        values = () if attempt is None else (attempt,)
-        try:
-            with closing(self._connect()) as connection:
-                yield from connection.execute(f"{sql}{where} ORDER BY {order}", values)
-        except sqlite3.Error as error:
-            raise trouble.explain(self.path, error) from error
-
-    def _connect(self) -> sqlite3.Connection:
-        if self._copy is not None:
-            return sqlite3.connect(
-                Path(self._copy.name, self.path.name), isolation_level=None
-            )
-        if self._read_only:
-            # With mode=ro the files of the write-ahead mode would be left behind.
-            connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=_LOCK_WAIT_S,
-                isolation_level=None,
-            )
-            connection.execute("PRAGMA query_only = ON")
-            return connection
-        # The writer's is made where the journal is opened, and used in its thread alone.
-        connection = sqlite3.connect(
-            self.path,
-            timeout=_LOCK_WAIT_S,
-            check_same_thread=False,
-            isolation_level=None,
+        """Rows as they are asked for, by a connection of their own; `only` those of some values."""
+        where = "".join(
+            f" WHERE {column} IN ({', '.join('?' * len(values))})"
+            for column, values in only.items()
         )
-        # Two or three replies a page; a page of the usual 4 kB would be half empty.
-        connection.execute("PRAGMA page_size = 8192")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        return connection
+        values = [value for some in only.values() for value in some]
+        with errors.explained(self.path), closing(_connect(self._file)) as connection:
+            yield from connection.execute(f"{sql}{where} ORDER BY {order}", values)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, of a file that is there."""
+    # With mode=ro the files of the write-ahead mode would be left behind.
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=_LOCK_WAIT_S,
+        isolation_level=None,
+    )
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _connect_to_write(path: Path) -> sqlite3.Connection:
+    # The writer's is made where the journal is opened, and used in its thread alone.
+    connection = sqlite3.connect(
+        path, timeout=_LOCK_WAIT_S, check_same_thread=False, isolation_level=None
+    )
+    # Two or three replies a page; a page of the usual 4 kB would be half empty.
+    connection.execute("PRAGMA page_size = 8192")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
