@@ -53,11 +53,18 @@ _PATHS = (
 class Recipe(Config):
     """Everything that shapes a run. The keys are the names of the stages."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="of the run and its folder"
+    )
     domain: str = Field(
         default="", description="picks prompts/examples/<domain>.jsonl; unset: the name"
     )
-    seed: int = Field(default=0, ge=-(2**63), lt=2**63)
+    seed: int = Field(
+        default=0,
+        ge=-(2**63),
+        lt=2**63,
+        description="same recipe, same seed: same bank",
+    )
     dataset: Annotated[DatasetConfig, tagged_union(DATASETS)] | None = Field(
         default=None, description="in place of sources, generate and judge"
     )

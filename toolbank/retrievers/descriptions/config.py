@@ -12,7 +12,11 @@ from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 class DescriptionsTraining(EncoderTraining):
     """Requests are drawn to the descriptions that they are searched by."""
 
-    pairs: tuple[PairKind, ...] = Field(default=("query-description",), min_length=1)
+    pairs: tuple[PairKind, ...] = Field(
+        default=("query-description",),
+        min_length=1,
+        description="what is drawn together: queries that share a tool, a query and its tools",
+    )
 
 
 class DescriptionsConfig(RetrieverConfig):

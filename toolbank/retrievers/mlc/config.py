@@ -17,7 +17,7 @@ class MlcTraining(TrainingConfig):
     With `frozen`, unless said otherwise, the learning rate is 2e-3 and a batch has 128.
     """
 
-    epochs: float = Field(default=20, gt=0)
+    epochs: float = Field(default=20, gt=0, description="passes over the train queries")
 
 
 class MlcConfig(RetrieverConfig):

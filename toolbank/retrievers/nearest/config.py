@@ -16,7 +16,7 @@ class NearestConfig(RetrieverConfig):
         default="embedding", description="what similar means; bm25 uses no encoder"
     )
     encoder: EncoderConfig = EncoderConfig()
-    neighbours: int = Field(default=10, ge=1)
+    neighbours: int = Field(default=10, ge=1, description="train queries that vote")
 
     @property
     def encoders(self) -> tuple[EncoderConfig, ...]:

@@ -18,7 +18,9 @@ class NnnConfig(RetrieverConfig):
     first_stage: str = Field(
         default="tool2vec", description="a dense retriever of the recipe"
     )
-    candidates: int = Field(default=64, ge=1)
+    candidates: int = Field(
+        default=64, ge=1, description="hits of the first stage that are weighed"
+    )
     l1: float | None = Field(default=None, ge=0, description="more, fewer tools")
     l2: float | None = Field(
         default=None, ge=0, description="more, and the weights are more alike"

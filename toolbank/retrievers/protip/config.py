@@ -12,8 +12,8 @@ from toolbank.training.config import TrainingConfig
 class ProtipTraining(TrainingConfig):
     """Defaults of ProTIP."""
 
-    epochs: float = Field(default=10, gt=0)
-    learning_rate: float = Field(default=1e-4, gt=0)
+    epochs: float = Field(default=10, gt=0, description="passes over the train queries")
+    learning_rate: float = Field(default=1e-4, gt=0, description="its highest")
 
 
 class ProtipConfig(RetrieverConfig):

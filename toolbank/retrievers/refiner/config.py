@@ -16,9 +16,11 @@ class RefinerTraining(TrainingConfig):
     32, a weight decay of 0.01, 100 warm-up steps and a cosine schedule.
     """
 
-    epochs: float = Field(default=10, gt=0)
-    learning_rate: float = Field(default=3e-4, gt=0)
-    schedule: Literal["linear", "cosine", "constant"] = "cosine"
+    epochs: float = Field(default=10, gt=0, description="passes over the train queries")
+    learning_rate: float = Field(default=3e-4, gt=0, description="its highest")
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        default="cosine", description="of the learning rate after the warm-up"
+    )
 
 
 class RefinerConfig(RetrieverConfig):
@@ -32,7 +34,9 @@ class RefinerConfig(RetrieverConfig):
         default="tool2vec",
         description="the retriever whose vectors stand for the tools",
     )
-    candidates: int = Field(default=64, ge=1)
+    candidates: int = Field(
+        default=64, ge=1, description="hits of the first stage that are judged"
+    )
     encoder: EncoderConfig = EncoderConfig()
     training: RefinerTraining = RefinerTraining()
 
