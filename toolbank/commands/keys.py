@@ -91,12 +91,11 @@ def _escape(text: str) -> str:
 
 def _references(value: Schema) -> list[str]:
     """The definitions that a property's value, or an item of it, may be one of."""
-    options = [
-        option
-        for part in (value, value.get("items", {}))
-        for option in (part, *part.get("oneOf", ()), *part.get("anyOf", ()))
-    ]
-    return [o["$ref"].rpartition("/")[2] for o in options if "$ref" in o]
+    if "$ref" in value:
+        return [value["$ref"].rpartition("/")[2]]
+    options = [*value.get("oneOf", ()), *value.get("anyOf", ())]
+    options += [value["items"]] if "items" in value else []
+    return [name for option in options for name in _references(option)]
 
 
 def _choices(value: Schema) -> str:

@@ -18,7 +18,9 @@ class TrainingConfig(Config):
     batch_size: int = Field(default=32, ge=1, description="of one device")
     accumulation: int = Field(default=1, ge=1, description="batches a step")
     learning_rate: float = Field(default=5e-5, gt=0, description="its highest")
-    weight_decay: float = Field(default=0.01, ge=0, description="a step, as AdamW does it")
+    weight_decay: float = Field(
+        default=0.01, ge=0, description="a step, as AdamW does it"
+    )
     warmup: float = Field(
         default=0.1, ge=0, description="below 1 a share of the steps, else their number"
     )

@@ -1,0 +1,106 @@
+"""The examples of docs/developing.md are a package that works."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_layout import FLOOR
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
+MODEL = """
+async def ask_my_model(messages, schema):
+    return messages[-1].content
+"""
+RECIPE = """
+name: mine
+sources: [{type: functions, file: functions.json}]
+generate: {engine: rules, queries: 12, offered: 4, max_tools: 3}
+judge: {pairs: 1}
+floors: false
+retrievers: [{type: popular}]
+"""
+DATASET = """
+name: theirs
+dataset: {type: pairs, path: .}
+floors: false
+retrievers: [{type: popular}]
+"""
+THINGS = ("prices", "sales", "rents", "wages", "ages", "scores")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def package(tmp_path):
+    """The page's files as an installed package, and what they read."""
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "model.py").write_text(MODEL)
+    for code in blocks("python"):
+        file = tmp_path / re.match(r"# (\S+\.py)\n", code).group(1)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(code)
+    info = tmp_path / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: my-package\nVersion: 1\n"
+    )
+    entries = "\n".join(blocks("toml"))
+    (info / "entry_points.txt").write_text(
+        re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", entries).replace('"', "")
+    )
+    functions = [
+        f'{{"name": "shop.{verb}_{thing}", "parameters": {{}}, '
+        f'"description": "{verb.title()} the {thing} of a shop."}}'
+        for verb in ("sort", "count", "compare")
+        for thing in THINGS
+    ]
+    (tmp_path / "functions.json").write_text(f"[{', '.join(functions)}]")
+    pairs = [f"How are the {thing} sorted?,sort,Sort them." for thing in THINGS * 2]
+    rows = [row.replace("?", f" {n}?") for n, row in enumerate(pairs)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["request,tool,description", *rows]))
+    return tmp_path
+
+
+def run(folder, *command):
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_engine_passes_the_checks_of_the_page(package):
+    assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
+
+
+def test_the_source_and_the_retriever_make_a_run(package):
+    (package / "mine.yaml").write_text(RECIPE)
+    assert "popular" in run(package, "toolbank", "run", "mine.yaml")
+    assert "shop." in run(package, "toolbank", "search", "runs/mine", "sort prices")
+
+
+def test_the_dataset_makes_a_run(package):
+    (package / "theirs.yaml").write_text(DATASET)
+    assert "popular" in run(package, "toolbank", "run", "theirs.yaml")
+
+
+def test_the_picture_shows_every_room_on_its_floor():
+    [picture] = blocks("text")
+    lines = re.findall(r"\u2502 (.{24}).* \u2502", picture)
+    shown = [name for names in lines for name in names.split()]
+    assert sorted(shown) == sorted(FLOOR)
+    floors = [FLOOR[name] for name in shown]
+    assert floors == sorted(floors, reverse=True)
