@@ -1,9 +1,10 @@
 """What do memory and time a query do while a bank grows?
 
     python benchmarks/generation/memory.py [--scratch FOLDER] [--queries 5000 20000 100000] [--in-flight 256]
+        [--beside PYTHON]
 
 The real command, `toolbank generate`, with its journal, checks and progress, against server.py, which answers
-at once. Each size is a process of its own in a new run folder in which the tools are collected.
+at once. `--beside` names the Python of another version's environment, which then does the same. Each size is a process of its own in a new run folder in which the tools are collected.
 
 - *peak*: most resident memory (VmHWM, as the kernel counted it), in all and less that of the smallest size
 - *calling*: microseconds of wall time a query between the first request and the last answer
@@ -20,13 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from serving import Served, served
-from workload import TOOLBANK, fresh_run, write_recipe
+from workload import ENTRY, TOOLBANK, generation, write_recipe
 
 
 @dataclass(frozen=True)
@@ -45,31 +47,30 @@ def main() -> None:
     given = read_arguments()
     folder = given.scratch or Path(tempfile.gettempdir(), "toolbank-memory")
     folder.mkdir(parents=True, exist_ok=True)
-    recipe = write_recipe(folder.resolve())
-    runs = []
+    commands = {"toolbank": TOOLBANK}
+    if given.beside:
+        commands["beside"] = (str(given.beside.absolute()), *ENTRY)
+    runs: dict[str, list[Measured]] = {}
     with served(latency=0) as endpoint:
-        for queries in given.queries:
-            runs.append(measure(recipe, queries, given.in_flight, endpoint))
-            print(f"{queries:,}: {runs[-1]}", file=sys.stderr)
-    print(table(runs))
+        for name, command in commands.items():
+            recipe = write_recipe(folder.resolve() / name, command)
+            for queries in given.queries:
+                run = measure(recipe, queries, given.in_flight, endpoint, command)
+                runs.setdefault(name, []).append(run)
+                print(f"{name}, {queries:,}: {run}", file=sys.stderr)
+    for name, done in runs.items():
+        print(f"{name}\n\n{table(done)}\n")
 
 
-def measure(recipe: Path, queries: int, in_flight: int, endpoint: Served) -> Measured:
+def measure(
+    recipe: Path,
+    queries: int,
+    in_flight: int,
+    endpoint: Served,
+    toolbank: Sequence[str],
+) -> Measured:
     """Run the command once; exits with its output where it fails or leaves something out."""
-    run = fresh_run(recipe.parent)
-    settings = {
-        "base_url": endpoint.url,
-        "queries": queries,
-        "concurrency": in_flight,
-    }
-    command = [
-        *TOOLBANK,
-        "generate",
-        str(recipe),
-        "--out",
-        str(run),
-        *(f"--set=generate.{key}={value}" for key, value in settings.items()),
-    ]
+    run, command = generation(recipe, endpoint.url, queries, in_flight, toolbank)
     endpoint.reset()
     begun = time.monotonic()
     with tempfile.TemporaryFile() as said:
@@ -118,6 +119,7 @@ def read_arguments() -> argparse.Namespace:
         "--queries", type=int, nargs="+", default=[5000, 20_000, 100_000]
     )
     parser.add_argument("--in-flight", type=int, default=256)
+    parser.add_argument("--beside", type=Path)
     return parser.parse_args()
 
 

@@ -2,6 +2,7 @@
 
     python benchmarks/generation/run.py [--scratch FOLDER] [--rows 3000] [--ideal-rows 10000]
         [--in-flight 256] [--levels 64 256 512 1000] [--runs 3] [--only toolbank pool ...]
+        [--beside PYTHON]
 
 The endpoint is server.py, in a process of its own on loopback: it answers after a log-normal latency with
 a mean of 0.44 s. *Ideal* is the sum of the latencies drawn, divided by the calls in flight: no client can
@@ -10,7 +11,8 @@ prompts on NumPy, 9.2 and 2.9 kB on average. The peers send the same prompts, re
 text: they neither make prompts nor ask for a schema nor check what comes.
 
 First, `--rows` rows by each (toolbank, its peers and a bare worker pool) with `--in-flight` calls in flight; then
-`--ideal-rows` rows by toolbank and the pool at each of `--levels`. All in turn, `--runs` times, each time
+`--ideal-rows` rows by toolbank and the pool at each of `--levels`. `--beside` names the Python of
+another version's environment, which then takes part as `beside`. All in turn, `--runs` times, each time
 beginning with another; a row of a table is the run with the middle time. toolbank is the real command, `toolbank generate`, with its journal, checks and progress
 bar on, in a new run folder in which the tools are collected; the peers are drivers/with_*.py, each in its own
 virtual environment, with caches as they come and new each time. All run in a terminal (pty).
@@ -46,10 +48,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from environments import REQUIREMENTS, make_environment
 from measuring import FailedError, Measured, measure
 from serving import Served, served
-from workload import TOOLBANK, fresh_run, write_recipe, write_rows
+from workload import ENTRY, TOOLBANK, generation, write_recipe, write_rows
 
 _DRIVERS = Path(__file__).with_name("drivers")
-_AT_EACH_LEVEL = ("toolbank", "pool")
+_AT_EACH_LEVEL = ("toolbank", "beside", "pool")
 _ALL = ("toolbank", *REQUIREMENTS)
 
 _COLUMNS: dict[str, Callable[[Measured], str]] = {
@@ -77,16 +79,21 @@ def main() -> None:
     folder = folder.resolve()
     pythons = {n: make_environment(n, folder) for n in given.only if n != "toolbank"}
     recipe = write_recipe(folder)
-    works = [(name, given.rows, given.in_flight) for name in given.only]
+    commands = {"toolbank": (recipe, TOOLBANK)}
+    if given.beside:
+        other = (str(given.beside.absolute()), *ENTRY)
+        commands["beside"] = (write_recipe(folder / "beside", other), other)
+    taking_part = [*given.only, *(name for name in commands if name not in given.only)]
+    works = [(name, given.rows, given.in_flight) for name in taking_part if given.rows]
     works += [
         (name, given.ideal_rows, level)
         for level in given.levels
         for name in _AT_EACH_LEVEL
-        if name in given.only
+        if name in taking_part
     ]
     rows = {count: write_rows(folder, count) for _, count, _ in works if pythons}
     runs: dict[tuple[str, int, int], list[Measured]] = {work: [] for work in works}
-    banks: dict[int, set[str]] = {}
+    banks: dict[tuple[str, int], set[str]] = {}
     with served() as endpoint, suppress(KeyboardInterrupt):
         for number in range(given.runs):
             turn = number % len(works)
@@ -96,10 +103,11 @@ def main() -> None:
                     f"run {number + 1}, {name}, {count:,} rows, {in_flight:,} in flight"
                 )
                 try:
-                    if name == "toolbank":
-                        run = generate(recipe, count, in_flight, folder, endpoint)
-                        made = bank_hash(folder / "run", count)
-                        banks.setdefault(count, set()).add(made)
+                    if name in commands:
+                        run, made = generate(
+                            *commands[name], count, in_flight, endpoint
+                        )
+                        banks.setdefault((name, count), set()).add(made)
                     else:
                         run = drive(
                             name, pythons, rows[count], in_flight, folder, endpoint
@@ -114,37 +122,23 @@ def main() -> None:
                     file=sys.stderr,
                 )
     print(f"{machine()}; {given.runs} runs. {versions(pythons)}.\n")
-    first = works[: len(given.only)]
-    print(table(f"{given.rows:,} rows", first, runs))
+    first = works[: len(taking_part)] if given.rows else []
+    if first:
+        print(table(f"{given.rows:,} rows", first, runs))
     if works[len(first) :]:
         print(table(f"{given.ideal_rows:,} rows", works[len(first) :], runs))
-    for count, hashes in banks.items():
+    for (name, count), hashes in banks.items():
         same = "the same bytes in" if len(hashes) == 1 else "NOT the same bytes in"
-        print(f"toolbank's {count:,} queries: {same} all runs.")
+        print(f"{name}'s {count:,} queries: {same} all runs.")
 
 
 def generate(
-    recipe: Path, rows: int, in_flight: int, folder: Path, endpoint: Served
-) -> Measured:
-    """One run of the real command."""
-    settings = {
-        "base_url": endpoint.url,
-        "queries": rows,
-        "concurrency": in_flight,
-    }
-    return measure(
-        [
-            *TOOLBANK,
-            "generate",
-            str(recipe),
-            "--out",
-            str(fresh_run(folder)),
-            *(f"--set=generate.{key}={value}" for key, value in settings.items()),
-        ],
-        endpoint,
-        in_flight=in_flight,
-        folder=folder,
-    )
+    recipe: Path, command: Sequence[str], rows: int, in_flight: int, endpoint: Served
+) -> tuple[Measured, str]:
+    """One run of the real command, and the hash of the queries that it wrote."""
+    folder, call = generation(recipe, endpoint.url, rows, in_flight, command)
+    run = measure(call, endpoint, in_flight=in_flight, folder=recipe.parent)
+    return run, bank_hash(folder, rows)
 
 
 def drive(
@@ -236,6 +230,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--levels", type=int, nargs="*", default=[64, 256, 512, 1000])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=_ALL, default=list(_ALL))
+    parser.add_argument("--beside", type=Path)
     return parser.parse_args()
 
 

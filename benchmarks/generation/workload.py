@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from toolbank.bank.files import read_tools
@@ -12,7 +13,8 @@ from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
 
-TOOLBANK = [sys.executable, "-c", "from toolbank.commands.cli import main; main()"]
+ENTRY = ("-m", "toolbank")
+TOOLBANK = (sys.executable, *ENTRY)
 SEED = 0
 _DOMAIN = "numpy"
 _DRAFT = "@DRAFT@"
@@ -30,24 +32,36 @@ generate:
 """
 
 
-def write_recipe(folder: Path) -> Path:
-    """A recipe on NumPy, and the run folder `sources` in which its tools are collected."""
+def write_recipe(folder: Path, command: Sequence[str] = TOOLBANK) -> Path:
+    """A recipe on NumPy, and the run folder `sources` in which `command` collected its tools."""
+    folder.mkdir(parents=True, exist_ok=True)
     recipe = folder / "speed.yaml"
     recipe.write_text(_RECIPE)
     subprocess.run(
-        [*TOOLBANK, "run", str(recipe), "--until", "sources", "--out", folder / "sources"],
+        [*command, "run", str(recipe), "--until", "sources", "--out", folder / "sources"],
         check=True,
         stdout=sys.stderr,
+        cwd=folder,
     )  # fmt: skip
     return recipe
 
 
-def fresh_run(folder: Path) -> Path:
-    """A run folder in which the tools are collected and nothing is written."""
-    run = folder / "run"
+def generation(
+    recipe: Path, url: str, rows: int, in_flight: int, command: Sequence[str] = TOOLBANK
+) -> tuple[Path, list[str]]:
+    """A new run folder in which only the tools are collected, and the command that fills it."""
+    run = recipe.with_name("run")
     shutil.rmtree(run, ignore_errors=True)
-    shutil.copytree(folder / "sources", run)
-    return run
+    shutil.copytree(recipe.with_name("sources"), run)
+    settings = {"base_url": url, "queries": rows, "concurrency": in_flight}
+    return run, [
+        *command,
+        "generate",
+        str(recipe),
+        "--out",
+        str(run),
+        *(f"--set=generate.{key}={value}" for key, value in settings.items()),
+    ]
 
 
 def write_rows(folder: Path, rows: int) -> Path:
