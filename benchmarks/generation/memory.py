@@ -74,7 +74,7 @@ def measure(
     endpoint.reset()
     begun = time.monotonic()
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said)
+        process = subprocess.Popen(command, stdout=said, stderr=said, cwd=run.parent)
         _, status, used = os.wait4(process.pid, 0)
         wall = time.monotonic() - begun
         said.seek(0)
