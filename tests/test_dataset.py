@@ -11,7 +11,8 @@ from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview import preview_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
-from toolbank.run.run import describe_result, run_recipe
+from toolbank.run.result import describe_result
+from toolbank.run.run import run_recipe
 from toolbank.search import load
 from toolbank.system.errors import InputError
 

@@ -7,7 +7,8 @@ from tests.engines import kind_of
 from tests.generate.test_dispatch import Rounds
 from toolbank.commands.preview import preview_attempts
 from toolbank.recipe import load_recipe
-from toolbank.run.run import describe_result, run_recipe
+from toolbank.run.result import describe_result
+from toolbank.run.run import run_recipe
 from toolbank.system.errors import ToolbankError
 
 RECIPE = """\

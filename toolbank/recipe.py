@@ -25,7 +25,6 @@ from toolbank.config.union import tagged_union
 from toolbank.config.yaml import parse_mapping, parse_value
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
 from toolbank.loaders import DATASETS
 from toolbank.loaders.kind import DatasetConfig
@@ -88,10 +87,9 @@ class Recipe(Config):
         return self.domain or self.name
 
     @property
-    def stages(self) -> tuple[str, ...]:
-        """The names of the stages that this recipe has, in their order."""
-        made = _MADE if self.dataset is None else ("dataset",)
-        return *made, "retrievers", "evaluate", "report"
+    def unused_keys(self) -> tuple[str, ...]:
+        """The keys that count for nothing, since the bank is made, or since it isn't."""
+        return ("dataset",) if self.dataset is None else _MADE
 
     def demand_validation(self) -> None:
         """Refuse `patience` where no query is held back for validation.
@@ -214,22 +212,8 @@ def is_run_folder(path: Path) -> bool:
 
 def dump_recipe(recipe: Recipe) -> str:
     """The recipe as YAML that `load_recipe` reads back to an equal one."""
-    unused = set() if recipe.dataset is None else set(_MADE)
-    data = recipe.model_dump(mode="json", exclude=unused)
+    data = recipe.model_dump(mode="json", exclude=set(recipe.unused_keys))
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
-
-
-def recipe_files(recipe: Recipe, stage: str) -> tuple[Path, ...]:
-    """The files of the user's that a stage reads."""
-    named: tuple[object, ...] = ()
-    if stage == "generate":
-        kind = find_writer(recipe.generate)
-        named = (recipe.generate.price, *kind.files(recipe.generate))
-    elif stage == "judge":
-        named = (recipe.judge.price, recipe.judge.against)
-    elif stage == "evaluate":
-        named = recipe.evaluate.on
-    return tuple(path for path in named if isinstance(path, Path))
 
 
 def recipe_schema() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from toolbank.config.base import Config
 from toolbank.config.shape import Transport, shape
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.run.fit import fit_depends
+from toolbank.run.stages.fit import FitStage
 from toolbank.sources.sphinx.source import SphinxSource
 
 
@@ -41,7 +41,7 @@ def test_how_gently_a_site_is_asked_shapes_nothing_but_the_size_of_pages_does():
 def test_only_what_shapes_a_retriever_has_it_fitted_again(recipe_and_folder):
     def depends(config, **settings):
         model = type(config).model_validate({**config.model_dump(), **settings})
-        return fit_depends(model, *recipe_and_folder)
+        return FitStage(*recipe_and_folder, model).depends()
 
     split = {"model": "m", "replies": "subtasks.sqlite"}
     decomposition = DecompositionConfig(first_stage="bm25", decompose=split)

@@ -429,7 +429,8 @@ def _run(
         return take_part()
     from toolbank.recipe import load_recipe
     from toolbank.run.fit import leading
-    from toolbank.run.run import describe_result, run_recipe
+    from toolbank.run.result import describe_result
+    from toolbank.run.run import run_recipe
 
     with leading():
         loaded = load_recipe(name, settings or ())

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.recipe import is_run_folder, load_recipe
-from toolbank.run.evaluate import evaluate_sets, file_sets
-from toolbank.run.folder import open_run, stage_key
-from toolbank.run.stages import make_stages
+from toolbank.run.folder import open_run
+from toolbank.run.stages.evaluate import evaluate_sets, file_sets
+from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json
 
@@ -52,13 +52,10 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     again = f"toolbank run {shlex.quote(str(path))}"
     if lost := folder.explain_lost_stamps():
         raise InputError(f"{lost} by: {again}")
-    for stage in make_stages(recipe, folder):
-        key = (
-            stage_key(stage.name, stage.depends()) if stage.kind == "retrievers" else ""
-        )
-        if stage.kind != "retrievers" or folder.is_done(stage.name, key):
+    for stage in FitStage.of(recipe, folder):
+        if folder.is_done(stage.name, stage.key):
             continue
-        if changed := folder.changed_files(stage.name, key):
+        if changed := folder.changed_files(stage.name, stage.key):
             name = folder.path / changed[0]
             wrong = "damaged or edited" if name.is_file() else "missing"
             raise InputError(f"{name}: {wrong}. Make it again: {again}")

@@ -15,7 +15,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
-from toolbank.run.stages import current_tools
+from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 

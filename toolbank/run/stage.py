@@ -1,17 +1,19 @@
-"""One step of a run, and what its result follows from."""
+"""A stage of a run: what its result follows from, and how it is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from toolbank.run.folder import RunFolder, hash_tree
+from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
 if TYPE_CHECKING:
+    from toolbank.config.assets import Asset
     from toolbank.recipe import Recipe
     from toolbank.retrievers.method import RetrieverConfig
 
@@ -34,22 +36,95 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One step of a run; `depends` gives, as JSON, all that its result follows from.
+class Stage(ABC):
+    """A stage of a recipe, bound to a run folder.
 
-    `refresh` brings a done stage's accounts up to date with what its result doesn't follow from,
-    such as prices, and gives the files that it changed.
+    A subclass is a kind of stage, whose name is also that of the recipe's key. Heavy libraries
+    are imported in its methods: the command line reads the kinds before it does anything.
     """
 
-    name: str
-    depends: Callable[[], Mapping[str, Any]]
-    work: Callable[[], Outcome]
-    refresh: Callable[[], tuple[Path, ...]] | None = None
+    recipe: Recipe
+    folder: RunFolder
+
+    kind: ClassVar[str]
+    """The kind's name, such as "retrievers"."""
+
+    @classmethod
+    def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
+        """The stages of this kind that a recipe has."""
+        return [cls(recipe, folder)]
 
     @property
-    def kind(self) -> str:
-        """The name without the part, such as "retrievers" of "retrievers/bm25"."""
-        return self.name.partition("/")[0]
+    def name(self) -> str:
+        """The stage's own name, such as "retrievers/bm25"."""
+        return self.kind
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Kinds and names of the stages that it builds on; the recipe may not have all."""
+        return ()
+
+    @abstractmethod
+    def depends(self) -> Mapping[str, Any]:
+        """All that its result follows from, as JSON.
+
+        Raises:
+            InputError: a file of an earlier stage or of the user's is missing.
+        """
+
+    @abstractmethod
+    def work(self) -> Outcome:
+        """Make its result.
+
+        Raises:
+            ToolbankError: it can't be made.
+        """
+
+    def files(self) -> tuple[Path, ...]:
+        """Files of the user's that the recipe names and that it reads."""
+        return ()
+
+    def check(self) -> None:  # noqa: B027 - most have nothing to check
+        """Refuse settings that it can't be run with, before any stage is run.
+
+        Raises:
+            InputError: which key is wrong, and what to do.
+        """
+
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
+        """Have what it needs of this machine, such as a key or an encoder, or refuse to begin.
+
+        Raises:
+            InputError: what is missing, and how to get it.
+        """
+
+    def assets(self) -> tuple[Asset, ...]:
+        """Prompts and crawlers that it reads by name: the user's own, or those that come along."""
+        return ()
+
+    def notes(self) -> list[str]:
+        """What the user should know before it runs, such as which files of his own it uses."""
+        return [f"{a.kind}/{a.name}: yours, used" for a in self.assets() if a.own]
+
+    def refresh(self) -> tuple[Path, ...]:
+        """Bring what a done stage left up to date with what its result doesn't follow from.
+
+        Such as prices. Gives the files that it changed.
+        """
+        return ()
+
+    @property
+    def key(self) -> str:
+        """The name of all that it depends on."""
+        return stage_key(self.name, self.depends())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what it left is there, and follows from what there is now."""
+        try:
+            return self.folder.is_done(self.name, self.key)
+        except InputError:
+            return False
 
 
 def hash_file(path: Path) -> str:

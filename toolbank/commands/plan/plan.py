@@ -27,11 +27,11 @@ from toolbank.llm.config import EngineConfig
 from toolbank.llm.engines.openai.completion import make_body
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
-from toolbank.run.engines import check_engine
 from toolbank.run.folder import RunFolder
 from toolbank.run.prerequisites import check_retrievers
 from toolbank.run.run import pending
-from toolbank.run.stages import current_tools
+from toolbank.run.stages import make_stages
+from toolbank.run.stages.sources import current_tools
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about, dollars, duration, rate, seconds, span
 
@@ -53,9 +53,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         InputError: the recipe asks for what can't be, such as more tools than there are.
         ToolbankError: the journal is damaged.
     """
-    if recipe.recipe.dataset is None:
-        for stage in ("generate", "judge"):
-            check_engine(recipe.recipe, stage)
+    for stage in make_stages(recipe.recipe, RunFolder(out)):
+        stage.check()
     todo = pending(recipe.recipe, out)
     missing = check_retrievers(
         [c for c in recipe.recipe.retrievers if todo[f"retrievers/{c.label}"]],

@@ -10,8 +10,8 @@ from toolbank.bank.split import assign_splits
 from toolbank.generate.loop import wanted_queries
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
-from toolbank.run.dataset import read_split
 from toolbank.run.folder import RunFolder
+from toolbank.run.stages.dataset import read_split
 from toolbank.system.jsonl import read_lines
 
 _SPLITS = ("train", "validation", "test")
@@ -25,8 +25,8 @@ def describe_dataset(recipe: Recipe) -> Iterator[str]:
     """
     read = read_split(recipe)
     splits = ", ".join(f"{read.splits[name]:,} {name}" for name in _SPLITS)
-    yield f"Dataset: {read.told}: {splits}"
-    yield from (f"  {line}" for line in read.tell_left_out())
+    yield f"Dataset: {read.describe()}: {splits}"
+    yield from (f"  {line}" for line in read.describe_left_out())
 
 
 def describe_subtasks(

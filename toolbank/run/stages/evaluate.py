@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.bank import Bank
 from toolbank.config.shape import shape
-from toolbank.loaders.labelled import read_labelled
-from toolbank.recipe import Recipe
-from toolbank.run.folder import RunFolder
 from toolbank.run.stage import (
     Outcome,
+    Stage,
     bank_hashes,
     files_read,
     hash_file,
@@ -25,9 +22,12 @@ from toolbank.system.files import write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
     from toolbank.evaluation.compare import Baselines
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.sets import EvaluationSet
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
 
 # What the stage leaves; another number makes all be evaluated again.
 _LAYOUT = 4
@@ -41,47 +41,59 @@ class Evaluation:
     comparisons: list[dict[str, Any]] = field(default_factory=list)
 
 
-def evaluate_depends(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
-    """What the figures follow from."""
-    return {
-        "layout": _LAYOUT,
-        "bank": bank_hashes(folder),
-        "models": model_hashes(recipe, folder),
-        "files": [files_read(config, recipe) for config in recipe.retrievers],
-        "config": shape(recipe.evaluate),
-        "on": [[path.stem, hash_file(path)] for path in recipe.evaluate.on],
-        "seed": recipe.seed,
-        "toolbank": __version__,
-    }
+class EvaluateStage(Stage):
+    """Evaluates every retriever on the test split and the labelled files."""
 
+    kind = "evaluate"
+    needs = ("retrievers",)
 
-def evaluate_bank(recipe: Recipe, folder: RunFolder) -> Outcome:
-    """Evaluate every retriever on the test split and the labelled files."""
-    from toolbank.evaluation.hits import write_hits
-    from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
+    def depends(self) -> dict[str, Any]:
+        """What the figures follow from."""
+        recipe, folder = self.recipe, self.folder
+        return {
+            "layout": _LAYOUT,
+            "bank": bank_hashes(folder),
+            "models": model_hashes(recipe, folder),
+            "files": [files_read(config, recipe) for config in recipe.retrievers],
+            "config": shape(recipe.evaluate),
+            "on": [[path.stem, hash_file(path)] for path in recipe.evaluate.on],
+            "seed": recipe.seed,
+            "toolbank": __version__,
+        }
 
-    bank = Bank.load(folder.bank)
-    sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
-    validation = make_set("validation", bank, bank.split("validation"))
-    found = list(_measure_all(recipe, folder, [validation, *sets]))
-    chosen_by = _evaluate([of_one[:1] for of_one in found], recipe)
-    measured = [of_one[1:] for of_one in found]
-    evaluation = _evaluate(measured, recipe)
-    write_json(folder.validation, chosen_by.records)
-    write_json(folder.metrics, evaluation.records)
-    write_json(folder.comparisons, evaluation.comparisons)
-    write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
-    shutil.rmtree(folder.hits, ignore_errors=True)
-    files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
-    for of_one in measured:
-        files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
-        write_hits(files[-1], of_one)
-    told = ", ".join(
-        f"{name} ({len(rows)})"
-        for evaluated in sets
-        for name, rows in evaluated.selections().items()
-    )
-    return Outcome(told, tuple(files))
+    def work(self) -> Outcome:
+        """Search with every retriever, and write what is found and the figures."""
+        from toolbank.bank.bank import Bank
+        from toolbank.evaluation.hits import write_hits
+        from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
+
+        recipe, folder = self.recipe, self.folder
+        bank = Bank.load(folder.bank)
+        sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
+        validation = make_set("validation", bank, bank.split("validation"))
+        found = list(_measure_all(recipe, folder, [validation, *sets]))
+        chosen_by = _evaluate([of_one[:1] for of_one in found], recipe)
+        measured = [of_one[1:] for of_one in found]
+        evaluation = _evaluate(measured, recipe)
+        write_json(folder.validation, chosen_by.records)
+        write_json(folder.metrics, evaluation.records)
+        write_json(folder.comparisons, evaluation.comparisons)
+        write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
+        shutil.rmtree(folder.hits, ignore_errors=True)
+        files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
+        for of_one in measured:
+            files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
+            write_hits(files[-1], of_one)
+        sizes = ", ".join(
+            f"{name} ({len(rows)})"
+            for evaluated in sets
+            for name, rows in evaluated.selections().items()
+        )
+        return Outcome(sizes, tuple(files))
+
+    def files(self) -> tuple[Path, ...]:
+        """The labelled files."""
+        return self.recipe.evaluate.on
 
 
 def evaluate_sets(
@@ -98,6 +110,7 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
         InputError: a file is missing or broken, or none of its labels is a tool of the bank.
     """
     from toolbank.evaluation.sets import make_set
+    from toolbank.loaders.labelled import read_labelled
 
     sets = []
     for path in paths:

@@ -5,33 +5,69 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.files import write_queries, write_tools
 from toolbank.bank.records import Query, Tool
-from toolbank.bank.split import draw_withheld, split_dataset
 from toolbank.config.shape import shape
-from toolbank.loaders.kind import SPLIT_NAMES, DatasetConfig
-from toolbank.recipe import Recipe
-from toolbank.run.folder import RunFolder
-from toolbank.run.stage import Outcome
+from toolbank.run.bank_info import write_bank_info
+from toolbank.run.stage import Outcome, Stage
 from toolbank.system.errors import InputError
-from toolbank.system.files import sha256_file, write_json
+from toolbank.system.files import sha256_file
 from toolbank.system.version import __version__
 
+if TYPE_CHECKING:
+    from toolbank.loaders.kind import DatasetConfig
+    from toolbank.recipe import Recipe
 
-def dataset_depends(recipe: Recipe, _: RunFolder) -> dict[str, Any]:
-    """What the bank follows from: the files by content, wherever they lie."""
-    config = _config(recipe)
-    return {
-        "dataset": shape(config),
-        "files": _hash_files(config),
-        "domain": recipe.domain_name,
-        "split": shape(recipe.split),
-        "seed": recipe.seed,
-        "toolbank": __version__,
-    }
+
+class DatasetStage(Stage):
+    """Takes the tools and queries of a dataset as the bank."""
+
+    kind = "dataset"
+
+    def depends(self) -> dict[str, Any]:
+        """The files by content, wherever they lie, and how they are split."""
+        config = _config(self.recipe)
+        return {
+            "dataset": shape(config),
+            "files": _hash_files(config),
+            "domain": self.recipe.domain_name,
+            "split": shape(self.recipe.split),
+            "seed": self.recipe.seed,
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Read the dataset, and write the bank."""
+        from toolbank.bank.files import write_queries, write_tools
+
+        config = _config(self.recipe)
+        found = read_split(self.recipe)
+        files = [self.folder.bank / f"{name}.parquet" for name in ("tools", "queries")]
+        write_tools(files[0], found.tools)
+        write_queries(files[1], found.queries)
+        info = write_bank_info(
+            self.recipe,
+            self.folder,
+            files,
+            libraries=("polars",),
+            origin={
+                "dataset": {"type": config.type, "files": _hash_files(config)},
+                "ordered": config.ordered,
+                "counts": {"tools": len(found.tools), "queries": len(found.queries)},
+                "left_out": found.left_out,
+            },
+            splits=found.splits,
+            withheld=found.withheld,
+        )
+        problems = tuple(found.describe_left_out())
+        return Outcome(found.describe(), (*files, info), problems=problems)
+
+    def check(self) -> None:
+        """Refuse a dataset whose files aren't there."""
+        from toolbank.loaders.datasets import dataset_files
+
+        dataset_files(_config(self.recipe))
 
 
 @dataclass(frozen=True)
@@ -48,12 +84,11 @@ class SplitDataset:
     withheld: frozenset[str]
     left_out: dict[str, Any]
 
-    @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """How many tools and queries there are."""
         return f"{len(self.tools):,} tools, {len(self.queries):,} queries"
 
-    def tell_left_out(self) -> list[str]:
+    def describe_left_out(self) -> list[str]:
         """A line for each reason for which something was left out."""
         lines = [
             f"left out: {reason} ({found['count']:,})"
@@ -73,7 +108,9 @@ def read_split(recipe: Recipe) -> SplitDataset:
     Raises:
         InputError: a file is missing or broken, or no query is left to train on.
     """
+    from toolbank.bank.split import draw_withheld, split_dataset
     from toolbank.loaders.datasets import read_dataset
+    from toolbank.loaders.kind import SPLIT_NAMES
 
     dataset = read_dataset(_config(recipe))
     names = [tool.name for tool in dataset.tools]
@@ -90,7 +127,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
                 (
                     f"dataset: of {len(queries):,} queries none is left to train on "
                     f"({splits['validation']:,} validation, {splits['test']:,} test{unused}).",
-                    *(f"  {line}" for line in found.tell_left_out()),
+                    *(f"  {line}" for line in found.describe_left_out()),
                     f"{SPLIT_NAMES} Name one of them train, or leave the splits out to have "
                     "them drawn; hold back smaller shares (split), or withhold fewer tools.",
                 )
@@ -102,53 +139,6 @@ def read_split(recipe: Recipe) -> SplitDataset:
         except ValueError as error:
             raise InputError(f"{error}.") from error
     return found
-
-
-def load_dataset(recipe: Recipe, folder: RunFolder) -> Outcome:
-    """Write the bank of a dataset.
-
-    Raises:
-        InputError: a file is missing or broken, or no query is left to train on.
-    """
-    config = _config(recipe)
-    found = read_split(recipe)
-    files = [folder.bank / f"{name}.parquet" for name in ("tools", "queries")]
-    write_tools(files[0], found.tools)
-    write_queries(files[1], found.queries)
-    info = folder.bank / "bank.json"
-    write_json(
-        info,
-        {
-            "layout": 1,
-            "versions": {
-                "toolbank": __version__,
-                "polars": metadata.version("polars"),
-            },
-            "name": recipe.name,
-            "domain": recipe.domain_name,
-            "seed": recipe.seed,
-            "dataset": {"type": config.type, "files": _hash_files(config)},
-            "ordered": config.ordered,
-            "counts": {"tools": len(found.tools), "queries": len(found.queries)},
-            "left_out": found.left_out,
-            **describe_splits(found.splits, found.withheld),
-            "sha256": {path.name: sha256_file(path) for path in files},
-        },
-    )
-    left_out = tuple(found.tell_left_out())
-    return Outcome(found.told, (*files, info), problems=left_out)
-
-
-def describe_splits(splits: Counter[Any], withheld: frozenset[str]) -> dict[str, Any]:
-    """For bank.json: queries by split, and what no query of training may use.
-
-    `splits` counts the queries by split, those that use a withheld tool under None.
-    """
-    counts = {name: splits[name] for name in ("train", "validation", "test")}
-    if not withheld:
-        return {"splits": counts}
-    told = {"tools": sorted(withheld), "queries_left_out": splits[None]}
-    return {"splits": counts, "withheld": told}
 
 
 def _config(recipe: Recipe) -> DatasetConfig:

@@ -1,0 +1,38 @@
+"""The stages of a run, in their order: one file a kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolbank.run.stage import Stage
+from toolbank.run.stages.dataset import DatasetStage
+from toolbank.run.stages.evaluate import EvaluateStage
+from toolbank.run.stages.fit import FitStage
+from toolbank.run.stages.generate import GenerateStage
+from toolbank.run.stages.judge import JudgeStage
+from toolbank.run.stages.report import ReportStage
+from toolbank.run.stages.sources import SourcesStage
+
+if TYPE_CHECKING:
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
+
+STAGES: tuple[type[Stage], ...] = (
+    DatasetStage,
+    SourcesStage,
+    GenerateStage,
+    JudgeStage,
+    FitStage,
+    EvaluateStage,
+    ReportStage,
+)
+
+
+def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
+    """The stages that a recipe has, in their order, bound to a run folder."""
+    return [
+        stage
+        for kind in STAGES
+        if kind.kind not in recipe.unused_keys
+        for stage in kind.of(recipe, folder)
+    ]

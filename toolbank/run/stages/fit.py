@@ -1,0 +1,103 @@
+"""The stage that fits a retriever; each of a recipe has one."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from toolbank.config.shape import shape
+from toolbank.run.folder import hash_tree
+from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.recipe import Recipe
+    from toolbank.retrievers.method import RetrieverConfig
+    from toolbank.run.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class FitStage(Stage):
+    """Fits a retriever on the run's bank, and saves it."""
+
+    kind = "retrievers"
+    config: RetrieverConfig
+
+    @classmethod
+    def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
+        """One for each retriever."""
+        return [cls(recipe, folder, config) for config in recipe.retrievers]
+
+    @property
+    def name(self) -> str:
+        """The retriever's label after the kind."""
+        return f"{self.kind}/{self.config.label}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The bank, and the retrievers that it builds on."""
+        built_on = (f"{self.kind}/{label}" for label in self.config.needs)
+        return "dataset", "generate", *built_on
+
+    def depends(self) -> dict[str, Any]:
+        """The bank, the settings that shape the retriever, and what it builds on."""
+        from toolbank.encoders.places import encoder_identity
+
+        return {
+            "bank": bank_hashes(self.folder),
+            "config": shape(self.config),
+            "encoders": [encoder_identity(one) for one in self.config.encoders],
+            "needs": {
+                label: hash_tree(self.folder.models / label)
+                for label in self.config.needs
+            },
+            "files": files_read(self.config, self.recipe),
+            "seed": self.recipe.seed,
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Fit it, with all processes that torchrun started.
+
+        Its checkpoints are in a folder of the retriever's label and of what it follows from, and
+        go when it is saved; those of the label that are of an earlier recipe or bank go before.
+        """
+        from toolbank.run.fit import Fit, fit_together
+        from toolbank.training.ranks import world_size
+
+        folder, label = self.folder, self.config.label
+        # The steps of an epoch depend on how many share them.
+        part = f"-{world_size()}" if world_size() > 1 else ""
+        kept = folder.checkpoints / label
+        checkpoints = kept / f"{self.key[:16]}{part}"
+        for path in kept.glob("*"):
+            if path != checkpoints:
+                shutil.rmtree(path, ignore_errors=True)
+        run = folder.path.resolve()
+        retriever = fit_together(
+            Fit(self.config, run, self.recipe.seed, checkpoints.resolve())
+        )
+        target = folder.models / label
+        folder.models.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.models, prefix=".") as name:
+            made = Path(name) / label
+            retriever.save(made)
+            shutil.rmtree(target, ignore_errors=True)
+            made.rename(target)
+        shutil.rmtree(kept, ignore_errors=True)
+        with suppress(OSError):
+            # It stays where others are not done.
+            folder.checkpoints.rmdir()
+        return Outcome(
+            "fitted", tuple(path for path in target.rglob("*") if path.is_file())
+        )
+
+    def prepare(self) -> None:
+        """Refuse what can't be fitted here; download encoders that aren't here."""
+        from toolbank.run.prerequisites import check_retrievers
+
+        check_retrievers([self.config])

@@ -1,0 +1,146 @@
+"""The stage that writes the queries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.config.shape import shape
+from toolbank.run.bank_info import write_bank_info
+from toolbank.run.calls import refresh_calls
+from toolbank.run.stage import Outcome, Stage, hash_file
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.config.assets import Asset
+
+# Libraries whose versions may change a bank's content or its files' bytes.
+_LIBRARIES = ("numpydoc", "polars")
+
+
+class GenerateStage(Stage):
+    """Has queries written for the tools, and draws their splits: the bank."""
+
+    kind = "generate"
+    needs = ("sources",)
+
+    def depends(self) -> dict[str, Any]:
+        """The tools, the settings that shape queries, and the prompts."""
+        from toolbank.generate.prompts import prompt_hash
+        from toolbank.generate.writers import find_writer
+
+        config = self.recipe.generate
+        return {
+            "tools": hash_file(self.folder.bank / "tools.parquet"),
+            "sources": hash_file(self.folder.bank / "sources.json"),
+            "config": shape(config),
+            "files": [hash_file(path) for path in find_writer(config).files(config)],
+            "prompts": prompt_hash(self.recipe.domain_name),
+            "split": shape(self.recipe.split),
+            "seed": self.recipe.seed,
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Write the queries, as far as the journal doesn't hold them."""
+        from toolbank.bank.files import read_tools, write_attempts, write_queries
+        from toolbank.bank.split import draw_withheld, split_queries
+        from toolbank.generate.loop import generate
+        from toolbank.journal import Journal
+        from toolbank.llm.accounts import describe_calls
+
+        recipe, folder = self.recipe, self.folder
+        tools = read_tools(folder.bank / "tools.parquet")
+        with Journal(folder.journal) as journal:
+            made = generate(
+                tools,
+                recipe.generate,
+                domain=recipe.domain_name,
+                seed=recipe.seed,
+                journal=journal,
+            )
+            calls = describe_calls(journal.usage(), recipe.generate)
+        if made.waiting:
+            return Outcome(made.message, (), complete=False, waiting=made.waiting)
+        names = [tool.name for tool in tools]
+        withheld = draw_withheld(names, recipe.split, recipe.seed)
+        split = partial(
+            split_queries, made.queries, recipe.split, recipe.seed, withheld
+        )
+        splits = Counter(query.split for query in split())
+        if not splits["train"]:
+            raise InputError(
+                f"split: of {len(made.queries)} queries none is left to train on. Hold back "
+                "smaller shares, withhold fewer tools, or write more queries."
+            )
+        files = [
+            folder.bank / f"{name}.parquet" for name in ("tools", "queries", "attempts")
+        ]
+        write_queries(files[1], split())
+        write_attempts(files[2], made.attempts)
+        info = write_bank_info(
+            recipe,
+            folder,
+            files,
+            libraries=_LIBRARIES,
+            origin={
+                "sources": read_json(folder.bank / "sources.json"),
+                "generate": made.info,
+                "counts": made.counts,
+                "calls": calls,
+                "ordered": True,
+            },
+            splits=splits,
+            withheld=withheld,
+        )
+        return Outcome(
+            made.message,
+            (*files[1:], info),
+            made.complete,
+            made.problems,
+            ended_early=made.ended_early,
+        )
+
+    def files(self) -> tuple[Path, ...]:
+        """The file of prices, and what the engine reads."""
+        from toolbank.generate.writers import find_writer
+
+        config = self.recipe.generate
+        prices = (config.price,) if isinstance(config.price, Path) else ()
+        return *prices, *find_writer(config).files(config)
+
+    def check(self) -> None:
+        """Refuse an engine that can't be made."""
+        from toolbank.generate.writers import find_writer
+
+        find_writer(self.recipe.generate).check(self.recipe.generate)
+
+    def prepare(self) -> None:
+        """Refuse an engine whose key or package isn't here."""
+        from toolbank.generate.writers import find_writer
+
+        find_writer(self.recipe.generate).check_access(self.recipe.generate)
+
+    def assets(self) -> tuple[Asset, ...]:
+        """The prompts and the examples in them."""
+        from toolbank.generate.prompts import prompt_assets
+
+        return tuple(prompt_assets(self.recipe.domain_name))
+
+    def notes(self) -> list[str]:
+        """Which prompts are the user's own, and whether there are examples of the domain."""
+        from toolbank.generate.prompts import prompt_notes
+        from toolbank.generate.writers import find_writer
+
+        if not find_writer(self.recipe.generate).asks_model:
+            return []
+        return prompt_notes(self.recipe.domain_name)
+
+    def refresh(self) -> tuple[Path, ...]:
+        """The calls in bank.json."""
+        path = self.folder.bank / "bank.json"
+        return refresh_calls(path, self.recipe.generate, self.folder)

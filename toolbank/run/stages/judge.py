@@ -1,0 +1,77 @@
+"""The stage that compares queries with others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolbank.config.assets import find_asset
+from toolbank.config.shape import shape
+from toolbank.run.calls import refresh_calls
+from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
+from toolbank.system.files import write_json
+from toolbank.system.version import __version__
+
+
+class JudgeStage(Stage):
+    """Judges pairs of texts into judge.json."""
+
+    kind = "judge"
+    needs = ("generate",)
+
+    def depends(self) -> dict[str, Any]:
+        """The bank, what it is held against, and the settings that shape verdicts."""
+        from toolbank.judge.model import TEMPLATE
+
+        against = self.recipe.judge.against
+        return {
+            "bank": bank_hashes(self.folder),
+            "config": shape(self.recipe.judge),
+            "against": hash_file(against) if isinstance(against, Path) else against,
+            "prompt": find_asset("prompts", TEMPLATE).sha256,
+            "seed": self.recipe.seed,
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Have the pairs judged, as far as the journal doesn't hold it."""
+        from toolbank.bank.bank import Bank
+        from toolbank.journal import Journal
+        from toolbank.judge.judge import judge_bank
+        from toolbank.llm.accounts import describe_calls
+
+        config, path = self.recipe.judge, self.folder.judge
+        bank = Bank.load(self.folder.bank)
+        with Journal(self.folder.journal) as journal:
+            judged = judge_bank(bank, config, seed=self.recipe.seed, journal=journal)
+            calls = describe_calls(journal.usage(), config)
+        write_json(path, {**judged.content, "calls": calls})
+        return Outcome(
+            judged.message,
+            (path,),
+            complete=not judged.content["calls_failed"],
+            problems=judged.problems,
+        )
+
+    def files(self) -> tuple[Path, ...]:
+        """The file of prices, and the texts that are held against."""
+        config = self.recipe.judge
+        return tuple(p for p in (config.price, config.against) if isinstance(p, Path))
+
+    def check(self) -> None:
+        """Refuse an engine that can't be made."""
+        from toolbank.judge.engine import find_judge
+
+        if judge := find_judge(self.recipe.judge):
+            judge.check(self.recipe.judge)
+
+    def prepare(self) -> None:
+        """Refuse an engine whose key or package isn't here."""
+        from toolbank.judge.engine import find_judge
+
+        if judge := find_judge(self.recipe.judge):
+            judge.check_access(self.recipe.judge)
+
+    def refresh(self) -> tuple[Path, ...]:
+        """The calls in judge.json."""
+        return refresh_calls(self.folder.judge, self.recipe.judge, self.folder)

@@ -1,0 +1,37 @@
+"""The stage that writes the page for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, model_hashes
+from toolbank.system.version import __version__
+
+
+class ReportStage(Stage):
+    """Writes report.html of all that the other stages left."""
+
+    kind = "report"
+    needs = ("judge", "evaluate")
+
+    def depends(self) -> dict[str, Any]:
+        """All that the page shows."""
+        recipe, folder = self.recipe, self.folder
+        is_judged = "judge" not in recipe.unused_keys
+        return {
+            "bank": bank_hashes(folder),
+            "info": hash_file(folder.bank / "bank.json"),
+            "judge": hash_file(folder.judge) if is_judged else None,
+            "metrics": hash_file(folder.metrics),
+            "labels": hash_file(folder.labels),
+            "models": model_hashes(recipe, folder),
+            "recipe": recipe.model_dump(mode="json"),
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Write the page."""
+        from toolbank.report.report import write_report
+
+        write_report(self.folder.path, self.recipe.report)
+        return Outcome(str(self.folder.report), (self.folder.report,))

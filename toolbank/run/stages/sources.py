@@ -1,0 +1,76 @@
+"""The stage that reads the tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolbank.config.assets import Asset, find_asset, has_asset
+from toolbank.config.shape import shape
+from toolbank.run.stage import Outcome, Stage
+from toolbank.system.files import write_json
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
+
+
+class SourcesStage(Stage):
+    """Collects the tools of all sources into bank/tools.parquet."""
+
+    kind = "sources"
+
+    def depends(self) -> dict[str, Any]:
+        """The sources, and what stands for their content."""
+        from toolbank.sources.collect import source_versions
+
+        return {
+            "sources": [shape(source) for source in self.recipe.sources],
+            "versions": source_versions(self.recipe.sources),
+            "toolbank": __version__,
+        }
+
+    def work(self) -> Outcome:
+        """Read every source."""
+        from toolbank.bank.files import write_tools
+        from toolbank.sources.collect import collect_tools
+
+        collected = collect_tools(self.recipe.sources, self.folder.cache)
+        tools, info = (
+            self.folder.bank / name for name in ("tools.parquet", "sources.json")
+        )
+        write_tools(tools, collected.tools)
+        write_json(info, collected.info)
+        files = [tools, info]
+        if collected.crawls:
+            files.append(self.folder.bank / "crawl.json")
+            write_json(files[-1], {"sources": collected.crawls})
+        return Outcome(
+            f"{len(collected.tools):,} tools",
+            tuple(files),
+            complete=collected.complete,
+            problems=collected.problems,
+        )
+
+    def assets(self) -> tuple[Asset, ...]:
+        """The files in crawlers/ that say what is read."""
+        names = [f"{s.scope_name}.yaml" for s in self.recipe.sources if s.scope_name]
+        return tuple(
+            find_asset("crawlers", name)
+            for name in names
+            if has_asset("crawlers", name)
+        )
+
+
+def current_tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
+    """The tools of a recipe: from the run folder if they are up to date, else read anew.
+
+    A crawl keeps its pages in the run folder's cache, so that they are not fetched again.
+    """
+    from toolbank.bank.files import read_tools
+    from toolbank.sources.collect import collect_tools
+
+    if SourcesStage(recipe, folder).is_done:
+        return read_tools(folder.bank / "tools.parquet")
+    return collect_tools(recipe.sources, folder.cache).tools
