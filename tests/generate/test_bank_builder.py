@@ -1,13 +1,15 @@
 import tracemalloc
 from dataclasses import replace
-from unittest.mock import patch
+from secrets import token_hex
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.small_disk import small_disk
 from toolbank.bank.records import Query
 from toolbank.generate.bank_builder import Attempt, BankBuilder
+from toolbank.system.errors import ToolbankError
 
 kinds = st.sampled_from(["candidate", "same", "declined", "rejected", "failed"])
 
@@ -25,20 +27,15 @@ def attempt(number, kind):
     return Attempt(number, kind, reason="because")
 
 
-@given(
-    st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12), st.integers(0, 30)
-)
-def test_the_bank_is_the_same_in_whatever_order_attempts_come(
-    made, random, wanted, held
-):
+@given(st.lists(kinds, max_size=30), st.randoms(), st.integers(1, 12))
+def test_the_bank_is_the_same_in_whatever_order_attempts_come(made, random, wanted):
     attempts = [attempt(number, kind) for number, kind in enumerate(made)]
     in_order, shuffled = BankBuilder(wanted, 0.8), BankBuilder(wanted, 0.8)
     for one in attempts:
         in_order.accept(one)
     random.shuffle(attempts)
-    with patch("toolbank.generate.spool._MOST_HELD", held):
-        for one in attempts:
-            shuffled.accept(one)
+    for one in attempts:
+        shuffled.accept(one)
     assert list(shuffled.queries) == list(in_order.queries)
     assert list(shuffled.ended) == list(in_order.ended)
     assert shuffled.examples == in_order.examples
@@ -89,18 +86,14 @@ def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
     assert builder.is_full
 
 
-@pytest.mark.parametrize("late", [0, 1])
-def test_what_is_accepted_or_waits_takes_no_room_in_memory(monkeypatch, late):
-    monkeypatch.setattr("toolbank.generate.spool._MOST_HELD", 50)
+def test_what_is_accepted_takes_no_room_in_memory():
     builder = BankBuilder(None, 0.8)
 
     def grow(first, last):
-        for number in range(first + late, last + late):
+        for number in range(first, last):
             words = " ".join(f"{number}-{place}" for place in range(20))
             query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
-            builder.accept(
-                Attempt(number, "candidate", query=query, requests=("k" * 32,))
-            )
+            builder.accept(Attempt(number, "candidate", query=query, requests=("k",)))
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -109,7 +102,26 @@ def test_what_is_accepted_or_waits_takes_no_room_in_memory(monkeypatch, late):
         assert (grow(100, 400) - before) / 300 < 100
     finally:
         tracemalloc.stop()
-    if late:
-        assert builder.waiting_candidates == 400
-        builder.accept(attempt(0, "declined"))
-    assert [int(query.id) for query in builder.queries] == list(range(late, 400 + late))
+    assert [int(query.id) for query in builder.queries] == list(range(400))
+
+
+def test_no_attempt_is_begun_too_far_ahead_of_one_that_takes_long(monkeypatch):
+    monkeypatch.setattr("toolbank.generate.bank_builder._WINDOW", 3)
+    builder = BankBuilder(None, 0.8)
+    for number in (1, 2):
+        builder.accept(attempt(number, "candidate"))
+    assert not builder.has_room_for(3)
+    builder.accept(attempt(0, "declined"))
+    assert builder.has_room_for(5)
+    assert not builder.has_room_for(6)
+
+
+def test_a_full_folder_for_temporary_files_is_told(tmp_path, monkeypatch):
+    with small_disk(tmp_path / "small", 100):
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "small"))
+        builder = BankBuilder(None, 0.8)
+        with pytest.raises(ToolbankError, match="TMPDIR"):
+            for number in range(2000):
+                words = token_hex(100)
+                query = Query(id=str(number), query=words, draft=words, tools=("a",))
+                builder.accept(Attempt(number, "candidate", query=query))

@@ -120,7 +120,7 @@ def test_a_budget_of_calls_makes_a_bank_of_the_attempts_that_have_ended_in_a_row
     whole, _ = run(engine, queries=30)
     assert len(engine.calls) == 60
     assert whole.complete
-    assert whole.queries[: len(made.queries)] == list(made.queries)
+    assert list(whole.queries)[: len(made.queries)] == list(made.queries)
 
 
 class Uneven(Swift):

@@ -33,7 +33,7 @@ def texts(draw):
 
 @given(texts(), st.sampled_from([0.2, 0.5, 0.7, 0.8, 0.95, 1.0]))
 def test_what_is_found_is_what_comparing_all_would_find(made, threshold):
-    seen = NearDuplicates(threshold)
+    seen = NearDuplicates(threshold, made.__getitem__)
     for number, text in enumerate(made):
         alike = [
             earlier
@@ -45,11 +45,12 @@ def test_what_is_found_is_what_comparing_all_would_find(made, threshold):
 
 
 def test_a_text_like_an_earlier_one_is_found():
-    seen = NearDuplicates(0.8)
-    text = (
-        "plot the yearly rainfall of the three stations as one smooth line per station"
-    )
-    seen.add("count the letters of every name in the list of members")
-    seen.add(text)
-    assert seen.find_like(text.upper() + "!") == 1
+    texts = [
+        "count the letters of every name in the list of members",
+        "plot the yearly rainfall of the three stations as one smooth line per station",
+    ]
+    seen = NearDuplicates(0.8, texts.__getitem__)
+    for text in texts:
+        seen.add(text)
+    assert seen.find_like(texts[1].upper() + "!") == 1
     assert seen.find_like("plot the yearly rainfall of two gauges") is None

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolbank.bank.records import AttemptRow, Query
+from toolbank.generate.disk_list import DiskList
 from toolbank.generate.near_duplicates import NearDuplicates
-from toolbank.generate.spool import Shelf, Spool
 
 _EXAMPLES = 3
+# About 20 MB of attempts, should the first of so many take long.
+_WINDOW = 5000
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class BankBuilder:
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
     judged here, against all that was accepted before. `queries` and `ended` (a row for each
-    attempt that counts) lie on disk, and most of what waits for an earlier attempt. `examples` are the particulars of the first few attempts
+    attempt that counts) lie on disk. `examples` are the particulars of the first few attempts
     that ended for a reason.
 
     Raises:
@@ -44,18 +46,20 @@ class BankBuilder:
 
     wanted: int | None
     near_duplicate: float
-    queries: Spool[Query] = field(default_factory=lambda: Spool(Query))
-    ended: Spool[AttemptRow] = field(default_factory=lambda: Spool(AttemptRow))
+    queries: DiskList[Query] = field(default_factory=lambda: DiskList(Query))
+    ended: DiskList[AttemptRow] = field(default_factory=lambda: DiskList(AttemptRow))
     waiting_candidates: int = 0
     declined: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     leak_words: int = 0
     examples: dict[str, list[str]] = field(default_factory=dict)
-    _waiting: Shelf[Attempt] = field(default_factory=lambda: Shelf(Attempt))
+    _waiting: dict[int, Attempt] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._seen = NearDuplicates(self.near_duplicate)
+        self._seen = NearDuplicates(
+            self.near_duplicate, lambda number: self.queries[number].query
+        )
 
     @property
     def accepted(self) -> int:
@@ -72,11 +76,15 @@ class BankBuilder:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
+    def has_room_for(self, number: int) -> bool:
+        """Whether an attempt is near enough to the next to count, as the result waits in memory."""
+        return number < self.attempts + _WINDOW
+
     def accept(self, attempt: Attempt) -> None:
         """Take an attempt in any order; it counts once all before it have come."""
-        self._waiting.put(attempt.number, attempt)
+        self._waiting[attempt.number] = attempt
         self.waiting_candidates += attempt.query is not None
-        while not self.is_full and (counted := self._waiting.take(self.attempts)):
+        while not self.is_full and (counted := self._waiting.pop(self.attempts, None)):
             self.waiting_candidates -= counted.query is not None
             self._count(counted)
 
@@ -94,8 +102,8 @@ class BankBuilder:
     def _count(self, attempt: Attempt) -> None:
         row = self._judge(attempt)
         if attempt.query is not None and row.outcome == "accepted":
-            self._seen.add(attempt.query.query)
             self.queries.append(attempt.query)
+            self._seen.add(attempt.query.query)
             self.leak_words += attempt.leak_words > 0
         else:
             counter: Counter[str] = getattr(self, row.outcome)

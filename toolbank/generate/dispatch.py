@@ -131,6 +131,8 @@ class Dispatcher:
             return self._again.popleft()
         if self._next == self._most_attempts or not self._is_missing():
             return None
+        if not (self._pending or self._builder.has_room_for(self._next)):
+            return None
         if self._writer.offer(self._next) is None:
             return None
         self._next += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ class Generated:
     to do until then. There is no bank to write yet. `ended_early` tells of a budget that is spent.
     """
 
-    queries: Sequence[Query]
-    attempts: Sequence[AttemptRow]
+    queries: Collection[Query]
+    attempts: Collection[AttemptRow]
     counts: dict[str, Any]
     info: dict[str, Any]
     message: str

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
 
-from toolbank.generate.spool import open_temporary, write_temporary
+from toolbank.generate.disk_list import full_folder
 
 _WORD = re.compile(r"\w+")
 _ROUNDING = 1e-9
@@ -31,12 +32,14 @@ class NearDuplicates:
     commonest are left out. Of the texts found so, a sketch of 63 bits rules out most, and the
     overlap itself decides.
 
-    Texts and parts lie in a temporary file, about 0.6 kB a text; memory does not grow with them.
+    Parts lie in a temporary file, about 0.4 kB a text; memory does not grow with them. `text_at`
+    gives a text that was added, by its number from 0.
     Nor does the time of a search, where the threshold is 0.7 or more; far below that the parts
     become small and common.
     """
 
-    def __init__(self, threshold: float) -> None:
+    def __init__(self, threshold: float, text_at: Callable[[int], str]) -> None:
+        self._text_at = text_at
         self._threshold = threshold
         self._share = (1 - threshold) / (1 + threshold)
         self._count = 0
@@ -44,8 +47,11 @@ class NearDuplicates:
         self._largest = [0]
         # How many texts have a part: about, since parts share cells.
         self._common = array("H", bytes(2 * _CELLS))
-        self._database = open_temporary()
-        self._database.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT)")
+        # SQLite keeps it in a deleted file, and at most 2 MB of it in memory.
+        self._database = sqlite3.connect(
+            "", isolation_level=None, check_same_thread=False
+        )
+        self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute(
             "CREATE TABLE parts (signature INTEGER, id INTEGER, sketch INTEGER, "
             "PRIMARY KEY (signature, id)) WITHOUT ROWID"
@@ -58,7 +64,7 @@ class NearDuplicates:
         most = floor(len(grams) * (1 - self._threshold) / self._threshold + _ROUNDING)
         for number, other in sorted(self._candidates(grams)):
             if (sketch ^ other).bit_count() <= most:
-                overlap = _jaccard(grams, _grams(self._text(number)))
+                overlap = _jaccard(grams, _grams(self._text_at(number)))
                 if overlap >= self._threshold:
                     return number
         return None
@@ -72,14 +78,13 @@ class NearDuplicates:
         grams = _grams(text)
         sketch = _sketch(grams)
         parts = self._parts([hash(gram) for gram in grams], self._group(len(grams)))
-        write_temporary(
-            self._database, "INSERT INTO texts VALUES (?, ?)", [(self._count, text)]
-        )
-        write_temporary(
-            self._database,
-            "INSERT OR IGNORE INTO parts VALUES (?, ?, ?)",
-            [(part, self._count, sketch) for part in parts],
-        )
+        try:
+            self._database.executemany(
+                "INSERT OR IGNORE INTO parts VALUES (?, ?, ?)",
+                [(part, self._count, sketch) for part in parts],
+            )
+        except sqlite3.OperationalError as error:
+            raise full_folder(error) from error
         for part in parts:
             cell = part % _CELLS
             self._common[cell] = min(self._common[cell] + 1, _MANY)
@@ -95,10 +100,6 @@ class NearDuplicates:
                 parts,
             )
         )
-
-    def _text(self, number: int) -> str:
-        found = self._database.execute("SELECT text FROM texts WHERE id = ?", (number,))
-        return str(found.fetchone()[0])
 
     def _rare_parts(self, grams: set[str]) -> Iterator[int]:
         """The signatures to look up, in each group that holds sets like this one."""
