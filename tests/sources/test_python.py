@@ -15,7 +15,6 @@ def read(package: str, **options: object) -> dict[str, Tool]:
     tools = read_package(
         PythonSource.model_validate({"package": package, **options})
     ).tools
-    assert [tool.name for tool in tools] == sorted(tool.name for tool in tools)
     return {tool.name: tool for tool in tools}
 
 
@@ -322,20 +321,6 @@ def test_one_broken_part_is_counted_and_the_rest_is_read(
 def test_a_missing_package_is_bad_input() -> None:
     with pytest.raises(InputError, match=r"not_there_at_all is not installed.*pip"):
         read_package(PythonSource(package="not_there_at_all"))
-
-
-def test_a_package_that_fails_at_import_is_bad_input(
-    make_package: MakePackage,
-) -> None:
-    package = make_package({"__init__.py": "1 / 0"})
-    with pytest.raises(InputError, match=r"can't be imported.*ZeroDivisionError"):
-        read_package(PythonSource(package=package))
-
-
-def test_a_package_without_tools_is_bad_input(make_package: MakePackage) -> None:
-    package = make_package({"__init__.py": "X = 1\ndef undocumented(): pass"})
-    with pytest.raises(InputError, match="no public functions or classes"):
-        read_package(PythonSource(package=package))
 
 
 def test_the_standard_library_can_be_read() -> None:

@@ -1,5 +1,6 @@
 """All sources of a recipe, read into one list of tools."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     return Collected(
         tuple(named),
         {"tools": len(named), "sources": infos},
+        sum((Counter(one.left_out) for one in collected), Counter()),
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(problem for one in collected for problem in one.problems),
         complete=all(one.complete for one in collected),

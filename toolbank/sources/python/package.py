@@ -29,7 +29,8 @@ from toolbank.system.errors import InputError
 def read_package(config: PythonSource) -> Collected:
     """The public functions, classes, indexing objects and documented modules of a package.
 
-    Importing the package runs its import code; nothing in it is called.
+    Importing the package runs its import code; nothing in it is called but the `repr` of
+    default values.
 
     Raises:
         InputError: the package is not installed, can't be imported, or has no public tools.
@@ -55,16 +56,18 @@ def read_package(config: PythonSource) -> Collected:
             "a docstring. Give the module that has them (package: name.module), or list them "
             "in its __all__ and describe them."
         )
+    left_out = dict(sorted(walk.skipped.items()))
     return Collected(
         tuple(taken[name] for name in sorted(taken)),
         {
             "source": source,
-            "left_out": dict(sorted(walk.skipped.items())),
+            "left_out": left_out,
             "left_out_examples": dict(sorted(walk.examples.items())),
         },
+        left_out,
         problems=tuple(
             f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
-            for reason, count in sorted(walk.skipped.items())
+            for reason, count in left_out.items()
             if reason.startswith("can't be")
         ),
     )

@@ -80,16 +80,15 @@ def no_tools(crawl: Crawl) -> ToolbankError:
         )
     skipped = _listed(_counts(crawl)["skipped"])
     nothing = f"{crawl.base_url}: no object of its inventory became a tool ({skipped})."
-    if lost and (crawl.failed or not scope.entries):
-        return InputError("\n".join([nothing, *lost]))
-    if scope.entries and not scope.site.tables:
-        return InputError(
-            f"{nothing} Its pages don't show them as Sphinx does; was the site made by another "
-            "program?"
+    if crawl.failed:
+        remedy = "Is the address right, and are the pages there?"
+    elif scope.entries and not scope.site.tables:
+        remedy = "Its pages don't show them as Sphinx does; was the site made by another program?"
+    else:
+        remedy = (
+            "Check roles, parents, include, exclude, pages and tables of its rules."
         )
-    return InputError(
-        f"{nothing} Check roles, parents, include, exclude, pages and tables of its rules."
-    )
+    return InputError("\n".join([f"{nothing} {remedy}", *lost]))
 
 
 def _counts(crawl: Crawl) -> dict[str, Any]:

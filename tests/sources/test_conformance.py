@@ -1,0 +1,114 @@
+"""Every kind of source does what all have to do."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.sources.packages import MakePackage
+from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
+from toolbank.sources import SOURCES
+from toolbank.sources.python.source import PythonSource
+from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.testing.sources import CHECKS, SourceCase
+
+MODULE = '''
+import os
+from pathlib import Path
+
+__all__ = ["Table", "join", "LIMIT", "bare"]
+LIMIT = 3
+
+def touch(): Path("CANARY").touch()
+
+class Loud:
+    def __eq__(self, _): return touch()
+    __hash__ = None
+
+def join(left, right=Loud(), *rest, how="inner", **options):
+    """Join two tables. {{ 7 * 7 }} `__import__("pathlib").Path("CANARY").touch()`
+
+    Parameters
+    ----------
+    left, right : Table
+        What is joined.
+    how : {'inner', 'outer'}, default __import__("pathlib").Path("CANARY").touch()
+        How.
+    """
+    touch()
+
+def bare(): touch()
+
+class Table(metaclass=type("Meta", (type,), {"__call__": lambda *_: touch()})):
+    """A table."""
+    rows = property(lambda self: touch(), doc="Its rows.")
+    def __getattr__(self, name): touch()
+'''
+CODE = '__import__("pathlib").Path("CANARY").touch()'
+
+
+@pytest.fixture
+def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
+    """A package that runs nothing but its import."""
+    canary = tmp_path / "canary"
+    package = make_package({"__init__.py": MODULE.replace("CANARY", str(canary))})
+    empty = make_package({"__init__.py": "X = 1"})
+    broken = make_package({"__init__.py": "1 / 0"})
+
+    def change() -> None:
+        file = tmp_path / package / "__init__.py"
+        file.write_text(
+            file.read_text() + '\ndef more(): "More."\n__all__ += ["more"]\n'
+        )
+        importlib.reload(importlib.import_module(package))
+
+    return SourceCase(
+        SOURCES.find("python", ""),
+        PythonSource(package=package, methods=True),
+        left_out={
+            "not a tool (constant, scalar type or container)": 1,
+            "without documentation": 1,
+        },
+        unreadable=tuple(
+            PythonSource(package=name) for name in ("not_there", empty, broken, "a b")
+        ),
+        canary=canary,
+        change=change,
+    )
+
+
+@pytest.fixture
+def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
+    """A site of four functions, one of which is missing."""
+    canary = tmp_path / "canary"
+    code = CODE.replace("CANARY", str(canary))
+    site = tmp_path / "site"
+    body = f"<p>Do it. {{{{ 7 * 7 }}}} {code}</p><script>{code}</script>"
+    page = PAGE.format(described("small.f0", body, signed("a", f"b={code}")))
+    (site / "small.f0.html").write_text(page, "utf-8")
+    (site / "small.f3.html").unlink()
+    rules = tmp_path / "crawlers" / "small.yaml"
+    (tmp_path / "crawlers" / "unknown.yaml").write_text(
+        rules.read_text().replace("parents: [small]", "parents: [large]")
+    )
+    return SourceCase(
+        SOURCES.find("sphinx", ""),
+        SphinxSource(site="small", base_url=small.url),
+        left_out={"page failed: HTTP status 404": 1},
+        unreadable=(
+            SphinxSource(site="nowhere"),
+            SphinxSource(site="unknown", base_url=small.url),
+        ),
+        canary=canary,
+    )
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("source", SOURCES.own)
+def test_source(
+    source: str, check: Callable[[SourceCase], None], request: pytest.FixtureRequest
+) -> None:
+    check(request.getfixturevalue(source))

@@ -1,0 +1,181 @@
+"""What every kind of source has to do, whoever brings it.
+
+In the tests of a package that brings one:
+
+    import pytest
+    from toolbank.testing.sources import CHECKS, SourceCase
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    def test_my_source(check, tmp_path):
+        path = tmp_path / "api.csv"
+        path.write_text("sum,adds up")
+        check(
+            SourceCase(
+                KIND,
+                CsvSource(file=path),
+                left_out={},
+                unreadable=(CsvSource(file=tmp_path / "missing.csv"),),
+                change=lambda: path.write_text("max,finds the largest"),
+                canary=tmp_path / "canary",
+            )
+        )
+
+A check that fails raises an AssertionError that says what a source should do.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from pydantic import ValidationError
+
+from toolbank.config.assets import has_asset
+from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.system.errors import InputError
+
+_ONE_LINE = 200
+
+
+@dataclass(frozen=True)
+class SourceCase:
+    """A kind of source under test, and the configuration of something small that it reads.
+
+    `left_out` is what of it is no tool, counted by reason. Of the `unreadable` nothing can be
+    read. `change` has other tools come of the first; a source whose content is only known by
+    asking for it has none. The content is such that the file `canary` appears where any of it is
+    run: a description `__import__("pathlib").Path("...").touch()`, say.
+    """
+
+    kind: SourceKind[Any]
+    config: SourceConfig
+    left_out: Mapping[str, int]
+    unreadable: tuple[SourceConfig, ...]
+    canary: Path
+    change: Callable[[], object] | None = None
+
+    def read(self) -> Collected:
+        """What is read with an empty cache."""
+        with tempfile.TemporaryDirectory() as cache:
+            return self.kind.read(self.config, Path(cache))
+
+
+def check_settings(case: SourceCase) -> None:
+    """The configuration is of the kind's own model, which refuses what it does not know."""
+    model = case.kind.config
+    assert isinstance(case.config, model), f"the kind's settings are {model.__name__}"
+    settings = case.config.model_dump(mode="json")
+    assert model.model_validate(settings) == case.config, "settings survive a recipe"
+    try:
+        model.model_validate({**settings, "no_such_setting": 1})
+    except ValidationError:
+        return
+    raise AssertionError("an unknown setting is an error; derive from SourceConfig")
+
+
+def check_names(case: SourceCase) -> None:
+    """Messages can call the source something, and its scope is a name of a file."""
+    label = case.config.label
+    assert label and label.isprintable() and len(label) <= _ONE_LINE
+    assert label.startswith(f"{case.config.type}:"), "the label begins with the type"
+    scope = case.config.scope_name
+    assert scope is None or isinstance(has_asset("crawlers", f"{scope}.yaml"), bool)
+
+
+def check_tools(case: SourceCase) -> None:
+    """Tools are sorted, named once, and take parameters that a JSON Schema describes."""
+    collected = case.read()
+    assert collected.tools, "the sample has tools"
+    names = [tool.name for tool in collected.tools]
+    assert names == sorted(set(names)), "tools are sorted by name, and names are unique"
+    others = [alias for tool in collected.tools for alias in tool.aliases]
+    assert not set(names) & set(others), "another name of a tool is no tool's own"
+    for tool in collected.tools:
+        assert not tool.prompt_name, "names for prompts are given to all tools at once"
+        assert tool.source, f"{tool.name} says which source it is of"
+        assert tool.parameters.get("type") == "object", f"{tool.name} takes an object"
+        try:
+            Draft202012Validator.check_schema(tool.parameters)
+        except SchemaError as error:
+            raise AssertionError(
+                f"the parameters of {tool.name} are no JSON Schema: {error.message}"
+            ) from error
+
+
+def check_account(case: SourceCase) -> None:
+    """What became no tool is counted by reason, and all that is said can be written as JSON."""
+    collected = case.read()
+    assert dict(collected.left_out) == dict(case.left_out)
+    assert collected.info.get("source"), "info names the source"
+    said = {"info": collected.info, "crawls": collected.crawls}
+    assert json.loads(json.dumps(said, allow_nan=False))
+    for problem in collected.problems:
+        assert problem and "Traceback" not in problem, "problems are lines for people"
+
+
+def check_reading_again(case: SourceCase) -> None:
+    """The same content gives the same, with an empty cache and with a full one."""
+    first = case.read()
+    assert case.read() == first, "the same content is read to the same"
+    with tempfile.TemporaryDirectory() as cache:
+        case.kind.read(case.config, Path(cache))
+        again = case.kind.read(case.config, Path(cache))
+    assert again == first, "what is kept gives the same"
+
+
+def check_version(case: SourceCase) -> None:
+    """The version is a line that stays while the content does, and changes with it."""
+    before, tools = case.kind.version(case.config), case.read().tools
+    assert before and before.isprintable()
+    assert case.kind.version(case.config) == before, "reading changes no version"
+    if case.change is None:
+        return
+    case.change()
+    after = case.kind.version(case.config)
+    assert after != before, "a change of the content changes the version"
+    assert case.read().tools != tools, "what has changed is read anew"
+
+
+def check_unreadable(case: SourceCase) -> None:
+    """What can't be read is bad input, named, with what to do about it."""
+    assert case.unreadable, "some configuration can't be read"
+    for config in case.unreadable:
+        with tempfile.TemporaryDirectory() as cache:
+            try:
+                case.kind.version(config)
+                case.kind.read(config, Path(cache))
+            except InputError as error:
+                message = str(error)
+            else:
+                raise AssertionError(f"{config.label}: what can't be read is an error")
+        own = config.label.removeprefix(f"{config.type}:")
+        assert own in message, f"the message names {own}: {message}"
+        assert "Traceback" not in message
+        assert message.count(". ") or message.count("? ") or message.count("; "), (
+            f"the message says what to do: {message}"
+        )
+
+
+def check_nothing_is_run(case: SourceCase) -> None:
+    """Content is data: none of it is run."""
+    case.kind.version(case.config)
+    case.read()
+    assert not case.canary.exists(), "some of the content was run"
+
+
+CHECKS: tuple[Callable[[SourceCase], None], ...] = (
+    check_settings,
+    check_names,
+    check_tools,
+    check_account,
+    check_reading_again,
+    check_version,
+    check_unreadable,
+    check_nothing_is_run,
+)
