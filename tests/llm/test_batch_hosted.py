@@ -16,7 +16,7 @@ from tests.chat_server import Answer, closed_url
 from tests.llm.batch_rounds import command, jsonl, request
 from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.batch import hosted
-from toolbank.llm.engines.batch.answers import Batch
+from toolbank.llm.engines.batch.endpoint import Batch
 from toolbank.system.errors import InputError
 
 KEY = "sk-test-77aa01bc"
@@ -296,14 +296,9 @@ def without_lists(number, method, path):
     return 404 if is_list else None
 
 
-@pytest.mark.parametrize(
-    ("step", "field"), [("/v1/files", "file"), ("/v1/batches", "batch")]
-)
-def test_without_lists_a_step_that_was_perhaps_done_is_left_to_the_user(
-    tmp_path, step, field
-):
+def test_without_lists_a_batch_that_was_perhaps_made_is_left_to_the_user(tmp_path):
     def break_off(number, method, path):
-        return "reset" if (method, path) == ("POST", step) else None
+        return "reset" if (method, path) == ("POST", "/v1/batches") else None
 
     with BatchServer(said, before=without_lists, after=break_off) as server:
         error = fails(tmp_path, server, max_outage=60)
@@ -311,19 +306,17 @@ def test_without_lists_a_step_that_was_perhaps_done_is_left_to_the_user(
         again = fails(tmp_path, server, max_outage=60)
         assert (error.reason, error.fatal) == ("unknown-outcome", True)
         assert str(again) == str(error)
-        assert f'put its id at "{field}" of {FIRST}' in str(error)
-        assert len(server.uploads) == 1
-        (made,) = server.batches or server.files
+        assert f'put its id at "batch" of {FIRST}' in str(error)
         noted = json.loads((tmp_path / "submitted.json").read_text())
-        noted[FIRST][field] = made
+        (noted[FIRST]["batch"],) = server.batches
         (tmp_path / "submitted.json").write_text(json.dumps(noted))
         assert submit(tmp_path, server).texts == TEXTS
         assert len(server.uploads) == len(server.batches) == 1
 
 
-def test_without_lists_a_step_that_was_not_done_can_be_taken_again(tmp_path):
+def test_without_lists_a_batch_that_was_not_made_can_be_made_then(tmp_path):
     def break_off(number, method, path):
-        if method == "POST":
+        if (method, path) == ("POST", "/v1/batches"):
             return "reset"
         return without_lists(number, method, path)
 
@@ -331,8 +324,7 @@ def test_without_lists_a_step_that_was_not_done_can_be_taken_again(tmp_path):
         fails(tmp_path, server, max_outage=60)
         server.before = without_lists
         text = (tmp_path / "submitted.json").read_text()
-        assert '"upload"' in text
-        (tmp_path / "submitted.json").write_text(text.replace('"upload"', '""'))
+        (tmp_path / "submitted.json").write_text(text.replace('"create"', '""'))
         assert submit(tmp_path, server).texts == TEXTS
 
 
@@ -393,20 +385,11 @@ def test_an_answer_that_is_not_a_batch_apis_ends_the_run_and_is_not_kept(
     assert all(isinstance(value, str) for value in noted[FIRST].values())
 
 
-def test_a_state_that_nobody_knows_is_looked_at_for_no_longer_than_a_day(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(hosted, "_WINDOW_S", 0)
-    with Odd("GET", "/batches/.+", edited(status="\x1b[31mresting")) as server:
-        error = fails(tmp_path, server)
-    assert "is '\\x1b[31mresting' for more than a day" in str(error)
-
-
 def test_a_state_can_not_steer_the_terminal():
     written = io.StringIO()
     batch = Batch(id="b", status="\x1b[31mresting")
     with tqdm(file=written) as bar:
-        hosted._show(bar, {"file": batch})
+        hosted._show(bar, [batch])
     assert "resting" in written.getvalue()
     assert "\x1b[31m" not in written.getvalue()
 

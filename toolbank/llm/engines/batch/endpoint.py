@@ -1,20 +1,15 @@
-"""The calls of a hosted Batch API."""
+"""The calls of a hosted Batch API, and its answers, checked before any of them is used."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.chat.chat import EngineError
-from toolbank.llm.engines.batch.answers import (
-    Batch,
-    Listed,
-    Uploaded,
-    odd_answer,
-    read_answer,
-)
 from toolbank.llm.engines.openai.answer import Answer
 from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.errors import (
@@ -32,14 +27,71 @@ if TYPE_CHECKING:
 
 # The reason of a failure: the endpoint knows no such file, batch or path.
 NOT_FOUND = "not-found"
-
+# What an endpoint says that has no such list.
+_NO_LIST = frozenset({NOT_FOUND, "http-405", "http-501"})
 _MARK = "toolbank_mark"
 _PAGE = 100
 _CHUNK = 2**16
-# What an endpoint says that has no such list.
-_NO_LIST = frozenset({404, 405, 501})
 
-_Model = TypeVar("_Model", Batch, Listed, Uploaded)
+Id = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class _Made(_Answer):
+    id: Id
+
+
+class _Listed(_Made):
+    created_at: int | float
+    filename: str | None = None
+    status: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Page(_Answer):
+    data: list[_Listed]
+    has_more: bool = False
+
+
+class Counts(_Answer):
+    """The requests of a batch, and those of them that are done."""
+
+    total: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+
+
+class Problem(_Answer):
+    """Why a batch failed."""
+
+    code: str | int | None = None
+    message: str | None = None
+    line: int | None = None
+
+
+class _Problems(_Answer):
+    data: list[Problem] | None = None
+
+
+class Batch(_Made):
+    """A batch and how far it is."""
+
+    status: Annotated[str, Field(max_length=40)]
+    output_file_id: Id | None = None
+    error_file_id: Id | None = None
+    errors: _Problems | None = None
+    request_counts: Counts | None = None
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Why it failed, where the endpoint says so."""
+        return (self.errors.data if self.errors else None) or []
+
+
+_Model = TypeVar("_Model", bound=_Answer)
 
 
 class BatchEndpoint:
@@ -72,59 +124,52 @@ class BatchEndpoint:
 
         Nothing made before `since` (seconds since 1970) is looked at.
         """
-        async with self._told(absent_ok=True):
-            files = self._connect().files.list(
-                purpose="batch", limit=_PAGE, order="desc"
-            )
-            async for item in files:
-                file = self._read_as(Listed, item)
-                if file.created_at < since:
-                    break
-                if file.filename == name:
-                    return file.id
-            return ""
-        return None
+        files = self._connect().files.with_raw_response
+        return await self._find(
+            lambda after: files.list(
+                purpose="batch", limit=_PAGE, order="desc", extra_query=after
+            ),
+            lambda file: file.filename == name,
+            since,
+        )
 
     async def find_batch(self, mark: str, since: float) -> str | None:
         """The id of the newest batch with this mark that has not failed, or "".
 
         None where there is no list.
         """
-        async with self._told(absent_ok=True):
-            async for item in self._connect().batches.list(limit=_PAGE):
-                batch = self._read_as(Listed, item)
-                if batch.created_at < since:
-                    break
-                has_mark = (batch.metadata or {}).get(_MARK) == mark
-                if has_mark and batch.status != "failed":
-                    return batch.id
-            return ""
-        return None
+        batches = self._connect().batches.with_raw_response
+        return await self._find(
+            lambda after: batches.list(limit=_PAGE, extra_query=after),
+            lambda batch: (
+                (batch.metadata or {}).get(_MARK) == mark and batch.status != "failed"
+            ),
+            since,
+        )
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a request file under a name, and give its id."""
         client = self._connect().with_options(timeout=self._config.total_timeout)
-        async with self._told():
-            with path.open("rb") as content:
-                file = await client.files.create(file=(name, content), purpose="batch")
-            return self._read_as(Uploaded, file).id
+        with path.open("rb") as content:
+            call = client.files.with_raw_response.create(
+                file=(name, content), purpose="batch"
+            )
+            return (await self._ask(call, _Made)).id
 
     async def create(self, file_id: str, mark: str, name: str) -> str:
         """Make a marked batch of an uploaded file, and give its id."""
-        async with self._told():
-            batch = await self._connect().batches.create(
-                input_file_id=file_id,
-                endpoint="/v1/chat/completions",
-                completion_window="24h",
-                metadata={_MARK: mark, "toolbank_file": name},
-            )
-            return self._read_as(Batch, batch).id
+        call = self._connect().batches.with_raw_response.create(
+            input_file_id=file_id,
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+            metadata={_MARK: mark, "toolbank_file": name},
+        )
+        return (await self._ask(call, _Made)).id
 
     async def retrieve(self, batch_id: str) -> Batch:
         """How far a batch is."""
-        async with self._told():
-            batch = await self._connect().batches.retrieve(batch_id)
-            return self._read_as(Batch, batch)
+        batches = self._connect().batches.with_raw_response
+        return await self._ask(batches.retrieve(batch_id), Batch)
 
     async def download(self, file_id: str, path: Path) -> None:
         """Fetch a file of replies; it is whole or not there.
@@ -139,12 +184,77 @@ class BatchEndpoint:
     async def _read(self, file_id: str) -> AsyncIterator[bytes]:
         client = self._connect().with_options(timeout=self._config.total_timeout)
         call = client.files.with_streaming_response.content(file_id)
-        async with self._told(), call as response:
-            async for chunk in response.iter_bytes(_CHUNK):
-                yield chunk
+        with self._explained():
+            async with call as response:
+                async for chunk in response.iter_bytes(_CHUNK):
+                    yield chunk
 
-    def _read_as(self, model: type[_Model], answer: object) -> _Model:
-        return read_answer(model, answer, self._config.base_url)
+    async def _find(
+        self,
+        page_after: Callable[[dict[str, object]], Awaitable[Any]],
+        is_it: Callable[[_Listed], bool],
+        since: float,
+    ) -> str | None:
+        after: dict[str, object] = {}
+        while True:
+            try:
+                page = await self._ask(page_after(after), _Page)
+            except EngineError as error:
+                if error.reason in _NO_LIST:
+                    return None
+                raise
+            for item in page.data:
+                if item.created_at < since:
+                    return ""
+                if is_it(item):
+                    return item.id
+            if not (page.data and page.has_more):
+                return ""
+            after = {"after": page.data[-1].id}
+
+    async def _ask(self, call: Awaitable[Any], model: type[_Model]) -> _Model:
+        with self._explained():
+            response = await call
+        try:
+            return model.model_validate_json(response.content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            raise EngineError(
+                f"{self._config.base_url}: the answer is not that of a Batch API "
+                f"({key + ': ' if key else ''}{first['msg']}). Is `base_url` right? Without "
+                "`submit` the files wait to be answered in another way.",
+                reason="not-batch-api",
+                fatal=True,
+            ) from error
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Have the failure of a call as an EngineError."""
+        from openai import APIStatusError
+
+        try:
+            yield
+        except APIStatusError as error:
+            raise self._status_error(error) from error
+        except ToolbankError:
+            raise
+        except Exception as error:
+            # The SDK lets the transport's own exceptions through while a body is read.
+            raise connection_error(error, self._config.base_url, self._key) from error
+
+    def _status_error(self, error: APIStatusError) -> EngineError:
+        config, response = self._config, error.response
+        if response.status_code == 404:
+            return EngineError(
+                f"{config.base_url}: HTTP 404. Has this endpoint a Batch API, and is "
+                "`base_url` right? Without `submit` the files wait to be answered in another "
+                "way.",
+                reason=NOT_FOUND,
+                fatal=True,
+            )
+        answer = Answer(response.status_code, response.headers, response.content)
+        return status_error(answer, config.base_url, config.model, self._key, ())
 
     def _connect(self) -> AsyncOpenAI:
         if self._client is None:
@@ -158,41 +268,3 @@ class BatchEndpoint:
                 http_client=openai.DefaultAioHttpClient(),
             )
         return self._client
-
-    @asynccontextmanager
-    async def _told(self, *, absent_ok: bool = False) -> AsyncIterator[None]:
-        """Tell of a failure as an EngineError; not of a list that is not there, where that is ok."""
-        from openai import APIResponseValidationError, APIStatusError
-
-        url = self._config.base_url
-        try:
-            yield
-        except APIStatusError as error:
-            if not (absent_ok and error.status_code in _NO_LIST):
-                raise self._status_error(error) from error
-        except ToolbankError:
-            raise
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            # The SDK takes an answer apart, whatever it is; a bad certificate is a ValueError too.
-            if isinstance(error, OSError):
-                raise connection_error(error, url, self._key) from error
-            raise odd_answer(url, "") from error
-        except APIResponseValidationError as error:
-            raise odd_answer(url, "") from error
-        except Exception as error:
-            # The SDK lets the transport's own exceptions through while a body is read.
-            raise connection_error(error, url, self._key) from error
-
-    def _status_error(self, error: APIStatusError) -> EngineError:
-        if error.status_code == 404:
-            return EngineError(
-                f"{self._config.base_url}: HTTP 404. Has this endpoint a Batch API, and is "
-                "`base_url` right? Without `submit` the files wait to be answered in another way.",
-                reason=NOT_FOUND,
-                fatal=True,
-            )
-        response = error.response
-        answer = Answer(response.status_code, response.headers, response.content)
-        return status_error(
-            answer, self._config.base_url, self._config.model, self._key, ()
-        )

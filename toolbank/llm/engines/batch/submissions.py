@@ -14,8 +14,8 @@ from toolbank.system.files import write_json
 class Submission(BaseModel):
     """A request file at the endpoint: the uploaded file, its batch, and how that ended.
 
-    `mark` is on both, so that they are found again. `begun` is the step, "upload" or "create", of
-    which nobody knows yet whether the endpoint has done it.
+    `mark` is on both, so that they are found again. `begun` is "create" while nobody knows
+    whether the endpoint has made the batch.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -66,6 +66,14 @@ class Submissions:
         self._entries[name] = entry
         rows = {key: value.model_dump() for key, value in self._entries.items()}
         write_json(self.path, rows)
+
+    def change(self, name: str, **values: str) -> None:
+        """Change what is known of a request file; it is on disk when this returns.
+
+        Raises:
+            ToolbankError: the folder can't be written to.
+        """
+        self.note(name, self._entries[name].model_copy(update=values))
 
     def _read(self) -> dict[str, Submission]:
         try:
