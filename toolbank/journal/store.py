@@ -280,6 +280,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
         timeout=_LOCK_WAIT_S,
+        # Where a notebook has a loop, requests are asked for in a thread of their own.
+        check_same_thread=False,
         isolation_level=None,
     )
     connection.execute("PRAGMA query_only = ON")
