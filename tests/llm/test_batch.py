@@ -212,6 +212,16 @@ def test_an_output_that_is_written_over_the_last_one_is_a_new_one(tmp_path):
     assert jsonl(tmp_path)[-1] == "round-003-write-001.jsonl"
 
 
+def test_a_file_that_was_read_and_is_copied_there_once_more_answers_nothing_new(
+    tmp_path,
+):
+    (key,) = begin(tmp_path, THREE[:1])
+    for _ in range(2):
+        put(tmp_path, unanswered_line(key))
+        assert SECOND in command(tmp_path, THREE[:1]).message
+    assert not list(tmp_path.glob("round-003*"))
+
+
 @pytest.mark.parametrize("status", [429, 500, 401, 404])
 def test_an_error_that_may_pass_is_asked_again(tmp_path, status):
     key, *_ = begin(tmp_path, THREE[:1])

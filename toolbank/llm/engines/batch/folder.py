@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from filecmp import cmp
 from pathlib import Path
 
 from toolbank.chat.chat import ChatReply
@@ -44,11 +45,12 @@ class Folder:
         self._doubled = self._foreign = 0
         self._broken: list[str] = []
         files = sorted(path.glob("[!.]*.jsonl"))
-        for file in sorted(files, key=lambda file: read_round(file.name)):
-            if file.is_file() and not self._read_requests(file):
+        # By their rounds, and last those that have none yet.
+        for file in sorted(files, key=lambda file: read_round(file.name) or 10**9):
+            is_reply = file.is_file() and not self._read_requests(file)
+            if is_reply and not any(_is_copy(file, other) for other in self._replies):
                 self._replies.append(file)
         self.rounds = max((read_round(file.name) for file in files), default=0)
-        self._replies.sort(key=lambda file: read_round(file.name) or self.rounds)
 
     @property
     def wants_completion_limit(self) -> bool:
@@ -164,6 +166,11 @@ def read_round(name: str) -> int:
     """The round that a file is of, by its name; 0 where it does not say."""
     match = _ROUND.match(name)
     return int(match[1]) if match else 0
+
+
+def _is_copy(file: Path, other: Path) -> bool:
+    """Whether a file that was read and has its round lies there under its own name once more."""
+    return other.name.endswith(f".{file.name}") and cmp(file, other, shallow=False)
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
