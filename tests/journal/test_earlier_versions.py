@@ -6,6 +6,11 @@ of the same folder at another temperature (3 queries); `layout_1` has the same e
 
 import gzip
 import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +20,7 @@ from toolbank.bank.records import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
+from toolbank.system.errors import ToolbankError
 
 DATA = Path(__file__).parent / "data"
 QUERIES = [tuple(row) for row in json.loads((DATA / "queries.json").read_text())]
@@ -97,3 +103,63 @@ def test_what_was_asked_and_what_failed_can_be_read(journal_file):
     assert attempts == sorted({entry.attempt for entry in entries})
     assert sorted(failure.reason for failure in failures) == ["bad-request", "http-503"]
     assert journal_file.read_bytes() == before
+
+
+def unpack_layout_1(tmp_path, *statements):
+    path = unpack("layout_1.sqlite", tmp_path / "journal.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return path
+
+
+def content(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_a_journal_of_layout_1_that_was_killed_before_its_number_is_taken_over(
+    tmp_path,
+):
+    path = unpack_layout_1(tmp_path, "PRAGMA user_version = 0")
+    with Journal(path) as journal:
+        assert len(journal) == 22
+
+
+def test_a_row_of_layout_1_that_can_not_be_read_leaves_the_file_as_it_was(tmp_path):
+    path = unpack_layout_1(
+        tmp_path, "UPDATE replies SET reply = '{}' WHERE attempt = 2"
+    )
+    before = content(path)
+    with pytest.raises(ToolbankError, match="damaged"), Journal(path):
+        pass
+    assert content(path) == before
+
+
+def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
+    path = unpack_layout_1(tmp_path)
+    before = content(path)
+    script = f"""
+import os, sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from toolbank.journal import Journal, layout_1
+
+compress, calls = layout_1.compress, []
+
+def die_midway(*arguments):
+    calls.append(0)
+    if len(calls) == 15:
+        os.kill(os.getpid(), 9)
+    return compress(*arguments)
+
+layout_1.compress = die_midway
+with Journal(Path({str(path)!r})):
+    pass
+"""
+    killed = subprocess.run([sys.executable, "-c", script], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert content(path) == before
+    with Journal(path) as journal:
+        assert len(journal) == 22

@@ -1,5 +1,4 @@
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -120,11 +119,15 @@ def test_a_damaged_journal_is_named(tmp_path, content):
     assert path.read_bytes() == content
 
 
-def test_a_journal_of_another_layout_is_refused(tmp_path):
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_journal_of_another_layout_is_refused(tmp_path, read_only):
     path = tmp_path / "journal.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(ToolbankError, match="layout 99"), Journal(path):
+    with (
+        pytest.raises(ToolbankError, match="layout 99"),
+        Journal(path, read_only=read_only),
+    ):
         pass
 
 
@@ -231,109 +234,6 @@ def test_what_finds_no_room_even_in_reserve_is_said_to_be_lost(tmp_path):
         pytest.raises(ToolbankError, match=r"no room left .* are asked for again"),
     ):
         asyncio.run(journal.put("k", "me", request(0), big))
-
-
-LAYOUT_1 = """
-CREATE TABLE replies (
-    key TEXT PRIMARY KEY, attempt INTEGER NOT NULL, stage TEXT NOT NULL,
-    identity TEXT NOT NULL, messages TEXT NOT NULL, reply TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE failures (
-    key TEXT NOT NULL, attempt INTEGER NOT NULL, stage TEXT NOT NULL,
-    reason TEXT NOT NULL, message TEXT NOT NULL
-);
-PRAGMA journal_mode = WAL;
-"""
-
-
-def write_layout_1(path, replies, *, layout=1):
-    connection = sqlite3.connect(path)
-    connection.executescript(LAYOUT_1)
-    for number in range(replies):
-        messages = [{"role": "user", "content": f"prompt {number} \u20ac " * 20}]
-        reply = {"text": f"reply {number}", "model": "m", "prompt_tokens": number}
-        if number % 2:
-            reply |= {"completion_tokens": 2, "finish": "cut-off"}
-        connection.execute(
-            "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                f"key {number}",
-                number,
-                ("write", "polish")[number % 2],
-                ("me", "you")[number % 3 > 0],
-                json.dumps(messages),
-                json.dumps(reply),
-            ),
-        )
-    connection.executemany(
-        "INSERT INTO failures VALUES (?, ?, 'write', 'http-500', 'it broke')",
-        [("key 0", 0), ("none", 9)],
-    )
-    connection.execute(f"PRAGMA user_version = {layout}")
-    connection.commit()
-    connection.close()
-
-
-@pytest.mark.parametrize("layout", [0, 1])
-def test_a_journal_of_layout_1_is_taken_over(tmp_path, layout):
-    path = tmp_path / "journal.sqlite"
-    write_layout_1(path, 30, layout=layout)
-    for _ in range(2):
-        with Journal(path) as journal:
-            assert len(journal) == 30
-            assert journal.get("key 4") == ChatReply("reply 4", "m", 4, 0, "stop")
-            assert journal.get("key 5") == ChatReply("reply 5", "m", 5, 2, "cut-off")
-            entries = list(journal.entries())
-            failures = list(journal.failures())
-    assert [entry.attempt for entry in entries] == list(range(30))
-    assert [entry.identity for entry in entries[:4]] == ["me", "you", "you", "me"]
-    assert entries[7].messages[0]["content"] == "prompt 7 \u20ac " * 20
-    assert failures == [
-        Failure("key 0", 0, "write", "http-500", "it broke", True, "me"),
-        Failure("none", 9, "write", "http-500", "it broke", True, ""),
-    ]
-
-
-def test_a_kill_while_layout_1_is_taken_over_leaves_it_as_it_was(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    write_layout_1(path, 300)
-    script = f"""
-import os, sys
-sys.path[:0] = {sys.path!r}
-from pathlib import Path
-from toolbank.journal import Journal, layout_1 as layout
-
-compress, calls = layout.compress, []
-
-def die_midway(*arguments):
-    calls.append(0)
-    if len(calls) == 200:
-        os.kill(os.getpid(), 9)
-    return compress(*arguments)
-
-layout.compress = die_midway
-with Journal(Path({str(path)!r})):
-    pass
-"""
-    killed = subprocess.run([sys.executable, "-c", script], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (300,)
-    with Journal(path) as journal:
-        assert len(journal) == 300
-
-
-def test_a_row_of_layout_1_that_can_not_be_read_leaves_the_file_as_it_was(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    write_layout_1(path, 3)
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE replies SET reply = '{}' WHERE attempt = 2")
-    with pytest.raises(ToolbankError, match="damaged"), Journal(path):
-        pass
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (3,)
 
 
 def test_the_accounts_are_those_of_the_replies(tmp_path):
@@ -500,26 +400,3 @@ def test_what_a_kill_left_is_read_without_a_writer(tmp_path):
         assert threading.active_count() == before
         assert journal.get("0") == ChatReply("r", "m")
     assert [file.name for file in left.iterdir()] == ["journal.sqlite"]
-
-
-@pytest.mark.parametrize("layout", [0, 1])
-def test_a_journal_of_layout_1_can_be_read_and_stays_as_it_is(tmp_path, layout):
-    path = tmp_path / "journal.sqlite"
-    write_layout_1(path, 30, layout=layout)
-    before = path.read_bytes()
-    with Journal(path, read_only=True) as journal:
-        assert [entry.attempt for entry in journal.entries()] == list(range(30))
-        assert sum(usage.replies for usage in journal.usage()) == 30
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_later_layout_is_not_read_either(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with (
-        pytest.raises(ToolbankError, match="layout 99"),
-        Journal(path, read_only=True),
-    ):
-        pass
