@@ -19,7 +19,7 @@ from toolbank.system.errors import InputError
 RECIPE = """\
 name: theirs
 dataset: {type: jsonl, path: data, ordered: true}
-floors: false
+baselines: false
 retrievers:
   - type: bm25
 evaluate: {resamples: 100}

@@ -21,13 +21,13 @@ name: mine
 sources: [{type: functions, file: functions.json}]
 generate: {engine: rules, queries: 12, offered: 4, max_tools: 3}
 judge: {pairs: 1}
-floors: false
+baselines: false
 retrievers: [{type: popular}]
 """
 DATASET = """
 name: theirs
 dataset: {type: pairs, path: .}
-floors: false
+baselines: false
 retrievers: [{type: popular}]
 """
 THINGS = ("prices", "sales", "rents", "wages", "ages", "scores")

@@ -34,7 +34,7 @@ generate:
   queries: 30
   offered: 6
   max_tools: 3
-floors: false
+baselines: false
 retrievers:
   - type: bm25
 """

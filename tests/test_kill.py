@@ -28,7 +28,7 @@ generate:
   max_tools: 3
   concurrency: 12
 judge: {pairs: 12}
-floors: false
+baselines: false
 retrievers:
   - type: bm25
 """

@@ -26,7 +26,7 @@ generate:
   queries: 20
   offered: 6
   max_tools: 3
-floors: false
+baselines: false
 retrievers:
   - type: bm25
 """

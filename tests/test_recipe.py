@@ -56,6 +56,7 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
     ("text", "told"),
     [
         (GOOD + "genrate: {}\n", ["line 7", "'genrate'", "'generate'"]),
+        (GOOD + "floors: false\n", ["line 7", "'floors'", "'baselines' now"]),
         (GOOD + "  max_tols: 3\n", ["line 7", "generate.max_tols", "max_tools"]),
         (GOOD + "  queries: many\n", ["line 7", "generate.queries", "many"]),
         (GOOD + "  max_tools: 30\n", ["line 5", "max_tools (30)", "offered (10)"]),
@@ -187,33 +188,37 @@ def labels(tmp_path, text):
     ]
 
 
-def test_floors_are_added_where_they_are_not_listed(tmp_path):
-    floors = ["bm25", "descriptions", "nearest"]
+def test_baselines_are_added_where_they_are_not_listed(tmp_path):
+    baselines = ["bm25", "descriptions", "nearest"]
     assert labels(tmp_path, "retrievers: [{type: tool2vec}]\n") == [
-        *floors,
+        *baselines,
         "tool2vec",
     ]
     listed = "retrievers: [{type: nearest, by: bm25, name: votes}, {type: bm25}]\n"
-    # Neighbours by words are no floor for those by meaning.
+    # Neighbours by words are no baseline for those by meaning.
     assert labels(tmp_path, listed) == ["descriptions", "nearest", "votes", "bm25"]
-    assert labels(tmp_path, "floors: false\nretrievers: [{type: bm25}]\n") == ["bm25"]
+    assert labels(tmp_path, "baselines: false\nretrievers: [{type: bm25}]\n") == [
+        "bm25"
+    ]
     trained = "retrievers: [{type: descriptions, training: {}}]\n"
     assert labels(tmp_path, trained) == [
         *("bm25", "descriptions-untrained", "nearest", "descriptions")
     ]
 
 
-def test_floors_read_with_the_encoder_of_the_others(tmp_path):
+def test_baselines_read_with_the_encoder_of_the_others(tmp_path):
     text = (
         "retrievers:\n  - type: bm25\n  - type: tool2vec\n"
         "    encoder: {model: intfloat/e5-small-v2, query_prefix: 'query: '}\n"
     )
-    *floors, _, tool2vec = load_recipe(write(tmp_path, GOOD + text)).recipe.retrievers
-    assert [floor.type for floor in floors] == ["descriptions", "nearest"]
-    assert all(floor.encoder == tool2vec.encoder for floor in floors)
+    *baselines, _, tool2vec = load_recipe(
+        write(tmp_path, GOOD + text)
+    ).recipe.retrievers
+    assert [baseline.type for baseline in baselines] == ["descriptions", "nearest"]
+    assert all(baseline.encoder == tool2vec.encoder for baseline in baselines)
 
 
-def test_floors_that_were_added_are_in_the_resolved_recipe(tmp_path):
+def test_baselines_that_were_added_are_in_the_resolved_recipe(tmp_path):
     path = write(tmp_path, GOOD + "retrievers: [{type: tool2vec}]\n")
     recipe = load_recipe(path).recipe
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe

@@ -22,7 +22,7 @@ generate:
   queries: 12
   offered: 6
   max_tools: 3
-floors: false
+baselines: false
 retrievers:
   - type: bm25
 """

@@ -26,7 +26,7 @@ generate:
   concurrency: 1
   retries: 1
 judge: {{pairs: 1}}
-floors: false
+baselines: false
 retrievers:
   - type: bm25
 """

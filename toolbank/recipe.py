@@ -19,8 +19,9 @@ from pydantic import (
 
 from toolbank.bank.split import SplitConfig
 from toolbank.config.assets import AssetKind, find_asset
-from toolbank.config.base import Config
+from toolbank.config.base import Config, renamed
 from toolbank.config.explain import explain
+from toolbank.config.paths import anchor_paths
 from toolbank.config.union import tagged_union
 from toolbank.config.yaml import parse_mapping, parse_value
 from toolbank.evaluation.config import EvaluateConfig
@@ -38,19 +39,12 @@ from toolbank.system.errors import InputError
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")
-_PATHS = (
-    ("dataset", "path"),
-    ("dataset", "tools"),
-    ("generate", "replies"),
-    ("generate", "price"),
-    ("judge", "price"),
-    ("judge", "against"),
-    ("evaluate", "on"),
-)
 
 
 class Recipe(Config):
     """Everything that shapes a run. The keys are the names of the stages."""
+
+    model_config = renamed(floors="baselines")
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="of the run and its folder"
@@ -71,7 +65,7 @@ class Recipe(Config):
     generate: GenerateConfig = GenerateConfig()
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
-    floors: bool = Field(
+    baselines: bool = Field(
         default=True,
         description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
     )
@@ -120,10 +114,10 @@ class Recipe(Config):
 
     @field_validator("retrievers")
     @classmethod
-    def _lists_floors(
+    def _list_baselines(
         cls, configs: tuple[RetrieverConfig, ...], info: ValidationInfo
     ) -> tuple[RetrieverConfig, ...]:
-        return add_baselines(configs) if info.data.get("floors") else configs
+        return add_baselines(configs) if info.data.get("baselines") else configs
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> Recipe:
@@ -194,14 +188,13 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: can't read ({error}).") from error
     data, lines = parse_mapping(text, str(path))
-    _anchor_paths(data, path.parent)
+    schema = recipe_schema()
+    data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
     try:
-        recipe = Recipe.model_validate(data)
+        recipe = Recipe.model_validate(anchor_paths(data, schema, Path.cwd()))
     except ValidationError as error:
-        raise InputError(
-            explain(error, recipe_schema(), str(path), lines, overrides)
-        ) from error
+        raise InputError(explain(error, schema, str(path), lines, overrides)) from error
     return RecipeFile(recipe, path, hashlib.sha256(content).hexdigest(), own)
 
 
@@ -234,37 +227,6 @@ def _locate(name: str) -> tuple[Path, bool]:
     return asset.path, asset.own
 
 
-def _anchor_paths(data: dict[str, Any], folder: Path) -> None:
-    retrievers = data.get("retrievers")
-    for entry in retrievers if isinstance(retrievers, list) else ():
-        encoder = entry.get("encoder") if isinstance(entry, dict) else None
-        model = str(encoder.get("model")) if isinstance(encoder, dict) else ""
-        if isinstance(encoder, dict) and model.startswith((".", "~")):
-            encoder["model"] = _anchored(str(Path(model).expanduser()), folder)
-        decompose = entry.get("decompose") if isinstance(entry, dict) else None
-        if isinstance(decompose, dict):
-            for key in decompose.keys() & {"replies", "price"}:
-                decompose[key] = _anchored(decompose[key], folder)
-    for stage, key in _PATHS:
-        section = data.get(stage)
-        if not isinstance(section, dict) or key not in section:
-            continue
-        value = section[key]
-        if isinstance(value, list):
-            section[key] = [_anchored(item, folder) for item in value]
-        elif (stage, key, value) != ("judge", "against", "draft"):
-            section[key] = _anchored(value, folder)
-
-
-def _anchored(value: Any, folder: Path) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return str((folder / value).resolve())
-    except ValueError as error:
-        raise InputError(f"{value!r} can't be the path of a file ({error}).") from error
-
-
 def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
     key, equals, text = setting.partition("=")
     parts = tuple(key.strip().split("."))
@@ -286,8 +248,6 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
     else:
         _item(target, parts[-1], setting)
         target[int(parts[-1])] = value
-    if parts[0] in ("dataset", "generate", "evaluate", "judge", "retrievers"):
-        _anchor_paths({parts[0]: data[parts[0]]}, Path.cwd())
     return parts
 
 

@@ -53,9 +53,9 @@ def against(records, retriever):
 
 
 def test_each_method_meets_its_first_stage_the_best_floor_and_descriptions(records):
-    floors = {("nearest neighbours", "nearest"), ("descriptions", "descriptions")}
-    assert against(records, "refiner") == {("first stage", "mlc"), *floors}
-    assert against(records, "mlc") == floors
+    baselines = {("nearest neighbours", "nearest"), ("descriptions", "descriptions")}
+    assert against(records, "refiner") == {("first stage", "mlc"), *baselines}
+    assert against(records, "mlc") == baselines
     assert against(records, "nearest") == {("descriptions", "descriptions")}
     assert against(records, "descriptions") == {("nearest neighbours", "nearest")}
 

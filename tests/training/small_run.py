@@ -49,7 +49,7 @@ def write_recipe(folder, *, dropout=0.0, retrievers=None, **training):
     recipe = {
         "name": "small",
         "dataset": {"type": "jsonl", "path": str(data), "ordered": True},
-        "floors": False,
+        "baselines": False,
         "retrievers": [
             {
                 **config,

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from toolbank.config.schema import Schema, kinds_of, resolve
 from toolbank.config.yaml import KeyPath
 
 _NO_NUMBER = ("float_parsing", "int_parsing")
@@ -18,7 +19,7 @@ _MAY_HOLD_A_KEY = (("api_key_env",), ("base_url",))
 
 def explain(
     error: ValidationError,
-    schema: dict[str, Any],
+    schema: Schema,
     where: str,
     lines: Mapping[KeyPath, int],
     overrides: Sequence[tuple[str, ...]],
@@ -49,7 +50,7 @@ class _Place:
     """Where a fault is: the keys as the user wrote them and the schema that holds the last."""
 
     keys: KeyPath
-    holder: dict[str, Any]
+    holder: Schema
 
 
 def _explain(
@@ -65,9 +66,12 @@ def _explain(
     if problem["type"] == "extra_forbidden":
         valid = sorted(found.holder.get("properties", {}))
         near = difflib.get_close_matches(str(location[-1]), valid, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(valid)}."
-        )
+        if renamed := found.holder.get("renamed", {}).get(location[-1]):
+            hint = f"it is called {renamed!r} now."
+        elif near:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            hint = f"there are: {', '.join(valid)}."
         return f"{place}: unknown key {key!r}; {hint}"
     value = problem["input"]
     got = ""
@@ -141,18 +145,16 @@ def _place(
     return where
 
 
-def _follow(loc: Sequence[str | int], root: dict[str, Any]) -> _Place:
+def _follow(loc: Sequence[str | int], root: Schema) -> _Place:
     """Follow a pydantic location through the JSON Schema; drop the tags of unions."""
     schema = holder = root
     path: list[str | int] = []
     for part in loc:
-        schema = _resolved(schema, root)
-        if kinds := schema.get("oneOf") or schema.get("anyOf"):
-            tagged = schema.get("discriminator", {}).get("mapping", {})
-            keyed = (kind for kind in kinds if "properties" in _resolved(kind, root))
-            schema = {"$ref": tagged[part]} if part in tagged else next(keyed, {})
-            continue
-        if isinstance(part, int):
+        schema = resolve(schema, root)
+        if kinds := kinds_of(schema, {"type": part}):
+            keyed = (kind for kind in kinds if "properties" in resolve(kind, root))
+            schema = next(keyed, {})
+        elif isinstance(part, int):
             path.append(part)
             schema = schema.get("items", {})
         elif "properties" in schema:
@@ -162,11 +164,3 @@ def _follow(loc: Sequence[str | int], root: dict[str, Any]) -> _Place:
             path.append(part)
             holder, schema = schema, schema["additionalProperties"]
     return _Place(tuple(path), holder)
-
-
-def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """A schema for its reference, and the only one that a value which isn't null may be of."""
-    if "$ref" in schema:
-        return _resolved(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], root)
-    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
-    return _resolved(kinds[0], root) if len(kinds) == 1 else schema

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from toolbank.config.base import Config
+from toolbank.config.paths import NAME_OR_PATH
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -13,6 +14,7 @@ class EncoderConfig(Config):
     model: str = Field(
         default=DEFAULT_MODEL,
         description="hub name of a sentence encoder, or its folder, as ./name or /path",
+        json_schema_extra=NAME_OR_PATH,
     )
     query_prefix: str = Field(default="", description='such as "query: " for E5')
     document_prefix: str = Field(default="", description='such as "passage: "')

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbank.recipe import Recipe, RecipeFile, dump_recipe
+from toolbank.recipe import RecipeFile, dump_recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
@@ -79,13 +79,6 @@ def run_recipe(
     )
 
 
-def pending(recipe: Recipe, out: Path) -> dict[str, bool]:
-    """Whether each stage is still to be run, by its name."""
-    stages = make_stages(recipe, RunFolder(out))
-    todo = find_todo(stages)
-    return {stage.name: stage.name in todo for stage in stages}
-
-
 def find_todo(stages: Sequence[Stage]) -> list[str]:
     """The names of stages that are not done, and of those that stand on one that is not."""
     todo: list[str] = []
@@ -132,11 +125,11 @@ def _check(
             raise InputError(
                 f"{recipe.path}: it names {path}, and there is no such file."
             )
-    for stage in chosen:
+    to_run = [s for s in chosen if s.name in todo or s.kind in todo]
+    for stage in to_run:
         stage.check()
-    for stage in chosen:
-        if stage.name in todo or stage.kind in todo:
-            stage.prepare()
+    for stage in to_run:
+        stage.prepare()
 
 
 def _require_before(start: str, stages: Sequence[Stage]) -> None:

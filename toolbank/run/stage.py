@@ -85,14 +85,14 @@ class Stage(ABC):
         return ()
 
     def check(self) -> None:  # noqa: B027 - most have nothing to check
-        """Refuse settings that it can't be run with, before any stage is run.
+        """Refuse what it can't be run with, before any stage is run or downloads anything.
 
         Raises:
             InputError: which key is wrong, and what to do.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most need nothing
-        """Have what it needs of this machine, such as a key or an encoder, or refuse to begin.
+        """Get what it needs besides, such as an encoder, or refuse to begin, as without a key.
 
         Raises:
             InputError: what is missing, and how to get it.

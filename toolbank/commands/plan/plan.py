@@ -18,6 +18,7 @@ from toolbank.commands.plan.forecast import (
     forecast_judge,
 )
 from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
+from toolbank.encoders.model import find_here
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import most_attempts, wanted_queries
 from toolbank.generate.writers import find_writer
@@ -28,8 +29,7 @@ from toolbank.llm.engines.openai.completion import make_body
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
 from toolbank.run.folder import RunFolder
-from toolbank.run.prerequisites import check_retrievers
-from toolbank.run.run import pending
+from toolbank.run.run import find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import current_tools
 from toolbank.system.errors import InputError
@@ -53,12 +53,18 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         InputError: the recipe asks for what can't be, such as more tools than there are.
         ToolbankError: the journal is damaged.
     """
-    for stage in make_stages(recipe.recipe, RunFolder(out)):
-        stage.check()
-    todo = pending(recipe.recipe, out)
-    missing = check_retrievers(
-        [c for c in recipe.recipe.retrievers if todo[f"retrievers/{c.label}"]],
-        get=False,
+    stages = make_stages(recipe.recipe, RunFolder(out))
+    names = find_todo(stages)
+    todo = {stage.name: stage.name in names for stage in stages}
+    for stage in stages:
+        if todo[stage.name]:
+            stage.check()
+    missing = dict.fromkeys(
+        encoder.model
+        for config in recipe.recipe.retrievers
+        if todo[f"retrievers/{config.label}"]
+        for encoder in config.encoders
+        if find_here(encoder.model) is None
     )
     folder = RunFolder(out)
     lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
@@ -25,6 +25,15 @@ class DecomposeConfig(EngineConfig):
     replies: Path = Field(
         description="journal of the replies, such as subtasks.sqlite; no text is asked for twice"
     )
+
+    @field_validator("engine")
+    @classmethod
+    def _check_engine(cls, value: str) -> str:
+        if value == "rules":
+            raise ValueError(
+                "rules writes queries. To split requests by rules, say `decompose: rules`"
+            )
+        return value
 
 
 class DecompositionConfig(RetrieverConfig):

@@ -96,8 +96,25 @@ class FitStage(Stage):
             "fitted", tuple(path for path in target.rglob("*") if path.is_file())
         )
 
-    def prepare(self) -> None:
-        """Refuse what can't be fitted here; download encoders that aren't here."""
-        from toolbank.run.prerequisites import check_retrievers
+    def check(self) -> None:
+        """Refuse a training, an encoder or a model to ask that can't be used here."""
+        from toolbank.encoders.model import find_here
+        from toolbank.llm.engines import find_engine
+        from toolbank.training.arguments import check_training
 
-        check_retrievers([self.config])
+        for training in self.config.trainings:
+            check_training(training)
+        if asks := self.config.asks:
+            find_engine(asks).check(asks)
+        for encoder in self.config.encoders:
+            find_here(encoder.model)
+
+    def prepare(self) -> None:
+        """Refuse a model whose key isn't here; download encoders that aren't."""
+        from toolbank.encoders.model import find_model
+        from toolbank.llm.engines import find_engine
+
+        if asks := self.config.asks:
+            find_engine(asks).check_access(asks)
+        for encoder in self.config.encoders:
+            find_model(encoder.model)

@@ -1,10 +1,11 @@
 """A Sphinx site, as a kind of source."""
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from toolbank.config.base import renamed
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.system.addresses import checked_address
@@ -15,6 +16,8 @@ class SphinxSource(SourceConfig):
 
     Without `site`, all that can be called and has a public name is a tool.
     """
+
+    model_config = renamed(conduct="crawl")
 
     type: Literal["sphinx"] = "sphinx"
     site: str | None = Field(
@@ -35,13 +38,6 @@ class SphinxSource(SourceConfig):
     crawl: CrawlPolicy = Field(
         default=CrawlPolicy(), description="manners and limits of the crawl"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_old_key(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "conduct" in data:
-            raise ValueError("`conduct` is called `crawl` now; rename the key")
-        return data
 
     @field_validator("base_url")
     @classmethod

@@ -1,0 +1,51 @@
+"""Relative paths in a configuration that is still to be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from toolbank.config.schema import Schema, kinds_of, resolve
+from toolbank.system.errors import InputError
+
+NAME_OR_PATH: dict[str, JsonValue] = {"format": "name-or-path"}
+"""For a field's `json_schema_extra`: a name, or a path where it begins with a dot or `~`."""
+
+
+def anchor_paths(data: Any, schema: Schema, folder: Path) -> Any:
+    """The data with relative paths made to start at `folder`.
+
+    What is a path follows from the model's JSON Schema: its fields of type `Path`.
+
+    Raises:
+        InputError: a text can't be the path of a file.
+    """
+    return _anchor(data, schema, schema, folder)
+
+
+def _anchor(value: Any, schema: Schema, root: Schema, folder: Path) -> Any:
+    schema = resolve(schema, root)
+    if kinds := kinds_of(schema, value):
+        if not any(kind.get("const") == value for kind in kinds):
+            for kind in kinds:
+                value = _anchor(value, kind, root, folder)
+    elif isinstance(value, dict):
+        named, rest = schema.get("properties", {}), schema.get("additionalProperties")
+        parts = {key: named.get(key) or rest or {} for key in value}
+        value = {k: _anchor(v, parts[k], root, folder) for k, v in value.items()}
+    elif isinstance(value, list) and "items" in schema:
+        value = [_anchor(item, schema["items"], root, folder) for item in value]
+    elif isinstance(value, str):
+        value = _anchor_text(value, schema.get("format"), folder)
+    return value
+
+
+def _anchor_text(text: str, form: str | None, folder: Path) -> str:
+    if form == "name-or-path" and text.startswith((".", "~")):
+        text, form = str(Path(text).expanduser()), "path"
+    try:
+        return str((folder / text).resolve()) if form == "path" else text
+    except ValueError as error:
+        raise InputError(f"{text!r} can't be the path of a file ({error}).") from error

@@ -1,0 +1,27 @@
+"""Walking through a JSON Schema that pydantic made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+
+def resolve(schema: Schema, root: Schema) -> Schema:
+    """A schema in place of a reference to it, and of a choice between it and null alone."""
+    if not isinstance(schema, Mapping):
+        return {}
+    if "$ref" in schema:
+        return resolve(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], root)
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+    return resolve(kinds[0], root) if len(kinds) == 1 else schema
+
+
+def kinds_of(schema: Schema, value: Any) -> list[Schema]:
+    """The schemas that a value may fit, where there is a choice: the one that its tag names."""
+    tagged = schema.get("discriminator", {}).get("mapping", {})
+    if tagged:
+        tag = value.get("type") if isinstance(value, Mapping) else None
+        return [{"$ref": tagged[tag]}] if tag in tagged else [{}]
+    return list(schema.get("oneOf") or schema.get("anyOf") or ())
