@@ -27,10 +27,11 @@ def describe_round(
     `written` are new; `waiting` are of earlier rounds, by name, with their batch where the
     hosted API has one.
     """
-    return "\n".join(_lines(config, folder, written, waiting))
+    lines = [*_list_files(config, folder, written, waiting), ""]
+    return "\n".join([*lines, *_list_steps(config, folder, written)])
 
 
-def _lines(
+def _list_files(
     config: EngineConfig,
     folder: Path,
     written: Sequence[RequestFile],
@@ -50,20 +51,17 @@ def _lines(
         for name in sorted(waiting):
             batch = f"  submitted as {waiting[name]}" if waiting[name] else ""
             yield f"  {folder / name}{batch}"
-    yield ""
-    yield from _steps(config, folder, written)
 
 
-def _steps(
+def _list_steps(
     config: EngineConfig, folder: Path, written: Sequence[RequestFile]
 ) -> Iterator[str]:
-    base = config.base_url.rstrip("/")
+    base, run = config.base_url.rstrip("/"), shlex.quote(str(folder.parent))
     key = f'-H "Authorization: Bearer ${config.api_key_env}"'
-    upload = written[0].path if written else folder / "FILE.jsonl"
+    file = shlex.quote(str(written[0].path if written else folder / "FILE.jsonl"))
     yield "1. Make a batch of each file, in the provider's dashboard or so:"
     yield (
-        f"     curl {shlex.quote(base + '/files')} {key} -F purpose=batch "
-        f"-F file=@{shlex.quote(str(upload))}"
+        f"     curl {shlex.quote(base + '/files')} {key} -F purpose=batch -F file=@{file}"
     )
     yield (
         f"     curl {shlex.quote(base + '/batches')} {key} -H 'Content-Type: application/json' "
@@ -72,9 +70,9 @@ def _steps(
     )
     yield (
         f"2. When it is done, put its output file, and its file of errors where there is one, "
-        f"into {folder}, under any name that ends in .jsonl."
+        f"into {folder}, under any name that ends in .jsonl. Once read, it gets its round "
+        "before that name."
     )
-    run = shlex.quote(str(folder.parent))
     yield f"3. Go on: toolbank run {run}"
     yield (
         "All three steps in one, where the endpoint has the Batch API: "
