@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
 from toolbank.evaluation.config import main_k
+from toolbank.evaluation.figures import read_figures
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json, write_text
+from toolbank.system.files import write_text
 
 if TYPE_CHECKING:
     from toolbank.retrievers.protocol import Retriever
@@ -137,17 +138,17 @@ def _command(folder: RunFolder) -> str:
 
 
 def _find_best(folder: RunFolder, names: Sequence[str]) -> str:
-    records = read_json(folder.validation) if folder.validation.is_file() else []
+    figures = read_figures(folder.validation) if folder.validation.is_file() else []
     recall = [
-        (record["value"], record["retriever"])
-        for record in records
-        if record["metric"] == "recall"
-        and record["k"] == main_k([r["k"] for r in records if r["k"]])
-        and record["value"] is not None
-        and record["retriever"] in names
+        (figure.value, figure.retriever)
+        for figure in figures
+        if figure.metric == "recall"
+        and figure.k == main_k([one.k for one in figures if one.k])
+        and figure.value is not None
+        and figure.retriever in names
     ]
     if recall:
-        return str(max(recall, key=lambda found: found[0])[1])
+        return max(recall, key=lambda found: found[0])[1]
     return _PREFERRED if _PREFERRED in names else names[0]
 
 

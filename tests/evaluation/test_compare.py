@@ -47,9 +47,7 @@ def records(measured):
 
 
 def against(records, retriever):
-    return {
-        (r["baseline"], r["against"]) for r in records if r["retriever"] == retriever
-    }
+    return {(r.baseline, r.against) for r in records if r.retriever == retriever}
 
 
 def test_each_method_meets_its_first_stage_the_best_floor_and_descriptions(records):
@@ -68,21 +66,21 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
     (record,) = [
         r
         for r in records
-        if (r["retriever"], r["against"], r["metric"], r["k"], r["set"])
+        if (r.retriever, r.against, r.metric, r.k, r.set)
         == ("refiner", "mlc", "recall", 5, "test")
     ]
-    assert record["difference"] == pytest.approx(differences[:, column].mean())
-    assert (record["low"], record["high"]) == pytest.approx((low[column], high[column]))
+    assert record.difference == pytest.approx(differences[:, column].mean())
+    assert (record.low, record.high) == pytest.approx((low[column], high[column]))
 
 
 def test_a_method_does_not_differ_from_its_twin(measured):
     twin = Measured("twin", *list(vars(measured[0]).values())[1:])
     records = compare([measured[0], twin], Baselines({}, (), "descriptions"), CONFIG, 0)
-    assert {(r["difference"], r["low"], r["high"]) for r in records} == {(0, 0, 0)}
+    assert {(r.difference, r.low, r.high) for r in records} == {(0, 0, 0)}
 
 
 def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
-    assert {(r["set"], r["n"]) for r in records} == {
+    assert {(r.set, r.n) for r in records} == {
         ("test", N),
         ("test-unseen-sets", 10),
     }
@@ -91,7 +89,7 @@ def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
 def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
     baselines = Baselines(decompositions=("votes", "mlc"), planners=("refiner",))
     records = compare(measured, baselines, CONFIG, seed=0)
-    assert {r["retriever"] for r in records} == {"refiner"}
+    assert {r.retriever for r in records} == {"refiner"}
     assert against(records, "refiner") == {("decomposition", "mlc")}
     assert "minus decomposition (mlc)" in format_comparisons(records)
 

@@ -7,6 +7,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import evaluate_retriever
+from toolbank.evaluation.figures import SetLabels
 from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 from toolbank.evaluation.table import format_notes, format_table
 from toolbank.retrievers import create_retriever
@@ -49,7 +50,9 @@ def retriever(bank):
 
 
 def pick(records, **wanted):
-    (record,) = [r for r in records if all(r[k] == v for k, v in wanted.items())]
+    (record,) = [
+        r for r in records if all(getattr(r, k) == v for k, v in wanted.items())
+    ]
     return record
 
 
@@ -57,11 +60,11 @@ def test_records_name_retriever_set_metric_and_k(bank, retriever):
     records = evaluate_retriever(retriever, [held_out_set(bank)], CONFIG, seed=0)
     assert len(records) == 5 * (3 * 3 + 1)
     record = pick(records, set="test", metric="recall", k=2)
-    assert record["retriever"] == "bm25"
-    assert record["value"] == 1.0
-    assert record["n"] == 2
-    assert 0 <= record["low"] <= record["value"] <= record["high"] <= 1
-    assert pick(records, set="test", metric="mrr")["k"] is None
+    assert record.retriever == "bm25"
+    assert record.value == 1.0
+    assert record.n == 2
+    assert 0 <= record.low <= record.value <= record.high <= 1
+    assert pick(records, set="test", metric="mrr").k is None
 
 
 def part(bank, name):
@@ -92,7 +95,7 @@ def test_a_part_that_is_empty_is_left_out(bank, retriever):
     train = make_query("order them", "lab.sort", split="train")
     more = Bank(bank.tools, (*bank.queries, train))
     records = evaluate_retriever(retriever, [held_out_set(more)], CONFIG, seed=0)
-    assert {record["set"] for record in records} == {
+    assert {record.set for record in records} == {
         *("test", "test-seen-sets", "test-seen-tools")
     }
     told = format_table(records)
@@ -104,7 +107,7 @@ def test_an_empty_test_is_shown_as_such(bank, retriever):
     train_only = Bank(bank.tools, bank.queries[:1])
     records = evaluate_retriever(retriever, [held_out_set(train_only)], CONFIG, seed=0)
     record = pick(records, metric="mrr")
-    assert (record["n"], record["value"], record["low"]) == (0, None, None)
+    assert (record.n, record.value, record.low) == (0, None, None)
     assert format_table(records) == "test: no queries (n = 0)"
 
 
@@ -115,14 +118,11 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     ]
     labelled = make_set("mine", bank, queries, refusals=4)
     records = evaluate_retriever(retriever, [labelled], CONFIG, seed=0)
-    assert pick(records, metric="recall", k=5)["value"] == 0.25
-    assert pick(records, metric="comp", k=5)["value"] == 0
-    assert describe_labels(labelled) == {
-        "set": "mine",
-        "n": 2,
-        "unknown": {"lab.gone": 2, "lab.lost": 1},
-        "refusals": 4,
-    }
+    assert pick(records, metric="recall", k=5).value == 0.25
+    assert pick(records, metric="comp", k=5).value == 0
+    assert describe_labels(labelled) == SetLabels(
+        "mine", 2, {"lab.gone": 2, "lab.lost": 1}, 4
+    )
     notes = format_notes([describe_labels(labelled)])
     assert "lab.gone" in notes
     assert "4 lines need no tool" in notes
@@ -167,4 +167,4 @@ def test_metrics_need_no_five(bank, retriever):
     config = EvaluateConfig(ks=(2, 3), resamples=100)
     records = evaluate_retriever(retriever, [held_out_set(bank)], config, seed=0)
     assert "nDCG@2" in format_table(records)
-    assert np.isclose(pick(records, set="test", metric="recall", k=3)["value"], 1)
+    assert np.isclose(pick(records, set="test", metric="recall", k=3).value, 1)

@@ -9,7 +9,7 @@ from ir_measures import RR, R, nDCG
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.evaluate import make_records, measure
+from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.hits import write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers import create_retriever
@@ -43,7 +43,7 @@ def written(tmp_path):
     path = tmp_path / "hits" / "bm25.jsonl"
     write_hits(path, measured)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return lines, [r for one in measured for r in make_records(one, CONFIG, seed=0)]
+    return lines, [r for one in measured for r in make_figures(one, CONFIG, seed=0)]
 
 
 def recompute(lines, metric, k):
@@ -61,13 +61,13 @@ def recompute(lines, metric, k):
 
 def test_every_figure_is_that_of_ir_measures_over_the_file(written):
     lines, records = written
-    assert {record["set"] for record in records} > {"test", "mine"}
+    assert {record.set for record in records} > {"test", "mine"}
     for record in records:
-        name = record["set"]
+        name = record.set
         chosen = [x for x in lines if name == x["set"] or name in x["parts"]]
-        assert len(chosen) == record["n"]
-        value = recompute(chosen, record["metric"], record["k"])
-        assert value == pytest.approx(record["value"]), record
+        assert len(chosen) == record.n
+        value = recompute(chosen, record.metric, record.k)
+        assert value == pytest.approx(record.value), record
 
 
 def test_scores_stand_beside_the_hits_and_fall(written):

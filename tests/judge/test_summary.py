@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from toolbank.judge.summary import Judgement, summarise, wilson_interval
+from toolbank.judge.summary import Judgement, VerdictShare, summarise, wilson_interval
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -22,10 +22,10 @@ def test_orders_that_differ_are_a_tie_and_lower_the_consistency():
             Judgement("fluency", "tie", "tie"),
         ]
     )
-    counts = [summary[verdict]["count"] for verdict in ("win", "tie", "lose")]
+    counts = [getattr(summary, verdict).count for verdict in ("win", "tie", "lose")]
     assert counts == [1, 2, 1]
-    assert summary["consistency"] == 0.75
-    assert summary["n"] == 4
+    assert summary.consistency == 0.75
+    assert summary.n == 4
 
 
 def test_a_pair_with_one_verdict_missing_is_counted_by_reason_and_not_judged():
@@ -36,13 +36,13 @@ def test_a_pair_with_one_verdict_missing_is_counted_by_reason_and_not_judged():
             Judgement("fluency", "win", "win"),
         ]
     )
-    assert summary["n"] == 1
-    assert summary["failed"] == {"timeout": 2, "unreadable-reply": 1}
-    assert summary["win"]["share"] == 1
+    assert summary.n == 1
+    assert summary.failed == {"timeout": 2, "unreadable-reply": 1}
+    assert summary.win.share == 1
 
 
 def test_nothing_judged_has_no_shares():
     summary = summarise([])
-    assert summary["n"] == 0
-    assert summary["win"] == {"count": 0, "share": None, "low": None, "high": None}
-    assert summary["consistency"] is None
+    assert summary.n == 0
+    assert summary.win == VerdictShare(0, None, None, None)
+    assert summary.consistency is None

@@ -15,7 +15,6 @@ from toolbank.run.folder import open_run
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_json
 
 
 def export_run(path: Path, form: str, out: Path) -> list[Path]:
@@ -40,6 +39,7 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     Raises:
         InputError: the run is not finished, or a file is missing or has broken lines.
     """
+    from toolbank.evaluation.figures import write_figures
     from toolbank.evaluation.sets import describe_labels, held_out_set
     from toolbank.evaluation.table import (
         format_comparisons,
@@ -71,11 +71,11 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     sets = file_sets(bank, on) if on else [held_out_set(bank)]
     made = evaluate_sets(recipe, folder, sets)
     if out is not None:
-        write_json(out, made.records)
+        write_figures(out, made.figures)
     blocks = (
-        format_table(made.records),
-        format_comparisons(made.comparisons),
+        format_table(made.figures),
+        format_comparisons(made.differences),
         format_notes([describe_labels(evaluated) for evaluated in sets]),
-        f"Wrote {len(made.records)} records to {out}" if out else "",
+        f"Wrote {len(made.figures)} records to {out}" if out else "",
     )
     return "\n\n".join(filter(None, blocks))

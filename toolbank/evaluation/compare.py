@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 import numpy as np
 
 from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig, main_k
-from toolbank.evaluation.evaluate import Measured, Record, list_metrics
+from toolbank.evaluation.evaluate import Measured, list_metrics
+from toolbank.evaluation.figures import Baseline, Difference
 
-BASELINES = ("first stage", "nearest neighbours", "descriptions", "decomposition")
+BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 """The kinds of baselines, in the order of tables."""
 
 
@@ -37,12 +39,10 @@ def compare(
     baselines: Baselines,
     config: EvaluateConfig,
     seed: int,
-) -> list[Record]:
+) -> list[Difference]:
     """Differences between the methods that were measured on one set, for it and its parts.
 
-    A record has retriever, against, baseline (one of `BASELINES`), set, metric, k, difference (positive where the retriever is better), the
-    ends low and high of its 95 % interval, and n. The interval is that of a paired bootstrap:
-    the same queries are drawn for both.
+    The intervals are those of a paired bootstrap: the same queries are drawn for both.
     """
     if not measured or not len(measured[0].values):
         return []
@@ -63,29 +63,25 @@ def compare(
         for one, against, baseline in pairs
         for metric, k in list_metrics(config)
     ]
-    records = []
+    found = []
     for name, rows in measured[0].evaluated.selections().items():
         chosen = differences[rows]
         low, high = bootstrap_means(chosen, config.resamples, seed)
-        for column, difference, least, most in zip(
-            columns, chosen.mean(axis=0), low, high, strict=True
+        means = zip(
+            chosen.mean(axis=0).tolist(), low.tolist(), high.tolist(), strict=True
+        )
+        for (retriever, against, baseline, metric, k), mean in zip(
+            columns, means, strict=True
         ):
-            retriever, against, baseline, metric, k = column
-            records.append(
-                {
-                    "retriever": retriever,
-                    "against": against,
-                    "baseline": baseline,
-                    "set": name,
-                    "metric": metric,
-                    "k": k,
-                    "difference": float(difference),
-                    "low": float(least),
-                    "high": float(most),
-                    "n": len(rows),
-                }
+            found.append(
+                Difference(
+                    *(retriever, against, baseline),
+                    *(name, metric, k),
+                    *mean,
+                    n=len(rows),
+                )
             )
-    return records
+    return found
 
 
 def _opponents(
@@ -93,14 +89,14 @@ def _opponents(
     by_name: Mapping[str, Measured],
     baselines: Baselines,
     config: EvaluateConfig,
-) -> list[tuple[str, str]]:
+) -> list[tuple[Baseline, str]]:
     """Each kind of baseline of a method, and which it is."""
-    found = []
+    found: list[tuple[Baseline, str]] = []
     if one.retriever in baselines.first_stages:
         found.append(("first stage", baselines.first_stages[one.retriever]))
     column = list_metrics(config).index(("recall", main_k(config.ks)))
 
-    def add_best(baseline: str, names: Sequence[str]) -> None:
+    def add_best(baseline: Baseline, names: Sequence[str]) -> None:
         there = [name for name in names if name in by_name]
         if there:
             best = max(there, key=lambda name: by_name[name].values[:, column].mean())

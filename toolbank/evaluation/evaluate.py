@@ -1,16 +1,16 @@
-"""Retrievers against labelled queries: records of metrics with intervals."""
+"""Retrievers against labelled queries: metrics with intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.sets import EvaluationSet
 from toolbank.ranking.metrics import Values, comp, find_gold, mrr, ndcg, recall
 from toolbank.retrievers.protocol import Retriever
@@ -18,8 +18,6 @@ from toolbank.system.errors import InputError
 
 MRR_DEPTH = 100
 """Ranks that are searched for the first hit; beyond them the reciprocal rank counts as 0."""
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,17 +72,12 @@ def list_metrics(config: EvaluateConfig) -> list[tuple[str, int | None]]:
     return [*at_k, ("mrr", None)]
 
 
-def make_records(measured: Measured, config: EvaluateConfig, seed: int) -> list[Record]:
-    """The figures of a set and of its parts.
-
-    A record has retriever, set, metric (recall, ndcg, comp, mrr), k (None for mrr), value from
-    0 to 1, the ends low and high of its 95 % bootstrap interval, and n, the number of queries.
-    An empty set has n = 0 and None for value, low and high; an empty part has no record.
-    """
+def make_figures(measured: Measured, config: EvaluateConfig, seed: int) -> list[Figure]:
+    """The figures of a set and of its parts; an empty part has none."""
     return [
-        record
+        figure
         for name, rows in measured.evaluated.selections().items()
-        for record in _summarise(name, measured, measured.values[rows], config, seed)
+        for figure in _summarise(name, measured, measured.values[rows], config, seed)
     ]
 
 
@@ -93,38 +86,30 @@ def evaluate_retriever(
     sets: Sequence[EvaluationSet],
     config: EvaluateConfig,
     seed: int,
-) -> list[Record]:
-    """The records of a retriever on several sets.
+) -> list[Figure]:
+    """The figures of a retriever on several sets.
 
     Raises:
         InputError: the retriever was fitted on other tools than a set is labelled with.
     """
     return [
-        record
+        figure
         for evaluated in sets
-        for record in make_records(measure(retriever, evaluated, config), config, seed)
+        for figure in make_figures(measure(retriever, evaluated, config), config, seed)
     ]
 
 
 def _summarise(
     name: str, measured: Measured, values: Values, config: EvaluateConfig, seed: int
-) -> list[Record]:
+) -> list[Figure]:
     metrics = list_metrics(config)
-    figures: list[tuple[Any, ...]] = [(None, None, None)] * len(metrics)
+    means: list[tuple[float | None, float | None, float | None]]
+    means = [(None, None, None)] * len(metrics)
     if len(values):
         low, high = bootstrap_means(values, config.resamples, seed)
         mean = values.mean(axis=0)
-        figures = list(zip(mean.tolist(), low.tolist(), high.tolist(), strict=True))
+        means = list(zip(mean.tolist(), low.tolist(), high.tolist(), strict=True))
     return [
-        {
-            "retriever": measured.retriever,
-            "set": name,
-            "metric": metric,
-            "k": k,
-            "value": value,
-            "low": low,
-            "high": high,
-            "n": len(values),
-        }
-        for (metric, k), (value, low, high) in zip(metrics, figures, strict=True)
+        Figure(measured.retriever, name, metric, k, *mean, n=len(values))
+        for (metric, k), mean in zip(metrics, means, strict=True)
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.evaluation.config import TEST_PARTS
+from toolbank.evaluation.figures import SetLabels
 
 _Tools = frozenset[int | str]
 
@@ -94,14 +94,10 @@ def make_set(
     )
 
 
-def describe_labels(evaluated: EvaluationSet) -> dict[str, Any]:
-    """What of a set's labels could not count, as JSON: set, n, unknown, refusals."""
-    return {
-        "set": evaluated.name,
-        "n": len(evaluated.queries),
-        "unknown": evaluated.unknown,
-        "refusals": evaluated.refusals,
-    }
+def describe_labels(evaluated: EvaluationSet) -> SetLabels:
+    """What of a set's labels could not count."""
+    n = len(evaluated.queries)
+    return SetLabels(evaluated.name, n, evaluated.unknown, evaluated.refusals)
 
 
 def held_out_set(bank: Bank) -> EvaluationSet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
@@ -82,7 +82,7 @@ async def _judge(
     content = {
         **described,
         "criteria": {
-            criterion: summarise(row[position] for row in rows)
+            criterion: asdict(summarise(row[position] for row in rows))
             for position, criterion in enumerate(config.criteria)
         },
         "calls_failed": model.calls_failed if model else 0,

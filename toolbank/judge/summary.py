@@ -6,9 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 Verdict = Literal["win", "tie", "lose"]
+
+_Count = Annotated[int, Field(ge=0)]
+_Share = Annotated[float, Field(ge=0, le=1)]
 
 METHOD = "Wilson score interval for each share (Wilson 1927), 95 %; pairs count as independent"
 _Z95 = 1.959963984540054
@@ -35,31 +40,62 @@ class Judgement:
         return self.forward if self.forward == self.backward else "tie"
 
 
-def summarise(judgements: Iterable[Judgement]) -> dict[str, Any]:
-    """Counts, shares (0 to 1) with 95 % intervals, and consistency, of one criterion.
+@dataclass(frozen=True)
+class VerdictShare:
+    """How often a verdict was given, and its share of the judged pairs with a 95 % interval.
 
-    `consistency` is the share of judged pairs on which both orders agree; None without any.
-    `failed` counts orders without a verdict, by reason; their pairs are not in `n`.
+    Of no pairs there is no share.
     """
+
+    count: _Count
+    share: _Share | None
+    low: _Share | None
+    high: _Share | None
+
+
+@dataclass(frozen=True)
+class CriterionSummary:
+    """The verdicts by one criterion on `n` judged pairs.
+
+    `consistency` is the share of them on which both orders agree; None without any. `failed`
+    counts orders without a verdict, by reason; their pairs are not in `n`.
+    """
+
+    n: _Count
+    win: VerdictShare
+    tie: VerdictShare
+    lose: VerdictShare
+    consistency: _Share | None
+    failed: dict[str, _Count]
+
+    def __post_init__(self) -> None:
+        shares = (self.win, self.tie, self.lose)
+        ends = [one for part in shares for one in (part.share, part.low, part.high)]
+        if {one is not None for one in (*ends, self.consistency)} != {self.n > 0}:
+            raise ValueError("shares are numbers where n is not 0")
+
+
+def summarise(judgements: Iterable[Judgement]) -> CriterionSummary:
+    """Counts, shares (0 to 1) with 95 % intervals, and consistency, of one criterion."""
     rows = list(judgements)
     judged = [row for row in rows if row.verdict is not None]
     counts = Counter(row.verdict for row in judged)
     failed = Counter(reason for row in rows for reason in row.reasons)
     n = len(judged)
-    summary: dict[str, Any] = {"n": n}
-    verdicts: tuple[Verdict, ...] = ("win", "tie", "lose")
-    for verdict in verdicts:
-        low, high = wilson_interval(counts[verdict], n)
-        summary[verdict] = {
-            "count": counts[verdict],
-            "share": counts[verdict] / n if n else None,
-            "low": low,
-            "high": high,
-        }
+
+    def share(verdict: Verdict) -> VerdictShare:
+        count = counts[verdict]
+        return VerdictShare(count, count / n if n else None, *wilson_interval(count, n))
+
     agreed = sum(row.forward == row.backward for row in judged)
-    summary["consistency"] = agreed / n if n else None
-    summary["failed"] = dict(sorted(failed.items()))
-    return summary
+    return CriterionSummary(
+        n=n,
+        win=share("win"),
+        tie=share("tie"),
+        lose=share("lose"),
+        consistency=agreed / n if n else None,
+        failed=dict(sorted(failed.items())),
+    )
 
 
 def wilson_interval(count: int, n: int) -> tuple[float | None, float | None]:

@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from toolbank.report.numbers import Bar
 
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _LATENCIES = ("p50", "p90", "p99", "max")
+
+
+@dataclass(frozen=True)
+class StageCalls:
+    """The calls of one stage, as bank.json and judge.json have them; times in seconds."""
+
+    replies: _Count
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    dollars: _Amount | None
+    failed_tries: dict[str, _Count]
+    latency_s: dict[str, _Amount]
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,9 @@ class Calls:
 
 
 def add_up_calls(
-    generation: Mapping[str, Any], judge: Mapping[str, Any], accepted: int
+    generation: Mapping[str, StageCalls],
+    judge: Mapping[str, StageCalls],
+    accepted: int,
 ) -> Calls | None:
     """The calls of bank.json and judge.json in one table; None where there were none."""
     stages = {**generation, **judge}
@@ -58,7 +76,7 @@ def add_up_calls(
     written = [row for row in rows if row.label in generation]
     failed: Counter[str] = Counter()
     for calls in stages.values():
-        failed.update(calls["failed_tries"])
+        failed.update(calls.failed_tries)
     tries = failed.total() + sum(row.replies for row in rows)
     together = _sum("all of them", written)
     return Calls(
@@ -87,14 +105,14 @@ def add_up_calls(
     )
 
 
-def _row(stage: str, calls: Mapping[str, Any]) -> StageRow:
+def _row(stage: str, calls: StageCalls) -> StageRow:
     return StageRow(
         stage,
-        calls["replies"],
-        calls["prompt_tokens"],
-        calls["completion_tokens"],
-        calls["dollars"],
-        tuple(calls["latency_s"].get(name) for name in _LATENCIES),
+        calls.replies,
+        calls.prompt_tokens,
+        calls.completion_tokens,
+        calls.dollars,
+        tuple(calls.latency_s.get(name) for name in _LATENCIES),
     )
 
 

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank.bank import Bank
-from toolbank.report.records import (
-    check_calls,
-    read_comparisons,
-    read_judged,
+from toolbank.config.checked import check, read_checked
+from toolbank.evaluation.figures import (
+    Difference,
+    Figure,
+    SetLabels,
+    read_differences,
+    read_figures,
     read_labels,
-    read_metrics,
 )
+from toolbank.judge.summary import CriterionSummary
+from toolbank.report.calls import StageCalls
 from toolbank.system.errors import InputError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ReadByEye:
+    """On how many pairs a heuristic was held to a reader, and on how many they disagree."""
+
+    pairs: int
+    disagree: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """judge.json without its pairs."""
+
+    judge: str
+    heuristic: bool
+    against: str
+    n: int
+    method: str
+    criteria: dict[str, CriterionSummary]
+    read_by_eye: ReadByEye | None = None
+    calls: dict[str, StageCalls] | None = None
 
 
 @dataclass(frozen=True)
@@ -26,11 +54,11 @@ class Content:
     name: str
     bank: Bank
     recipe: Mapping[str, Any]
-    calls: Mapping[str, Any]
-    judge: Mapping[str, Any] | None
-    metrics: list[dict[str, Any]]
-    comparisons: list[dict[str, Any]]
-    labels: list[dict[str, Any]]
+    calls: Mapping[str, StageCalls]
+    judge: Judge | None
+    figures: list[Figure]
+    differences: list[Difference]
+    labels: list[SetLabels]
     models: Path
 
     @property
@@ -63,13 +91,25 @@ def read_content(run: Path) -> Content:
         name=run.resolve().name,
         bank=bank,
         recipe=_read_recipe(run / "recipe.yaml"),
-        calls=check_calls(bank.info.get("calls", {}), run / "bank" / "bank.json"),
-        judge=read_judged(run / "judge.json"),
-        metrics=read_metrics(run / "metrics.json"),
-        comparisons=read_comparisons(run / "comparisons.json"),
-        labels=read_labels(run / "labels.json"),
+        calls=check(
+            bank.info.get("calls", {}),
+            dict[str, StageCalls],
+            run / "bank" / "bank.json",
+        ),
+        judge=_read_if_there(run / "judge.json", _read_judge, None),
+        figures=_read_if_there(run / "metrics.json", read_figures, []),
+        differences=_read_if_there(run / "comparisons.json", read_differences, []),
+        labels=_read_if_there(run / "labels.json", read_labels, []),
         models=run / "models",
     )
+
+
+def _read_judge(path: Path) -> Judge | None:
+    return read_checked(path, Judge)
+
+
+def _read_if_there(path: Path, read: Callable[[Path], T], missing: T) -> T:
+    return read(path) if path.is_file() else missing
 
 
 def _read_recipe(path: Path) -> dict[str, Any]:

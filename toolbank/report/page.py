@@ -74,8 +74,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     bank = content.bank
     made = bank.info.get("generate") or {}
     coverage = cover(bank)
-    k = headline_k(content.metrics)
-    recall = tabulate(content.metrics, ["recall"])
+    k = headline_k(content.figures)
+    recall = tabulate(content.figures, ["recall"])
     drafts = [query.draft for query in bank.queries if query.draft]
     polished = [query.query for query in bank.queries]
     counts = {"attempts": 0, "accepted": 0, "leak_word": 0}
@@ -96,9 +96,9 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "headlines": _headlines(recall, k),
         "recall": recall,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
-        "differences": tabulate_differences(content.comparisons, k),
-        "other_metrics": tabulate(content.metrics, ["ndcg", "comp", "mrr"]),
-        "labels": [label for label in content.labels if label.get("unknown")],
+        "differences": tabulate_differences(content.differences, k),
+        "other_metrics": tabulate(content.figures, ["ndcg", "comp", "mrr"]),
+        "labels": [label for label in content.labels if label.unknown],
         "judge": content.judge,
         "samples": [
             _describe_sample(query, bank)
@@ -118,7 +118,9 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "attempts": follow_attempts(bank.info),
         "endings": count_endings(bank.info),
         "calls": add_up_calls(
-            content.calls, (content.judge or {}).get("calls") or {}, counts["accepted"]
+            content.calls,
+            (content.judge and content.judge.calls) or {},
+            counts["accepted"],
         ),
         **_describe_vectors(content),
         "files": [row for row in _FILES if _is_there(content, row[0])],

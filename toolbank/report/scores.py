@@ -1,13 +1,15 @@
-"""The evaluation's records, arranged as panels and tables."""
+"""The evaluation's figures, arranged as panels and tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-Record = dict[str, Any]
+from toolbank.evaluation.figures import Baseline, Difference, Figure
+
+T = TypeVar("T")
 
 _SETS = {
     "test": "Held-out requests",
@@ -16,7 +18,7 @@ _SETS = {
     "test-seen-tools": "Held-out, all tools seen in training",
     "test-unseen-tools": "Held-out, needs a tool new to training",
 }
-_BASELINES = {
+_BASELINES: dict[Baseline, str] = {
     "first stage": "its first stage",
     "nearest neighbours": "nearest neighbours",
     "descriptions": "descriptions",
@@ -59,21 +61,6 @@ class ScoreTable:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How much better one retriever is than another, with the ends of its 95 % interval."""
-
-    against: str
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
 class DifferenceTable:
     """One evaluation set: a row a retriever, a column what it is held against."""
 
@@ -84,53 +71,49 @@ class DifferenceTable:
 
 
 def tabulate_differences(
-    records: Sequence[Record], k: int | None
+    differences: Sequence[Difference], k: int | None
 ) -> list[DifferenceTable]:
-    """A table of differences in Recall@k for every set, in the order of the records."""
-    usable = [r for r in records if (r["metric"], r["k"]) == ("recall", k)]
+    """A table of differences in Recall@k for every set, in their order."""
+    usable = [one for one in differences if (one.metric, one.k) == ("recall", k)]
     tables = []
-    for name in _unique(record["set"] for record in usable):
-        rows = [record for record in usable if record["set"] == name]
-        found = {
-            (r["retriever"], r["baseline"]): Difference(
-                r["against"], r["difference"], r["low"], r["high"]
-            )
-            for r in rows
-        }
+    for name in _unique(one.set for one in usable):
+        rows = [one for one in usable if one.set == name]
+        found = {(one.retriever, one.baseline): one for one in rows}
         baselines = [
-            part for part in _BASELINES if any(r["baseline"] == part for r in rows)
+            part for part in _BASELINES if any(one.baseline == part for one in rows)
         ]
         tables.append(
             DifferenceTable(
                 title=_title(name),
-                n=int(rows[0]["n"]),
+                n=rows[0].n,
                 columns=tuple(_BASELINES[part] for part in baselines),
                 rows=tuple(
                     (name, tuple(found.get((name, part)) for part in baselines))
-                    for name in _unique(record["retriever"] for record in rows)
+                    for name in _unique(one.retriever for one in rows)
                 ),
             )
         )
     return tables
 
 
-def tabulate(records: Sequence[Record], metrics: Iterable[str]) -> list[ScoreTable]:
-    """A table for every evaluation set, in the order of the records."""
+def tabulate(figures: Sequence[Figure], metrics: Iterable[str]) -> list[ScoreTable]:
+    """A table for every evaluation set, in the order of the figures."""
     wanted = set(metrics)
-    usable = [record for record in records if record["metric"] in wanted]
-    tables = []
-    for name in _unique(record["set"] for record in usable):
-        rows = [record for record in usable if record["set"] == name]
-        tables.append(_tabulate_set(str(name), rows))
-    return tables
+    usable = [figure for figure in figures if figure.metric in wanted]
+    return [
+        _tabulate_set(name, [figure for figure in usable if figure.set == name])
+        for name in _unique(figure.set for figure in usable)
+    ]
 
 
-def headline_k(records: Sequence[Record]) -> int | None:
+def headline_k(figures: Sequence[Figure]) -> int | None:
     """The cut-off that stands for the others: 5, or else the middle one."""
-    ks = sorted({r["k"] for r in records if r["metric"] == "recall" and r["k"]})
+    ks = sorted(
+        {figure.k for figure in figures if figure.metric == "recall" and figure.k}
+    )
     if not ks:
         return None
-    return 5 if 5 in ks else int(ks[len(ks) // 2])
+    return 5 if 5 in ks else ks[len(ks) // 2]
 
 
 def widest(tables: Sequence[ScoreTable], column: str) -> float:
@@ -152,38 +135,33 @@ def best_score(table: ScoreTable, column: str) -> tuple[str, Score] | None:
     return None
 
 
-def _tabulate_set(name: str, records: list[Record]) -> ScoreTable:
-    columns = _unique((record["metric"], record["k"]) for record in records)
-    found = {(r["retriever"], r["metric"], r["k"]): r for r in records}
-    best = {}
-    for column in columns:
-        values = [
-            record["value"]
-            for record in records
-            if (record["metric"], record["k"]) == column and record["value"] is not None
-        ]
-        best[column] = max(values, default=None)
+def _tabulate_set(name: str, figures: list[Figure]) -> ScoreTable:
+    columns = _unique((figure.metric, figure.k) for figure in figures)
+    found = {(one.retriever, one.metric, one.k): one for one in figures}
+    best: dict[tuple[str, int | None], float] = {}
+    for one in figures:
+        if one.value is not None:
+            column = one.metric, one.k
+            best[column] = max(best.get(column, 0.0), one.value)
     rows = []
-    for retriever in _unique(record["retriever"] for record in records):
+    for retriever in _unique(figure.retriever for figure in figures):
         scores = []
         for column in columns:
-            record = found.get((retriever, *column))
-            scores.append(_score(record, best[column]) if record else None)
-        rows.append((str(retriever), tuple(scores)))
+            figure = found.get((retriever, *column))
+            scores.append(_score(figure, best.get(column)) if figure else None)
+        rows.append((retriever, tuple(scores)))
     return ScoreTable(
         name=name,
         title=_title(name),
-        n=max(int(record["n"]) for record in records),
+        n=max(figure.n for figure in figures),
         columns=tuple(_column_name(metric, k) for metric, k in columns),
         rows=tuple(rows),
     )
 
 
-def _score(record: Record, best: float | None) -> Score:
-    value = record["value"]
-    return Score(
-        value, record["low"], record["high"], value is not None and value == best
-    )
+def _score(figure: Figure, best: float | None) -> Score:
+    is_best = figure.value is not None and figure.value == best
+    return Score(figure.value, figure.low, figure.high, is_best)
 
 
 def _column_name(metric: str, k: int | None) -> str:
@@ -195,5 +173,5 @@ def _title(name: str) -> str:
     return _SETS.get(name, f"Labelled file: {name}")
 
 
-def _unique(values: Iterable[Any]) -> list[Any]:
+def _unique(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))

@@ -6,7 +6,6 @@ import re
 import shlex
 
 from toolbank.run.run import RunResult
-from toolbank.system.files import read_json
 
 _OPTION = re.compile(r"--set \S+")
 
@@ -21,6 +20,7 @@ def describe_result(result: RunResult) -> str:
 
 
 def _figures(result: RunResult) -> list[str]:
+    from toolbank.evaluation.figures import read_differences, read_figures, read_labels
     from toolbank.evaluation.table import (
         format_comparisons,
         format_notes,
@@ -31,9 +31,9 @@ def _figures(result: RunResult) -> list[str]:
     if "evaluate" in result.todo and "evaluate" not in result.did:
         return []
     return [
-        format_table(read_json(folder.metrics)),
-        format_comparisons(read_json(folder.comparisons)),
-        format_notes(read_json(folder.labels)),
+        format_table(read_figures(folder.metrics)),
+        format_comparisons(read_differences(folder.comparisons)),
+        format_notes(read_labels(folder.labels)),
     ]
 
 

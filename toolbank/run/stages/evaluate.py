@@ -18,13 +18,13 @@ from toolbank.run.stage import (
     model_hashes,
 )
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.evaluation.compare import Baselines
     from toolbank.evaluation.evaluate import Measured
+    from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
@@ -35,10 +35,10 @@ _LAYOUT = 4
 
 @dataclass
 class Evaluation:
-    """Records of all retrievers on all sets, and of their differences."""
+    """Figures of all retrievers on all sets, and of their differences."""
 
-    records: list[dict[str, Any]] = field(default_factory=list)
-    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
 
 
 class EvaluateStage(Stage):
@@ -64,6 +64,7 @@ class EvaluateStage(Stage):
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
         from toolbank.bank.bank import Bank
+        from toolbank.evaluation.figures import write_figures
         from toolbank.evaluation.hits import write_hits
         from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 
@@ -75,10 +76,10 @@ class EvaluateStage(Stage):
         chosen_by = _evaluate([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
         evaluation = _evaluate(measured, recipe)
-        write_json(folder.validation, chosen_by.records)
-        write_json(folder.metrics, evaluation.records)
-        write_json(folder.comparisons, evaluation.comparisons)
-        write_json(folder.labels, [describe_labels(evaluated) for evaluated in sets])
+        write_figures(folder.validation, chosen_by.figures)
+        write_figures(folder.metrics, evaluation.figures)
+        write_figures(folder.comparisons, evaluation.differences)
+        write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
         shutil.rmtree(folder.hits, ignore_errors=True)
         files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
         for of_one in measured:
@@ -143,14 +144,14 @@ def _measure_all(
 
 def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
     from toolbank.evaluation.compare import compare
-    from toolbank.evaluation.evaluate import make_records
+    from toolbank.evaluation.evaluate import make_figures
 
     evaluation = Evaluation()
     for of_one in measured:
         for one in of_one:
-            evaluation.records += make_records(one, recipe.evaluate, recipe.seed)
+            evaluation.figures += make_figures(one, recipe.evaluate, recipe.seed)
     for on_one in zip(*measured, strict=True):
-        evaluation.comparisons += compare(
+        evaluation.differences += compare(
             on_one, _find_baselines(recipe), recipe.evaluate, recipe.seed
         )
     return evaluation

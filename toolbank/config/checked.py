@@ -1,0 +1,39 @@
+"""JSON that the program left earlier, read as the types that it was written from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
+
+T = TypeVar("T")
+
+
+def read_checked(path: Path, kind: type[T]) -> T:
+    """The content of a JSON file as a value of this type.
+
+    Raises:
+        InputError: the file is missing, damaged, or holds something else.
+    """
+    return check(read_json(path), kind, path)
+
+
+def check(content: Any, kind: type[T], path: Path) -> T:
+    """What was read of `path` as a value of this type.
+
+    Raises:
+        InputError: it is something else.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise InputError(
+            f"{path}: not the file that a run leaves ({where + ': ' if where else ''}"
+            f"{problem['msg']}). Delete it and run again."
+        ) from error

@@ -1,0 +1,116 @@
+"""What an evaluation comes to: the lines of metrics.json, comparisons.json and labels.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolbank.config.checked import read_checked
+from toolbank.system.files import write_json
+
+Baseline = Literal["first stage", "nearest neighbours", "descriptions", "decomposition"]
+
+_Count = Annotated[int, Field(ge=0)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Points = Annotated[float, Field(ge=-1, le=1)]
+_CutOff = Annotated[int, Field(ge=1)] | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How good a retriever is on a set by one metric: recall, ndcg, comp or mrr, at a cut-off k.
+
+    `value` is the mean over `n` queries, from 0 to 1; `low` and `high` are the ends of its 95 %
+    bootstrap interval. They are None where the set is empty, and `k` is None for mrr.
+    """
+
+    retriever: str
+    set: str
+    metric: str
+    k: _CutOff
+    value: _Share | None
+    low: _Share | None
+    high: _Share | None
+    n: _Count
+
+    def __post_init__(self) -> None:
+        there = {one is not None for one in (self.value, self.low, self.high)}
+        if there != {self.n > 0}:
+            raise ValueError("value, low and high are numbers where n is not 0")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better a retriever is than another, of the kind `baseline`, on the same queries.
+
+    `difference` is positive where it is better; `low` and `high` are the ends of the 95 % interval
+    of a paired bootstrap.
+    """
+
+    retriever: str
+    against: str
+    baseline: Baseline
+    set: str
+    metric: str
+    k: _CutOff
+    difference: _Points
+    low: _Points
+    high: _Points
+    n: _Count
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class SetLabels:
+    """What of a set's labels could not count.
+
+    `unknown` says how often each name that the bank lacks is asked for; `refusals` counts lines of
+    a file that need no tool and are left out.
+    """
+
+    set: str
+    n: _Count
+    unknown: dict[str, _Count]
+    refusals: _Count = 0
+
+
+def write_figures(
+    path: Path, figures: Sequence[Figure | Difference | SetLabels]
+) -> None:
+    """Write figures as a JSON list of objects, atomically."""
+    write_json(path, [asdict(figure) for figure in figures])
+
+
+def read_figures(path: Path) -> list[Figure]:
+    """Read a metrics.json or validation.json.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return read_checked(path, list[Figure])
+
+
+def read_differences(path: Path) -> list[Difference]:
+    """Read a comparisons.json.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return read_checked(path, list[Difference])
+
+
+def read_labels(path: Path) -> list[SetLabels]:
+    """Read a labels.json.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return read_checked(path, list[SetLabels])
