@@ -26,7 +26,7 @@ retrievers: [{type: popular}]
 """
 DATASET = """
 name: theirs
-dataset: {type: pairs, path: .}
+dataset: {type: pairs, path: pairs}
 baselines: false
 retrievers: [{type: popular}]
 """
@@ -56,15 +56,17 @@ def package(tmp_path):
         re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", entries).replace('"', "")
     )
     functions = [
-        f'{{"name": "shop.{verb}_{thing}", "parameters": {{}}, '
+        f'{{"name": "shop.{verb}_{thing}", "parameters": {{"type": "object"}}, '
         f'"description": "{verb.title()} the {thing} of a shop."}}'
         for verb in ("sort", "count", "compare")
         for thing in THINGS
     ]
     (tmp_path / "functions.json").write_text(f"[{', '.join(functions)}]")
-    pairs = [f"How are the {thing} sorted?,sort,Sort them." for thing in THINGS * 2]
-    rows = [row.replace("?", f" {n}?") for n, row in enumerate(pairs)]
-    (tmp_path / "pairs.csv").write_text("\n".join(["request,tool,description", *rows]))
+    rows = [("request", "tool", "description", "split")]
+    for split in ("train", "test"):
+        rows += [(f"{split} {thing}?", "sort", "Sort.", split) for thing in THINGS]
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "pairs.tsv").write_text("\n".join(map("\t".join, rows)))
     return tmp_path
 
 
@@ -83,6 +85,45 @@ def run(folder, *command):
 
 
 def test_the_engine_passes_the_checks_of_the_page(package):
+    assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
+
+
+CHECKED = """
+import pytest
+from my_package import functions, pairs
+
+from toolbank.testing import datasets, sources
+
+FILE = PATH / "functions.json"
+
+
+@pytest.mark.parametrize("check", sources.CHECKS, ids=lambda check: check.__name__)
+def test_source(check, tmp_path):
+    if check is sources.check_unreadable:
+        pytest.skip("what the page's source can't read is named, without a remedy")
+    text = FILE.read_text()
+    check(
+        sources.SourceCase(
+            functions.KIND,
+            functions.FunctionsSource(file=FILE),
+            left_out={},
+            unreadable=(),
+            canary=tmp_path / "canary",
+            change=lambda: FILE.write_text(text.replace("of a shop", "again")),
+        )
+    )
+
+
+@pytest.mark.parametrize("check", datasets.CHECKS, ids=lambda check: check.__name__)
+def test_format(check):
+    config = pairs.PairsConfig(type="pairs", path=PATH / "pairs")
+    check(datasets.DatasetCase(pairs.KIND, config))
+"""
+
+
+def test_the_source_and_the_format_pass_the_checks_of_their_kinds(package):
+    code = CHECKED.replace("PATH", f"__import__('pathlib').Path({str(package)!r})")
+    (package / "tests" / "test_engine.py").write_text(code)
     assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
 
 
