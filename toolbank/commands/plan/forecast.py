@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -68,21 +68,14 @@ class StageForecast:
 class Forecast:
     """All calls of a generation or a judge, stage by stage, and what they are reckoned from.
 
-    `rendered` are prompts of each stage; `accepted` is the share of attempts that become queries,
-    None where nothing tells it. `reached` are the fewest and most queries that the allowed attempts
-    bring of those wanted.
+    `prompts` is how many of each stage were rendered; `accepted` the share of attempts that
+    become queries, None where nothing tells it.
     """
 
     stages: tuple[StageForecast, ...]
     history: History
-    rendered: Mapping[str, Sequence[ChatRequest]]
+    prompts: int
     accepted: float | None = None
-    reached: tuple[int, int] = (0, 0)
-
-    @property
-    def prompts(self) -> int:
-        """How many prompts of a stage were rendered."""
-        return max(map(len, self.rendered.values()))
 
     def calls(self, *, most: bool) -> int:
         """The fewest calls, or the most."""
@@ -127,9 +120,6 @@ def forecast_generation(
         "polish": [polish for _, polish in rendered],
     }
     answers = _answer_characters(recipe)
-    fewest, most = sorted(
-        math.floor(number / rate) for number, rate in zip(attempts, rates, strict=True)
-    )
     return Forecast(
         tuple(
             _forecast_stage(
@@ -138,9 +128,8 @@ def forecast_generation(
             for stage in calls
         ),
         history,
-        prompts,
+        len(rendered),
         accepted,
-        (fewest, most),
     )
 
 
@@ -167,7 +156,7 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     calls = float(pairs * len(config.criteria) * _ORDERS)
     answer = len(json.dumps({"reason": _REASON, "winner": "A"}))
     stage = _forecast_stage("judge", [calls, calls], requests, answer, history)
-    return Forecast((stage,), history, {"judge": requests})
+    return Forecast((stage,), history, len(requests))
 
 
 def _render(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.llm.accounts import Spent, add_up_spent
 from toolbank.llm.engines import ENGINES
 
 if TYPE_CHECKING:
@@ -29,13 +28,12 @@ class History:
 
     `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
     they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
-    stage, has those whose replies told their tokens. `spent` is all that counts against a budget.
+    stage, has those whose replies told their tokens.
     """
 
     usage: Mapping[str, StageUsage] = field(default_factory=dict)
     is_of_prompts: bool = False
     characters_per_token: Mapping[str, float] = field(default_factory=dict)
-    spent: Spent = field(default_factory=Spent)
 
     @property
     def latency(self) -> float | None:
@@ -61,7 +59,6 @@ def read_history(
 
     Raises:
         ToolbankError: the journal is damaged.
-        InputError: the file of prices can't be read.
     """
     from toolbank.journal import Journal
 
@@ -75,7 +72,6 @@ def read_history(
             usage={row.stage: row for row in rows if row.identity == identity},
             is_of_prompts=any(journal.get(key) is not None for key in keys),
             characters_per_token=_calibrate(journal, identity),
-            spent=add_up_spent(rows, config),
         )
 
 

@@ -46,11 +46,11 @@ def describe_subtasks(
         built_on = any(label in other.needs for other in recipe.retrievers)
         used = _SPLITS if built_on else _SPLITS[1:]
         most = sum(splits[name] for name in used) + files
-        told = " and ".join((", ".join(used[:-1]), used[-1]))
+        splits_used = " and ".join((", ".join(used[:-1]), used[-1]))
         labelled = ", and those of evaluate.on" if files else ""
         yield (
             f"{label}: at most {most:,} requests to "
-            f"{asked.model or asked.engine}: one for each query of {told}{labelled}. "
+            f"{asked.model or asked.engine}: one for each query of {splits_used}{labelled}. "
             "What was answered before is not asked again."
         )
 
