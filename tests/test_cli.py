@@ -64,6 +64,19 @@ def finished(tmp_path_factory):
     return folder
 
 
+def test_every_file_of_a_run_is_on_its_page(finished):
+    page = (Path(__file__).resolve().parents[1] / "docs/run-folder.md").read_text()
+    table = page.partition("\n\n    ")[2].partition("\n\n")[0]
+    named = {word.strip(",") for line in table.splitlines() for word in line.split()}
+    [run] = (finished / "runs").iterdir()
+    for path in run.rglob("*"):
+        name = path.relative_to(run).as_posix()
+        if path.is_file() and not name.startswith("."):
+            own = name.replace(path.stem, "<retriever>")
+            folder = re.sub(r"^models/.*", "models/<retriever>/", name)
+            assert {name, own, folder} & named, name
+
+
 def test_every_command_shows_an_example(tmp_path):
     helped = toolbank("--help", cwd=tmp_path).stdout
     names = [
