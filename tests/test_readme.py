@@ -120,7 +120,7 @@ def test_the_plan_of_the_pages_is_that_of_its_recipe(written_recipe, tmp_path):
         pytest.skip("the page's plan is that of NumPy 2.3")
     told = describe_plan(written_recipe, tmp_path / "out")
     planned = told[told.index("Generation:") : told.index("\n\nJudge:")]
-    assert textwrap.indent(planned, "    ") in PAGES["docs/generating.md"]
+    assert textwrap.indent(planned, "    ") + "\n\n" in PAGES["docs/generating.md"]
 
 
 @pytest.mark.parametrize("code", blocks("python"), ids=lambda code: code.split("\n")[0])
