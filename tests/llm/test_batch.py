@@ -364,6 +364,14 @@ def test_a_huge_reply_is_one_that_is_too_large(tmp_path):
     assert len(told.replies[1].text) == 100_000
 
 
+def test_replies_are_found_without_their_requests_and_in_place_of_them(tmp_path):
+    first, second, third = begin(tmp_path)
+    put(tmp_path, reply_line(first, Answer.text("one")))
+    lines = [reply_line(key, Answer.text("other")) for key in (second, third)]
+    (tmp_path / FIRST).write_text("\n".join(lines))
+    assert command(tmp_path, THREE).texts == {0: "one", 1: "other", 2: "other"}
+
+
 def test_requests_under_another_name_are_no_replies(tmp_path, capsys):
     begin(tmp_path)
     (tmp_path / "copy of requests.jsonl").write_text((tmp_path / FIRST).read_text())

@@ -58,7 +58,7 @@ class Folder:
         return any(LIMIT in refusal.message for refusal in self.refusals.values())
 
     def read(self) -> Iterator[tuple[str, ChatReply]]:
-        """The replies to requests of this folder; of several to one, the first.
+        """The keys and replies that came; of several to one request, the first.
 
         Raises:
             InputError: a file can't be read.
@@ -97,20 +97,22 @@ class Folder:
         self._new.clear()
 
     def _read_requests(self, file: Path) -> bool:
-        """Take the keys of a file of requests; False where it is none."""
+        """Take the keys of a file of requests; False where there is anything else in it."""
         if not _REQUESTS.fullmatch(file.name):
             return False
+        is_all = True
         for _, content in _lines(file):
             if match := _KEY.match(content):
                 key = match[1].decode()
             elif (line := read_line(content, "")) and line.reply is None:
                 key = line.key
             else:
+                is_all = False
                 continue
             files = self.asked.setdefault(key, [])
             if file.name not in files:
                 files.append(file.name)
-        return True
+        return is_all
 
     def _read_replies(self, file: Path) -> Iterator[tuple[str, ChatReply]]:
         number = read_round(file.name) or self.rounds
@@ -122,22 +124,20 @@ class Folder:
                 is_whole = content.endswith(b"\n")
                 if is_whole:
                     self._broken.append(f"{file.name} line {place}")
-            elif line.reply is None:
+                continue
+            if line.reply is None:
                 self._note_misplaced(file)
-            elif line.key not in self.asked:
-                self._foreign += 1
+                continue
+            of = self.asked.get(line.key, [])
+            self._foreign += not of
+            answered.update([name for name in of if read_round(name) <= number][-1:])
+            if isinstance(line.reply, Refusal):
+                self.refusals[line.key] = line.reply
+            elif line.key in self._seen:
+                self._doubled += 1
             else:
-                of = [
-                    name for name in self.asked[line.key] if read_round(name) <= number
-                ]
-                answered.update(of[-1:])
-                if isinstance(line.reply, Refusal):
-                    self.refusals[line.key] = line.reply
-                elif line.key in self._seen:
-                    self._doubled += 1
-                else:
-                    self._seen.add(line.key)
-                    yield line.key, line.reply
+                self._seen.add(line.key)
+                yield line.key, line.reply
         if not is_whole:
             self.notes.append(
                 f"{file.name} ends in the middle of a line, and more of it is waited for: copy "
@@ -154,6 +154,8 @@ class Folder:
             )
 
     def _note_misplaced(self, file: Path) -> None:
+        if _REQUESTS.fullmatch(file.name):
+            return
         note = (
             f"{file.name}: requests, and not under a name that was given to them here; "
             "left out"
