@@ -1,7 +1,8 @@
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.files import write_attempts
+from toolbank.bank.records import AttemptRow, Query, Tool
 from toolbank.system.files import write_json, write_text
 
 COUNTS = {
@@ -76,10 +77,23 @@ METRICS = [
 ]
 
 
+def make_attempts():
+    """As many as COUNTS says."""
+    endings = [("accepted", "", COUNTS["accepted"]), ("declined", "", 1)]
+    for outcome in ("rejected", "failed"):
+        endings += [(outcome, *found) for found in COUNTS[outcome].items()]
+    rows = [(outcome, why) for outcome, why, n in endings for _ in range(n)]
+    return [
+        AttemptRow(attempt=number, outcome=outcome, reason=reason)
+        for number, (outcome, reason) in enumerate(rows)
+    ]
+
+
 @pytest.fixture
 def run(tmp_path):
     folder = tmp_path / "myrun"
     make_bank().save(folder / "bank")
+    write_attempts(folder / "bank" / "attempts.parquet", make_attempts())
     write_json(folder / "metrics.json", METRICS)
     write_json(
         folder / "labels.json",

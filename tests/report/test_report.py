@@ -234,7 +234,7 @@ def test_a_missing_part_leaves_the_rest(run, part):
 
 
 def test_a_bare_bank_is_enough(run):
-    for name in ("metrics.json", "labels.json", "recipe.yaml"):
+    for name in ("metrics.json", "labels.json", "recipe.yaml", "bank/attempts.parquet"):
         (run / name).unlink()
     Bank(make_bank().tools, (), {}).save(run / "bank")
     html = write(run)
@@ -399,6 +399,7 @@ def test_a_bank_of_a_dataset_tells_what_was_left_out(run):
         "withheld": {"tools": ["lib.part.tool4"], "queries_left_out": 2},
     }
     Bank(bank.tools, bank.queries, info).save(run / "bank")
+    (run / "bank" / "attempts.parquet").unlink()
     told = text_of(write(run), "#made")
     assert "dataset of others, in the layout jsonl" in told
     assert "query: <blank>3q<1>" in told

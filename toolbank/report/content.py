@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.frames import BankFrames, load_bank
 from toolbank.config.checked import check, read_checked
 from toolbank.evaluation.figures import (
     Difference,
@@ -53,6 +54,7 @@ class Content:
 
     name: str
     bank: Bank
+    frames: BankFrames
     recipe: Mapping[str, Any]
     calls: Mapping[str, StageCalls]
     judge: Judge | None
@@ -90,6 +92,7 @@ def read_content(run: Path) -> Content:
     return Content(
         name=run.resolve().name,
         bank=bank,
+        frames=load_bank(run / "bank"),
         recipe=_read_recipe(run / "recipe.yaml"),
         calls=check(
             bank.info.get("calls", {}),

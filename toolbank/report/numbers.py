@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.frames import BankFrames
+from toolbank.bank.records import Query
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _MOST_USES = 10
+_OUTCOMES = ("accepted", "declined", "rejected", "failed")
 
 
 @dataclass(frozen=True)
@@ -31,75 +33,92 @@ class Coverage:
 
     uses: tuple[int, ...]
     histogram: tuple[Bar, ...]
-    never: tuple[Tool, ...]
-    strangers: int
 
     @property
     def used(self) -> int:
         """Tools that at least one query uses."""
-        return len(self.uses) - len(self.never)
+        return sum(count > 0 for count in self.uses)
 
 
-def count_tools(queries: Sequence[Query]) -> list[Bar]:
+def count_tools(queries: pl.DataFrame) -> list[Bar]:
     """Queries by their number of tools, from the fewest to the most, gaps included."""
-    counts = Counter(len(query.tools) for query in queries)
-    if not counts:
-        return []
-    numbers = range(min(counts), max(counts) + 1)
-    return [Bar(str(n), counts[n], counts[n] / len(queries)) for n in numbers]
+    return _make_histogram(queries["tools"].list.len())
 
 
-def cover(bank: Bank) -> Coverage:
+def cover(bank: BankFrames) -> Coverage:
     """Count the queries that use each tool; an alias counts for its tool."""
-    uses = [0] * len(bank.tools)
-    strangers: set[str] = set()
-    for query in bank.queries:
-        for position in {
-            bank.index[name] for name in query.tools if name in bank.index
-        }:
-            uses[position] += 1
-        strangers.update(name for name in query.tools if name not in bank.index)
-    grouped = Counter(min(count, _MOST_USES) for count in uses)
-    last = max(grouped, default=-1)
-    histogram = [
-        Bar(f"{n}+" if n == _MOST_USES else str(n), grouped[n], grouped[n] / len(uses))
-        for n in range(last + 1)
-    ]
-    never = [tool for tool, count in zip(bank.tools, uses, strict=True) if count == 0]
-    return Coverage(tuple(uses), tuple(histogram), tuple(never), len(strangers))
+    import polars as pl
+
+    tools = bank.tools.with_row_index("tool")
+    aliases = tools.select("tool", name="aliases").explode("name").drop_nulls()
+    # A tool's own name goes before another's alias, and of aliases the first.
+    names = pl.concat([tools.select("tool", "name"), aliases]).unique(
+        "name", keep="first", maintain_order=True
+    )
+    used = (
+        bank.queries.with_row_index("row")
+        .select("row", name="tools")
+        .explode("name")
+        .join(names, on="name")
+        .unique(["row", "tool"])
+        .group_by("tool")
+        .len("uses")
+    )
+    uses = (
+        tools.select("tool")
+        .join(used, on="tool", how="left", maintain_order="left")["uses"]
+        .fill_null(0)
+    )
+    return Coverage(tuple(uses), tuple(_make_histogram(uses, most=_MOST_USES)))
 
 
-def follow_attempts(info: Mapping[str, Any]) -> list[Bar]:
-    """What became of the attempts: accepted first, then every reason, the largest first."""
-    counts = info.get("counts") or {}
-    examples = (info.get("generate") or {}).get("examples") or {}
-    attempts = counts.get("attempts", 0)
-    if not attempts:
-        return []
-    outcomes = [("accepted", "accepted", counts.get("accepted", 0))]
-    if counts.get("declined"):
-        outcomes.append(("declined", "declined by the writer", counts["declined"]))
-    for kind in ("rejected", "failed"):
-        reasons = sorted(
-            (counts.get(kind) or {}).items(), key=lambda item: (-item[1], item[0])
+def follow_attempts(
+    attempts: pl.DataFrame, examples: Mapping[str, Sequence[str]]
+) -> list[Bar]:
+    """What became of the attempts: accepted first, then every reason, the largest first.
+
+    `examples` are particulars of some attempts by reason, or by outcome where it has none.
+    """
+    import polars as pl
+
+    outcome, reason = pl.col("outcome"), pl.col("reason")
+    gives_reason = outcome.is_in(["rejected", "failed"])
+    found = (
+        attempts.group_by(
+            outcome, reason=pl.when(gives_reason).then(reason).otherwise(outcome)
         )
-        outcomes += [(reason, f"{kind}: {reason}", count) for reason, count in reasons]
+        .len("count")
+        .sort(
+            outcome.replace_strict(_OUTCOMES, range(len(_OUTCOMES))),
+            "count",
+            "reason",
+            descending=[False, True, False],
+        )
+        .with_columns(share=pl.col("count") / attempts.height)
+    )
     return [
-        Bar(label, count, count / attempts, tuple(examples.get(key) or ()))
-        for key, label, count in outcomes
+        Bar(
+            _name_ending(outcome, reason), count, share, tuple(examples.get(reason, ()))
+        )
+        for outcome, reason, count, share in found.iter_rows()
     ]
 
 
-def count_endings(info: Mapping[str, Any]) -> list[tuple[str, int]]:
+def count_endings(attempts: pl.DataFrame) -> list[tuple[str, int]]:
     """Attempts that came to nothing, by how they ended: declined, rejected or failed."""
-    counts = info.get("counts") or {}
-    return [
-        ("declined", counts.get("declined", 0)),
-        *(
-            (kind, sum((counts.get(kind) or {}).values()))
-            for kind in ("rejected", "failed")
-        ),
-    ]
+    counts = dict(attempts["outcome"].value_counts().iter_rows())
+    return [(name, counts.get(name, 0)) for name in _OUTCOMES[1:]]
+
+
+def count_splits(queries: pl.DataFrame) -> dict[str, int]:
+    """Queries by split, those of no split under "none"; only splits that have some."""
+    splits = queries["split"].fill_null("none")
+    counts = dict(splits.value_counts().iter_rows())
+    return {
+        name: counts[name]
+        for name in ("train", "validation", "test", "none")
+        if name in counts
+    }
 
 
 def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
@@ -108,11 +127,26 @@ def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
     return [queries[position] for position in sorted(chosen)]
 
 
-def count_words(texts: Sequence[str]) -> list[int]:
-    """Words of each text."""
-    return [len(text.split()) for text in texts]
+def count_words(texts: pl.Series) -> pl.Series:
+    """Words of each text that is not empty."""
+    return texts.filter(texts != "").str.count_matches(r"\S+")
 
 
-def median_words(texts: Sequence[str]) -> float | None:
-    """The median number of words, None without texts."""
-    return statistics.median(count_words(texts)) if texts else None
+def _make_histogram(numbers: pl.Series, most: int | None = None) -> list[Bar]:
+    """How often each number stands there, gaps included; from `most` on they are one bar."""
+    counts = dict(numbers.clip(upper_bound=most).value_counts().iter_rows())
+    first = 0 if most else min(counts, default=0)
+    return [
+        Bar(
+            f"{n}+" if n == most else str(n),
+            counts.get(n, 0),
+            counts.get(n, 0) / len(numbers),
+        )
+        for n in range(first, max(counts, default=-1) + 1)
+    ]
+
+
+def _name_ending(outcome: str, reason: str) -> str:
+    if outcome == "declined":
+        return "declined by the writer"
+    return outcome if outcome == reason else f"{outcome}: {reason}"

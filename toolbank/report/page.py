@@ -19,11 +19,11 @@ from toolbank.report.content import Content
 from toolbank.report.curves import overlay
 from toolbank.report.numbers import (
     count_endings,
+    count_splits,
     count_tools,
     count_words,
     cover,
     follow_attempts,
-    median_words,
     sample_queries,
 )
 from toolbank.report.scores import (
@@ -71,13 +71,11 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     Raises:
         InputError: a fitted retriever's files are damaged.
     """
-    bank = content.bank
+    bank, frames = content.bank, content.frames
     made = bank.info.get("generate") or {}
-    coverage = cover(bank)
+    coverage = cover(frames)
     k = headline_k(content.figures)
     recall = tabulate(content.figures, ["recall"])
-    drafts = [query.draft for query in bank.queries if query.draft]
-    polished = [query.query for query in bank.queries]
     counts = {"attempts": 0, "accepted": 0, "leak_word": 0}
     counts |= bank.info.get("counts") or {}
     return {
@@ -90,7 +88,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "prompt_hash": str(made.get("prompt_hash") or ""),
         "n_tools": len(bank.tools),
         "n_queries": len(bank.queries),
-        "splits": _count_splits(bank.queries),
+        "splits": count_splits(frames.queries),
         "sources": _describe_sources(content),
         "k": k,
         "headlines": _headlines(recall, k),
@@ -104,19 +102,25 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             _describe_sample(query, bank)
             for query in sample_queries(bank.queries, config.samples, content.seed)
         ],
-        "tools_per_query": count_tools(bank.queries),
+        "tools_per_query": count_tools(frames.queries),
         "coverage": coverage,
+        "unused_tools": [
+            tool
+            for tool, uses in zip(bank.tools, coverage.uses, strict=True)
+            if not uses
+        ],
         "listed_tools": _list_tools(bank, coverage.uses),
         "lengths": overlay(
-            [("drafts", count_words(drafts)), ("polished", count_words(polished))],
+            [
+                ("drafts", count_words(frames.queries["draft"])),
+                ("polished", count_words(frames.queries["query"])),
+            ],
         ),
-        "median_draft": median_words(drafts),
-        "median_polished": median_words(polished),
         "dataset": bank.info.get("dataset") or {},
         "left_out": bank.info.get("left_out") or {},
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
-        "attempts": follow_attempts(bank.info),
-        "endings": count_endings(bank.info),
+        "attempts": follow_attempts(frames.attempts, made.get("examples") or {}),
+        "endings": count_endings(frames.attempts),
         "calls": add_up_calls(
             content.calls,
             (content.judge and content.judge.calls) or {},
@@ -190,15 +194,6 @@ def _describe_sample(query: Query, bank: Bank) -> dict[str, Any]:
 def _list_tools(bank: Bank, uses: Sequence[int]) -> list[tuple[Tool, int]]:
     rows = list(zip(bank.tools, uses, strict=True))
     return sorted(rows, key=lambda row: (-row[1], row[0].name))[:_MOST_LISTED]
-
-
-def _count_splits(queries: Sequence[Query]) -> dict[str, int]:
-    counts = Counter(query.split or "none" for query in queries)
-    return {
-        name: counts[name]
-        for name in ("train", "validation", "test", "none")
-        if counts[name]
-    }
 
 
 def _describe_vectors(content: Content) -> dict[str, Any]:
