@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.commands.evaluate import evaluate_run
+from toolbank.commands.evaluate.finished import evaluate_run
 from toolbank.commands.plan.plan import describe_plan
-from toolbank.commands.preview import preview_attempts
+from toolbank.commands.preview.preview import preview_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
 from toolbank.run.result import describe_result

@@ -8,7 +8,7 @@ from tests.chat_server import Answer, ChatServer, closed_url
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
 from toolbank.commands.plan.plan import describe_plan
-from toolbank.commands.preview import preview_attempts
+from toolbank.commands.preview.preview import preview_attempts
 from toolbank.recipe import dump_recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError

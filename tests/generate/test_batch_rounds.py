@@ -13,7 +13,7 @@ import pytest
 from tests.batch_server import BatchServer, answer_file
 from tests.chat_server import Answer, ChatServer
 from tests.generate.test_loop import TOOLS, adds_up
-from toolbank.commands.preview import preview_attempts
+from toolbank.commands.preview.preview import preview_attempts
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal

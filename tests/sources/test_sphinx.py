@@ -18,7 +18,7 @@ from tests.sources.sphinx_server import (
     write_inventory,
 )
 from toolbank.bank.records import Returned, SeeAlso, Tool
-from toolbank.commands.crawl import crawl_to_folder
+from toolbank.commands.crawl.folder import crawl_to_folder
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.sphinx.crawl import crawl_site
 from toolbank.sources.sphinx.crawl_report import count, problems

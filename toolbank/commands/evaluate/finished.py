@@ -1,4 +1,4 @@
-"""What can be done with a finished run beside running it: export it, evaluate it on more."""
+"""Evaluating a finished run beside running it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,11 @@ from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.recipe import is_run_folder, load_recipe
+from toolbank.recipe import load_recipe
 from toolbank.run.folder import open_run
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
-
-
-def export_run(path: Path, form: str, out: Path) -> list[Path]:
-    """Write the bank of a run in another format; gives what was written.
-
-    Raises:
-        InputError: no run there, or `out` is in a run's folder or holds something else.
-    """
-    from toolbank.export.export import export_bank
-
-    folder = open_run(path)
-    if any(map(is_run_folder, (out, *out.resolve().parents))):
-        raise InputError(f"{out}: in the folder of a run. Give another --out.")
-    return export_bank(Bank.load(folder.bank), form, out)
 
 
 def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:

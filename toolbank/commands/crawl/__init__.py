@@ -1,0 +1,1 @@
+"""Reading a site alone, and comparing two readings."""

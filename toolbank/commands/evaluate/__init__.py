@@ -1,0 +1,1 @@
+"""Evaluating a finished run on more."""

@@ -1,0 +1,26 @@
+"""`toolbank evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import RunArgument, echo
+
+
+def evaluate(
+    run: RunArgument,
+    on: Annotated[
+        list[Path] | None,
+        typer.Option(help="A labelled JSONL file (query, tools a line); repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the records here as JSON.")
+    ] = None,
+) -> None:
+    """Evaluate a finished run's retrievers on labelled requests, or on its test split."""
+    from toolbank.commands.evaluate.finished import evaluate_run
+
+    echo(evaluate_run(run, on or [], out))

@@ -1,0 +1,41 @@
+"""`toolbank export`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import RunArgument, echo
+
+
+class ExportFormat(StrEnum):
+    """What `toolbank export` can write."""
+
+    datasets = "datasets"
+    jsonl = "jsonl"
+    toolbank = "toolbank"
+    functions = "functions"
+
+
+def export(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    form: Annotated[
+        ExportFormat, typer.Option("--format", help="How the bank is written.")
+    ] = ExportFormat.datasets,
+) -> None:
+    """Write a run's bank in another format."""
+    from toolbank.bank.bank import Bank
+    from toolbank.export.export import export_bank
+    from toolbank.recipe import is_run_folder
+    from toolbank.run.folder import open_run
+    from toolbank.system.errors import InputError
+
+    folder = open_run(run)
+    if any(map(is_run_folder, (out, *out.resolve().parents))):
+        raise InputError(f"{out}: in the folder of a run. Give another --out.")
+    for path in export_bank(Bank.load(folder.bank), form.value, out):
+        echo(f"Wrote {path}")

@@ -1,0 +1,52 @@
+"""`toolbank init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import echo
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="Name of the recipe and of its runs.")],
+    package: Annotated[
+        str | None, typer.Option(help="An installed Python package to read.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(help="A site of crawlers/<site>.yaml to crawl.")
+    ] = None,
+    sphinx: Annotated[
+        str | None, typer.Option(metavar="URL", help="Any other Sphinx site to crawl.")
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="Address of your model's OpenAI-compatible endpoint."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name there.")] = None,
+    out: Annotated[Path | None, typer.Option(help="<name>.yaml if not given.")] = None,
+    prompts: Annotated[
+        bool,
+        typer.Option(
+            "--prompts", help="Also copy the prompts to ./prompts, to change them."
+        ),
+    ] = False,
+) -> None:
+    """Write a recipe for an API of your own."""
+    from toolbank.commands.init.recipe import copy_prompts, write_recipe
+
+    path = write_recipe(
+        out or Path(f"{name}.yaml"),
+        name=name,
+        package=package,
+        site=site,
+        sphinx=sphinx,
+        base_url=base_url,
+        model=model,
+    )
+    echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
+    if prompts:
+        for copied in copy_prompts(Path("prompts")):
+            echo(f"Wrote {copied}")

@@ -1,0 +1,50 @@
+"""What several commands take, and how they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.system.terminal import printable, say
+
+RecipeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe that comes along, a YAML file, or a run folder.",
+    ),
+]
+RunArgument = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="The folder of a run, such as runs/quickstart."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="The run folder; runs/<name> if not given.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a value of the recipe; repeatable."
+    ),
+]
+
+
+def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:
+    """The run folder that a command means: `--out`, the one that it was given, or runs/<name>."""
+    from toolbank.recipe import is_run_folder
+
+    if out is None and is_run_folder(Path(name)):
+        return Path(name)
+    return out or Path("runs") / recipe_name
+
+
+def echo(text: str) -> None:
+    """Print text for people, as far as the terminal can show it."""
+    typer.echo(printable(text))
+
+
+def complain(message: str) -> None:
+    """Print on stderr what is wrong."""
+    say(f"toolbank: {message}")

@@ -1,0 +1,1 @@
+"""A look at what the writer is asked and answers."""

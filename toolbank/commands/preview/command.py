@@ -1,0 +1,30 @@
+"""`toolbank preview`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import (
+    OutOption,
+    RecipeArgument,
+    SetOption,
+    echo,
+    find_folder,
+)
+
+
+def preview(
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    count: Annotated[int, typer.Option(min=1, help="How many attempts.")] = 5,
+) -> None:
+    """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
+    from toolbank.commands.preview.preview import preview_attempts
+    from toolbank.recipe import load_recipe
+
+    loaded = load_recipe(recipe, settings or ()).recipe
+    for text in preview_attempts(loaded, find_folder(recipe, out, loaded.name), count):
+        echo(text)

@@ -1,0 +1,70 @@
+"""`toolbank run`, and what the commands that run one stage share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolbank.commands.options import (
+    OutOption,
+    RecipeArgument,
+    SetOption,
+    echo,
+    find_folder,
+)
+from toolbank.run.stages import STAGES
+
+if TYPE_CHECKING:
+    StageName = StrEnum
+else:
+    StageName = StrEnum("StageName", [stage.kind for stage in STAGES])
+
+
+def run(
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    start: Annotated[
+        StageName | None,
+        typer.Option("--from", help="Do this stage anew and go on from it."),
+    ] = None,
+    until: Annotated[
+        StageName | None, typer.Option(help="Stop after this stage.")
+    ] = None,
+) -> None:
+    """Run all stages of a recipe that are not done yet."""
+    run_stages(recipe, out, settings, start=start, until=until)
+
+
+def run_stages(
+    name: str,
+    out: Path | None,
+    settings: list[str] | None,
+    *,
+    start: str | None = None,
+    until: str | None = None,
+) -> None:
+    """Run a recipe's stages from `start` up to `until`, and print what came of them."""
+    from toolbank.training.ranks import rank
+
+    if rank() > 0:
+        from toolbank.run.fit import take_part
+
+        return take_part()
+    from toolbank.recipe import load_recipe
+    from toolbank.run.fit import leading
+    from toolbank.run.result import describe_result
+    from toolbank.run.run import run_recipe
+
+    with leading():
+        loaded = load_recipe(name, settings or ())
+        result = run_recipe(
+            loaded,
+            find_folder(name, out, loaded.recipe.name),
+            start=start,
+            until=until,
+        )
+    return echo(describe_result(result))

@@ -1,0 +1,49 @@
+"""`toolbank search`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import RunArgument, echo
+from toolbank.system.terminal import say
+
+
+def search(
+    run: RunArgument,
+    query: Annotated[
+        str | None, typer.Argument(help="A request, in your own words.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many tools.")] = 5,
+    retriever: Annotated[
+        str | None,
+        typer.Option(help="If not given, the best on the validation queries."),
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="A JSONL file of requests (id, query a line).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the hits of --queries go.")
+    ] = None,
+) -> None:
+    """Find the tools that a request needs."""
+    from toolbank.search import format_hits, load, write_hits
+
+    if (query is None) == (queries is None):
+        raise typer.BadParameter(
+            "Give a request, or --queries FILE.jsonl, and not both."
+        )
+    if (queries is None) != (out is None):
+        raise typer.BadParameter("--queries FILE and --out FILE go together.")
+    if query is not None and not query.strip():
+        raise typer.BadParameter("The request is empty.")
+    finder = load(run, retriever)
+    if retriever is None:
+        say(f"by {finder.retriever.name}; another: --retriever NAME")
+    if query is not None:
+        echo(format_hits(finder.search(query, k)))
+    elif queries is not None and out is not None:
+        count = write_hits(finder, queries, k, out)
+        echo(f"Wrote the hits of {count:,} requests to {out}")
