@@ -17,7 +17,7 @@ from toolbank.chat.chat import (
 )
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Journal
-from toolbank.llm.control.counts import AskCounts
+from toolbank.llm.counts import CallCounts
 from toolbank.llm.engines.batch.filler import BatchFiller
 from toolbank.llm.engines.openai.completion import make_identity
 
@@ -48,7 +48,7 @@ class Told:
     replies: dict[int, ChatReply] = field(default_factory=dict)
     errors: dict[int, EngineError] = field(default_factory=dict)
     message: str = ""
-    counts: AskCounts = field(default_factory=AskCounts)
+    counts: CallCounts = field(default_factory=CallCounts)
 
     @property
     def texts(self) -> dict[int, str]:
@@ -63,7 +63,7 @@ def command(folder: Path, requests: Sequence[ChatRequest], **settings) -> Told:
 
 def make_filler(folder: Path, journal: Journal, **settings) -> BatchFiller:
     asked = config(**settings)
-    return BatchFiller(asked, folder, journal, make_identity(asked), AskCounts())
+    return BatchFiller(asked, folder, journal, make_identity(asked), CallCounts())
 
 
 async def _command(folder, journal, requests, config):

@@ -456,8 +456,6 @@ def test_an_option_with_a_value_that_can_not_be_is_named(tmp_path, options, key)
         command(tmp_path, THREE, options=options)
 
 
-def test_a_model_is_needed_and_a_folder(tmp_path):
+def test_a_model_is_needed(tmp_path):
     with pytest.raises(InputError, match=r"generate\.model: not set"):
-        create_engine(config(model=""), tools=(), seed=0, folder=tmp_path)
-    with pytest.raises(InputError, match=r"generate\.engine: .*folder of a run"):
-        create_engine(config(), tools=(), seed=0)
+        create_engine(config(model=""))

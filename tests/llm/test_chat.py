@@ -4,7 +4,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.chat.chat import ChatRequest, JudgeTask, Message
+from toolbank.chat.chat import ChatRequest, Message
 from toolbank.generate.replies import POLISHED_SCHEMA
 
 SIGNS = st.sampled_from([*'ab "\\\n\t\x00\x7fé☃😀/', "\\u00e9"])
@@ -13,7 +13,7 @@ TEXTS = st.lists(SIGNS, max_size=20).map("".join)
 
 def request(content="Say it.", attempt=7, schema=POLISHED_SCHEMA):
     messages = (Message("system", "You edit."), Message("user", content))
-    return ChatRequest(attempt, "polish", messages, schema, JudgeTask("", "", ""))
+    return ChatRequest(attempt, "polish", messages, schema)
 
 
 def test_a_request_keeps_its_key():

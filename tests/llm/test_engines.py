@@ -119,7 +119,7 @@ def test_what_does_not_answer_each_request_at_once_can_not_judge(engine, why):
         find_judge(JudgeConfig(engine=engine))
 
 
-@pytest.mark.parametrize("engine", ["recorded", "rules", "batch"])
+@pytest.mark.parametrize("engine", ["recorded", "batch"])
 def test_nor_can_it_split_requests(engine, tmp_path):
     config = DecomposeConfig(engine=engine, replies=tmp_path / "replies.sqlite")
     with pytest.raises(InputError, match=r"^decompose\.engine: "):

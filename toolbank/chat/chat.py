@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from toolbank.bank.records import Tool
 from toolbank.system.errors import ToolbankError
@@ -37,37 +37,22 @@ class PolishTask:
     tools: tuple[Tool, ...]
 
 
-@dataclass(frozen=True)
-class JudgeTask:
-    """Say which of two requests is better by `criterion`."""
-
-    criterion: str
-    first: str
-    second: str
-
-
-@dataclass(frozen=True)
-class DecomposeTask:
-    """Split a request into subtasks."""
-
-    request: str
-
-
-Task = WriteTask | PolishTask | JudgeTask | DecomposeTask
+Task = WriteTask | PolishTask
 
 
 @dataclass(frozen=True)
 class ChatRequest:
     """One call: the rendered messages and the JSON Schema that the answer must follow.
 
-    `task` is the same request as data, for embedded engines that read no prompts.
+    `stage` says what for, such as "write", and names the schema. `task` is the same request as
+    data, for embedded engines that read no prompts.
     """
 
     attempt: int
-    stage: Literal["write", "polish", "judge", "decompose"]
+    stage: str
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
-    task: Task
+    task: Task | None = None
 
     def key(self, identity: str) -> str:
         """Name of this request in the journal, for an engine of this identity."""
@@ -152,37 +137,6 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Let go of connections."""
         ...
-
-
-@runtime_checkable
-class RoundEngine(Protocol):
-    """An engine whose replies come in rounds: `answer` takes a request and raises `NotYet`.
-
-    It tries again itself: what `answer` raises else is final.
-    """
-
-    def is_new(self, key: str) -> bool:
-        """Whether a request of this key would go into the next round if it were asked now."""
-        ...
-
-    def asked(self) -> Collection[str]:
-        """The keys of the requests that earlier rounds hold, answered or not."""
-        ...
-
-    async def end_round(self) -> str:
-        """Send what was taken since the last round.
-
-        Gives "" where replies have come, so that the loop goes on; else what the user has to
-        do, and the run ends with it.
-
-        Raises:
-            EngineError: the round can't be sent.
-        """
-        ...
-
-
-class NotYet(Exception):  # noqa: N818 - no error: the reply comes with a later round
-    """The engine has taken the request, and its reply comes with a later round."""
 
 
 class EngineError(ToolbankError):

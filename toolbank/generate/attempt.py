@@ -28,10 +28,12 @@ from toolbank.generate.replies import (
 from toolbank.generate.sampling import make_offers
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
-from toolbank.llm.ask import Asker
 from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.pool import Ask, Pool
 from toolbank.system.errors import ToolbankError
 
+# What an attempt makes at most: it writes and polishes.
+_CALLS = 2
 # So many attempts in a row: refused, and failed in ways that may pass.
 _REFUSED = 10
 _FAILED = 100
@@ -40,7 +42,7 @@ _FAILED = 100
 class Writer:
     """Makes attempts: all that they share is here, and nothing that one leaves to the next.
 
-    `asker` makes and counts the calls, and `last_failure` is the message of the newest failed one.
+    `pool` makes and counts the calls, and `last_failure` is the message of the newest failed one.
 
     Raises:
         InputError: the bank is too small, or the engine lacks a model, key or file.
@@ -56,9 +58,8 @@ class Writer:
     ) -> None:
         self.config = config
         context = EngineContext(tools, seed, journal.path.parent)
-        kind = find_writer(config)
-        self.engine = kind.create(config, context)
-        self.asker = Asker(self.engine, journal, config, kind.place(config))
+        self.pool = Pool(find_writer(config), config, journal, context)
+        self.engine = self.pool.engine
         self.last_failure = ""
         self._failed_in_a_row = 0
         self._offers = self.engine.offers or make_offers(
@@ -91,13 +92,14 @@ class Writer:
 
         Raises:
             EngineError: no call of this run can succeed.
-            NotYet: a reply comes with a later round; then the attempt can be made again.
+            Missing: a reply comes with a later round; then the attempt can be made again.
             Stopped: the run is ending, and a call was not made.
             ToolbankError: the journal can't be written.
         """
         keys: list[str] = []
         try:
-            attempt = await self._attempt(number, keys)
+            with self.pool.attempt(_CALLS) as ask:
+                attempt = await self._attempt(number, ask, keys)
         except EngineError as error:
             self.last_failure = str(error)
             if error.fatal:
@@ -106,8 +108,6 @@ class Writer:
             attempt = Attempt(number, "failed", error.reason, str(error))
         else:
             self._failed_in_a_row = 0
-        finally:
-            self.asker.end_row(number)
         return replace(attempt, requests=tuple(keys))
 
     def describe(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Writer:
     def _watch(self, error: EngineError) -> None:
         """Stop where call after call is refused, or fails however often it is tried."""
         self._failed_in_a_row += 1
-        most = self.asker.limit.now + _FAILED if error.retryable else _REFUSED
+        most = self.pool.limit.now + _FAILED if error.retryable else _REFUSED
         if self._failed_in_a_row >= most:
             advice = (
                 "run the same command again when the endpoint answers."
@@ -131,20 +131,20 @@ class Writer:
                 else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
                 "and change `model`, `max_tokens` or `parameters`."
             )
-            self.asker.stop.fail(
+            self.pool.stop.fail(
                 ToolbankError(
                     f"{self._failed_in_a_row} attempts failed one after another, the last with: "
                     f"{error} The replies that came are kept; {advice}"
                 )
             )
 
-    async def _attempt(self, number: int, keys: list[str]) -> Attempt:
+    async def _attempt(self, number: int, ask: Ask, keys: list[str]) -> Attempt:
         """Put the key of each call into `keys`."""
         write = self.write_request(number)
         if write is None or not isinstance(write.task, WriteTask):
             raise ValueError(f"there is no attempt {number}")
         offered, at_most = write.task.tools, write.task.at_most
-        written = await self._ask(write, keys)
+        written = await self._ask(write, ask, keys)
         draft = check_finish(written) or read_draft(written.text)
         if isinstance(draft, Rejection):
             return _rejected(number, draft)
@@ -154,7 +154,7 @@ class Writer:
         if isinstance(tools, Rejection):
             return _rejected(number, tools)
         polish = self._prompts.polish(number, draft, tools)
-        final = await self._ask(polish, keys)
+        final = await self._ask(polish, ask, keys)
         polished = check_finish(final) or read_polished(final.text, draft.draft)
         if isinstance(polished, Rejection):
             return _rejected(number, polished)
@@ -184,10 +184,10 @@ class Writer:
             leak_words=len(self._checker.leak_words(query.query, tools)),
         )
 
-    async def _ask(self, request: ChatRequest, keys: list[str]) -> ChatReply:
+    async def _ask(self, request: ChatRequest, ask: Ask, keys: list[str]) -> ChatReply:
         """Ask, and put the key of the call into `keys`, whether it fails or not."""
         try:
-            asked = await self.asker.ask(request)
+            asked = await ask(request)
         except EngineError:
             keys.append(request.key(self.engine.identity))
             raise

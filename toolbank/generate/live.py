@@ -7,13 +7,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
 from tqdm import tqdm
 
 from toolbank.generate.bank_builder import BankBuilder
-from toolbank.llm.ask import Asker
+from toolbank.llm.pool import Pool
 
 _SECONDS = 0.5
 # The rate of replies is that of the last 10 s, and the time left goes by the last 60 s.
@@ -35,7 +34,7 @@ class Part:
 
 @contextmanager
 def show_progress(
-    builder: BankBuilder, asker: Asker, total: int | None
+    builder: BankBuilder, pool: Pool, total: int | None
 ) -> Iterator[None]:
     """Show accepted queries and what the calls come to, twice a second; quiet off a terminal.
 
@@ -44,7 +43,7 @@ def show_progress(
     with tqdm(
         bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
-        ticker = _Ticker(bar, builder, asker, total)
+        ticker = _Ticker(bar, builder, pool, total)
         if not bar.disable:
             ticker.tick()
         try:
@@ -76,11 +75,11 @@ def compose(parts: Sequence[Part], width: int, share: float | None = None) -> st
 
 class _Ticker:
     def __init__(
-        self, bar: tqdm[Any], builder: BankBuilder, asker: Asker, total: int | None
+        self, bar: tqdm[Any], builder: BankBuilder, pool: Pool, total: int | None
     ) -> None:
         self._bar = bar
         self._builder = builder
-        self._asker = asker
+        self._pool = pool
         self._total = total
         # Replies and accepted queries at each tick since the last that came from the journal.
         self._seen: deque[tuple[int, int]] = deque(maxlen=_TICKS + 1)
@@ -96,7 +95,7 @@ class _Ticker:
             self._timer.cancel()
 
     def _show(self) -> None:
-        counts, accepted = self._asker.counts, self._builder.accepted
+        counts, accepted = self._pool.counts, self._builder.accepted
         if counts.from_journal != self._replayed:
             self._replayed = counts.from_journal
             self._seen.clear()
@@ -108,14 +107,12 @@ class _Ticker:
         self._bar.set_description_str(line)
 
     def _parts(self, share: float | None) -> Iterator[Part]:
-        builder, asker, counts = self._builder, self._asker, self._asker.counts
+        builder, pool, counts = self._builder, self._pool, self._pool.counts
         done = f"{builder.accepted:,}" + (f"/{self._total:,}" if self._total else "")
         yield Part(0, f"queries {done}")
         if share is not None:
             yield Part(7, f"{100 * share:.0f} %")
-        held = (
-            "finishing" if asker.stop else asker.gate.tell_what_holds_all(monotonic())
-        )
+        held = "finishing" if pool.stop else pool.describe_hold()
         if held:
             yield Part(1, held)
         elif seconds := self._seconds_left():
@@ -127,11 +124,11 @@ class _Ticker:
             yield Part(4, f"{rate:.1f} replies/s", f"{rate:.1f}/s")
         sent, got = counts.prompt_tokens, counts.completion_tokens
         if sent or got:
-            told = f"{_short(sent)} tokens in, {_short(got)} out"
-            yield Part(5, told, f"{_short(sent + got)} tokens")
-        if asker.dollars is not None:
-            yield Part(3, f"${asker.dollars:,.2f}")
-        yield Part(6, f"{asker.gate.in_flight}/{asker.limit.now} in flight")
+            said = f"{_short(sent)} tokens in, {_short(got)} out"
+            yield Part(5, said, f"{_short(sent + got)} tokens")
+        if pool.dollars is not None:
+            yield Part(3, f"${pool.dollars:,.2f}")
+        yield Part(6, f"{pool.in_flight}/{pool.limit.now} in flight")
 
     def _seconds_left(self) -> float | None:
         rate = self._rate(1, _TICKS)

@@ -9,9 +9,9 @@ from typing import Any
 
 from toolbank.bank.records import AttemptRow, Query, Tool
 from toolbank.generate.attempt import Writer
+from toolbank.generate.attempts import Attempts
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.dispatch import Dispatcher
 from toolbank.generate.live import show_progress
 from toolbank.generate.messages import (
     describe_wait,
@@ -22,7 +22,6 @@ from toolbank.generate.messages import (
 )
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
-from toolbank.llm.control.interrupt import interruptible
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 
@@ -84,18 +83,14 @@ def most_attempts(config: GenerateConfig) -> int | None:
 
 
 async def _generate(writer: Writer, folder: Path) -> Generated:
-    config, stop = writer.config, writer.asker.stop
+    config, stop = writer.config, writer.pool.stop
     wanted = wanted_queries(config)
     builder = BankBuilder(wanted, config.near_duplicate)
-    dispatcher = Dispatcher(writer, builder, most_attempts(config))
+    attempts = Attempts(writer, builder, most_attempts(config))
     waiting = ""
-    with interruptible(writer.asker):
-        try:
-            with show_progress(builder, writer.asker, wanted or writer.count_offers()):
-                waiting = await dispatcher.work()
-        finally:
-            await writer.asker.close()
-    stop.raise_error()
+    async with writer.pool.working():
+        with show_progress(builder, writer.pool, wanted or writer.count_offers()):
+            waiting = await attempts.work()
     if stop.cause == "interrupt":
         raise ToolbankError(explain_interrupt(writer, builder, folder))
     if not (builder.accepted or waiting):
@@ -108,7 +103,7 @@ async def _generate(writer: Writer, folder: Path) -> Generated:
         counts=counts,
         info={**writer.describe(), "examples": dict(sorted(builder.examples.items()))},
         message=(
-            describe_wait(dispatcher.pending, builder)
+            describe_wait(attempts.pending, builder)
             if waiting
             else summarise(writer, builder)
         ),

@@ -15,7 +15,7 @@ def summarise(writer: Writer, builder: BankBuilder) -> str:
     message = f"{builder.accepted:,} queries of {builder.attempts:,} attempts"
     if builder.wanted is not None and builder.accepted < builder.wanted:
         message += f" ({builder.wanted:,} were wanted)"
-    return f"{message}; {_tell_calls(writer)}"
+    return f"{message}; {_describe_calls(writer)}"
 
 
 def describe_wait(pending: int, builder: BankBuilder) -> str:
@@ -27,15 +27,15 @@ def describe_wait(pending: int, builder: BankBuilder) -> str:
 
 def list_problems(writer: Writer, builder: BankBuilder) -> Iterator[str]:
     """What the user should know of a bank that was made."""
-    if writer.asker.stop.cause == "budget":
-        yield f"stopped early: {writer.asker.stop.message}"
-    told = _reasons(builder)
-    if told:
-        yield f"not accepted: {told}"
+    if writer.pool.stop.cause == "budget":
+        yield f"stopped early: {writer.pool.stop.message}"
+    said = _reasons(builder)
+    if said:
+        yield f"not accepted: {said}"
     if builder.failed:
         yield f"the last failure: {writer.last_failure}"
-    counts = writer.asker.counts
-    if writer.asker.dollars is None and counts.prompt_tokens + counts.completion_tokens:
+    counts = writer.pool.counts
+    if writer.pool.dollars is None and counts.prompt_tokens + counts.completion_tokens:
         yield (
             "cost unknown: no price of the model is known; set generate.price, dollars a "
             "million tokens"
@@ -53,7 +53,7 @@ def explain_interrupt(writer: Writer, builder: BankBuilder, folder: Path) -> str
     command = f"  toolbank run {shlex.quote(str(folder))}"
     lines = [
         f"stopped in generate, with {builder.accepted:,} queries accepted. Every reply that came "
-        f"is kept ({_tell_calls(writer)}). To go on from there:",
+        f"is kept ({_describe_calls(writer)}). To go on from there:",
         command,
     ]
     if builder.accepted:
@@ -66,7 +66,7 @@ def explain_interrupt(writer: Writer, builder: BankBuilder, folder: Path) -> str
 
 def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
     """Why there is not one query."""
-    stop = writer.asker.stop
+    stop = writer.pool.stop
     if stop.cause == "budget":
         return (
             f"no query was accepted before the run stopped: {stop.message}. The replies that "
@@ -74,20 +74,20 @@ def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
         )
     return (
         f"None of {builder.attempts} attempts gave a query that can be used "
-        f"({_reasons(builder)}; {writer.asker.counts.summary()}). Look at what "
+        f"({_reasons(builder)}; {writer.pool.counts.summary()}). Look at what "
         f"{writer.engine.name} is asked and answers: toolbank preview RECIPE. Replies that are "
         "in the journal are not asked for again: if the endpoint is mended since, give another "
         "--out."
     )
 
 
-def _tell_calls(writer: Writer) -> str:
+def _describe_calls(writer: Writer) -> str:
     """What the calls came to, with the dollars of the stage over the run's folder if known."""
-    told, dollars = writer.asker.counts.summary(), writer.asker.dollars
+    said, dollars = writer.pool.counts.summary(), writer.pool.dollars
     if dollars is None:
-        return told
+        return said
     digits = 2 if dollars >= 0.1 or not dollars else 4
-    return f"{told}; ${dollars:,.{digits}f} in all"
+    return f"{said}; ${dollars:,.{digits}f} in all"
 
 
 def _reasons(builder: BankBuilder) -> str:

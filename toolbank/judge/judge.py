@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tqdm import tqdm
 
@@ -18,16 +17,12 @@ from toolbank.judge.engine import find_judge
 from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
-from toolbank.llm.control.stop import Stopped
 from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.limits.stop import Stopped
+from toolbank.llm.pool import Pool
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
-
-if TYPE_CHECKING:
-    from toolbank.llm.ask import Asker
-    from toolbank.llm.config import EngineConfig
-    from toolbank.llm.engines.kind import EngineKind
 
 # The winner, "A" (the first text), "B" or "tie"; or None and the reason why there is none.
 _Answer = tuple[str | None, str]
@@ -67,9 +62,14 @@ async def _judge(
     kind = find_judge(config)
     if kind is None:
         name = heuristic.NAME
-        rows = await _judge_pairs(pairs, config, _ask_heuristic)
+        rows = [
+            await _judge_pair(number, pair, config, _ask_heuristic)
+            for number, pair in enumerate(pairs)
+        ]
     else:
-        name, rows, model = await _ask_model(pairs, config, kind, seed, journal)
+        pool = Pool(kind, config, journal, EngineContext(seed=seed))
+        name = pool.engine.model
+        rows, model = await _ask_model(pairs, config, pool)
     described: dict[str, Any] = {
         "judge": name,
         "heuristic": kind is None,
@@ -91,71 +91,43 @@ async def _judge(
     message = f"{len(pairs):,} pairs by {name}"
     if model is None:
         return Judged(content, message)
-    return Judged(content, f"{message}; {model.told}", tuple(model.list_problems()))
+    return Judged(content, f"{message}; {model.calls}", tuple(model.list_problems()))
 
 
 async def _ask_model(
-    pairs: Sequence[Pair],
-    config: JudgeConfig,
-    kind: EngineKind[EngineConfig],
-    seed: int,
-    journal: Journal,
-) -> tuple[str, list[list[Judgement]], _ModelAsker]:
-    """The model's name, its judgements of each pair, and what asking it came to."""
-    from toolbank.llm.ask import Asker
-    from toolbank.llm.control.interrupt import interruptible
+    pairs: Sequence[Pair], config: JudgeConfig, pool: Pool
+) -> tuple[list[list[Judgement]], _ModelAsker]:
+    """A model's judgements of each pair, and what asking it came to."""
+    model = _ModelAsker(pool)
+    rows: list[list[Judgement]] = [[] for _ in pairs]
+    with tqdm(total=len(pairs), desc="judge", unit="pair", disable=None) as bar:
 
-    engine = kind.create(config, EngineContext(seed=seed))
-    asker = Asker(engine, journal, config, kind.place(config))
-    model = _ModelAsker(asker)
-    rows: list[list[Judgement]] = []
-    with interruptible(asker):
-        try:
-            rows = await _judge_pairs(pairs, config, model.ask)
-        finally:
-            await asker.close()
-    asker.stop.raise_error()
-    if asker.stop.cause == "interrupt":
+        async def judge(number: int, pair: Pair) -> None:
+            rows[number] = await _judge_pair(number, pair, config, model.ask)
+            bar.update()
+
+        waiting = (judge(number, pair) for number, pair in enumerate(pairs))
+        async with pool.working():
+            await pool.carry(lambda: next(waiting, None))
+    if pool.stop.cause == "interrupt":
         raise ToolbankError(
             "stopped in judge. Every verdict that came is kept; the same command goes on from "
             "there."
         )
-    return engine.model, rows, model
-
-
-async def _judge_pairs(
-    pairs: Sequence[Pair], config: JudgeConfig, ask: _Ask
-) -> list[list[Judgement]]:
-    """Judgements of every pair, one a criterion, in the order of the pairs."""
-    rows: list[list[Judgement]] = [[] for _ in pairs]
-    open_pairs = iter(enumerate(pairs))
-    with tqdm(total=len(pairs), desc="judge", unit="pair", disable=None) as bar:
-
-        async def work() -> None:
-            for number, pair in open_pairs:
-                for criterion in config.criteria:
-                    judgement = await _judge_pair(number, pair, criterion, ask)
-                    rows[number].append(judgement)
-                bar.update()
-
-        workers = min(config.most_in_flight, len(pairs))
-        await _all_of([asyncio.create_task(work()) for _ in range(workers)])
-    return rows
-
-
-async def _all_of(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Return when all have ended; an exception is raised when they all have."""
-    try:
-        await asyncio.gather(*tasks, return_exceptions=True)
-    finally:
-        for task in tasks:
-            task.cancel()
-    for task in tasks:
-        task.result()
+    return rows, model
 
 
 async def _judge_pair(
-    number: int, pair: Pair, criterion: Criterion, ask: _Ask
+    number: int, pair: Pair, config: JudgeConfig, ask: _Ask
+) -> list[Judgement]:
+    """Judgements of one pair, one a criterion."""
+    return [
+        await _judge_by(criterion, number, pair, ask) for criterion in config.criteria
+    ]
+
+
+async def _judge_by(
+    criterion: Criterion, number: int, pair: Pair, ask: _Ask
 ) -> Judgement:
     if pair.query.text == pair.other.text:
         return Judgement(criterion, "tie", "tie")
@@ -190,22 +162,22 @@ async def _ask_heuristic(
 class _ModelAsker:
     """Asks a model through the journal and counts the calls that failed or were not made."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, pool: Pool) -> None:
         self.calls_failed = 0
-        self._asker = asker
+        self._pool = pool
         self._template = PromptTemplate(TEMPLATE)
         self._last_failure = ""
 
     @property
-    def told(self) -> str:
+    def calls(self) -> str:
         """The counts of the calls in a line."""
-        dollars = self._asker.dollars
+        dollars = self._pool.dollars
         spent = "" if dollars is None else f", ${dollars:,.2f} in all"
-        return f"{self._asker.counts.summary()}{spent}"
+        return f"{self._pool.counts.summary()}{spent}"
 
     def list_problems(self) -> Iterator[str]:
         """What the user should know of the verdicts."""
-        stop = self._asker.stop
+        stop = self._pool.stop
         if stop:
             yield f"stopped early: {stop.message}"
         if self.calls_failed:
@@ -220,17 +192,15 @@ class _ModelAsker:
             self._template, number, criterion, first.text, second.text
         )
         try:
-            reply = (await self._asker.ask(request)).reply
+            with self._pool.attempt() as ask:
+                reply = (await ask(request)).reply
         except EngineError as error:
             self.calls_failed += 1
             self._last_failure = str(error)
             return None, error.reason
         except Stopped:
             self.calls_failed += 1
-            return None, self._asker.stop.cause or ""
-        except ToolbankError as error:
-            self._asker.stop.fail(error)
-            raise
+            return None, self._pool.stop.cause or ""
         if reply.finish != "stop":
             return None, reply.finish
         winner = read_winner(reply.text)

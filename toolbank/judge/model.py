@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolbank.chat.chat import ChatRequest, JudgeTask, Message
+from toolbank.chat.chat import ChatRequest, Message
 from toolbank.judge.config import Criterion
 from toolbank.llm.json_answer import AnswerError, find_answer
 from toolbank.llm.templates import PromptTemplate
@@ -36,7 +36,6 @@ def make_request(
         stage="judge",
         messages=(Message("user", prompt),),
         schema=SCHEMA,
-        task=JudgeTask(criterion, first, second),
     )
 
 

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from toolbank.journal import StageUsage
     from toolbank.llm.config import EngineConfig, Price
 
-_STAGES = {
-    "generate": ("write", "polish"),
-    "judge": ("judge",),
-    "decompose": ("decompose",),
-}
-
 
 @dataclass(frozen=True)
 class Spent:
@@ -61,7 +55,7 @@ def describe_calls(
     price_of = _prices(config)
     by_stage = {
         stage: [row for row in rows if row.stage == stage]
-        for stage in _STAGES[config.section]
+        for stage in config.call_stages
     }
     return {stage: _add_up(same, price_of) for stage, same in by_stage.items() if same}
 
@@ -95,7 +89,7 @@ def model_of(identity: str, default: str) -> str:
 
 
 def _own_rows(usage: Iterable[StageUsage], config: EngineConfig) -> list[StageUsage]:
-    return [row for row in usage if row.stage in _STAGES[config.section]]
+    return [row for row in usage if row.stage in config.call_stages]
 
 
 def _prices(config: EngineConfig) -> Callable[[str], Price | None]:

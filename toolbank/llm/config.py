@@ -37,8 +37,9 @@ class EngineConfig(Config):
     How a call is made, retried, bounded and paid shapes nothing of what comes back.
     """
 
-    # The part of a recipe that this is, for messages.
+    # The part of a recipe that this is, for messages, and the stages of its calls in a journal.
     section: ClassVar[str] = "generate"
+    call_stages: ClassVar[tuple[str, ...]] = ("write", "polish")
 
     engine: str = Field(
         default="openai",

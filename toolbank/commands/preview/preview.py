@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolbank.chat.chat import RoundEngine
 from toolbank.commands.show.transcript import tell_attempt, tell_ending, tell_prompt
 from toolbank.generate.attempt import Writer
 from toolbank.generate.bank_builder import Attempt
@@ -43,7 +41,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
         writer = Writer(
             tools, recipe.generate, recipe.domain_name, recipe.seed, journal
         )
-        if isinstance(writer.engine, RoundEngine):
+        if kind.in_rounds:
             return list(_tell_prompts(writer, count))
         attempts = aio.run(_attempt(writer, count))
         entries, failures = list(journal.entries()), list(journal.failures())
@@ -70,16 +68,18 @@ def _tell_prompts(writer: Writer, count: int) -> Iterator[str]:
 
 
 async def _attempt(writer: Writer, count: int) -> list[Attempt]:
-    numbers = [n for n in range(count) if writer.offer(n) is not None]
-    attempts = [asyncio.create_task(writer.attempt(number)) for number in numbers]
-    try:
-        await asyncio.gather(*attempts, return_exceptions=True)
-    finally:
-        await writer.engine.close()
-    stop = writer.asker.stop
+    attempts: list[Attempt] = []
+
+    async def make(number: int) -> None:
+        attempts.append(await writer.attempt(number))
+
+    waiting = (make(n) for n in range(count) if writer.offer(n) is not None)
+    async with writer.pool.working():
+        await writer.pool.carry(lambda: next(waiting, None))
+    stop = writer.pool.stop
     if stop:
-        raise stop.error or ToolbankError(f"{stop.message}.")
-    return [attempt.result() for attempt in attempts]
+        raise ToolbankError(f"{stop.message}.")
+    return sorted(attempts, key=lambda attempt: attempt.number)
 
 
 def _end(attempt: Attempt) -> Iterator[str]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from toolbank.system.errors import InputError, ToolbankError
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.chat.chat import Engine
+    from toolbank.chat.chat import ChatRequest, Engine, EngineError
+    from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
+    from toolbank.llm.counts import CallCounts
 
 C = TypeVar("C", bound="EngineConfig", contravariant=True)
 
@@ -30,6 +32,30 @@ class EngineContext:
     tools: Sequence[Tool] = ()
     seed: int = 0
     folder: Path | None = None
+
+
+class Filler(Protocol):
+    """Fills the journal a round at a time, for engines whose replies don't come at once."""
+
+    @property
+    def failures(self) -> Mapping[str, EngineError]:
+        """The requests that are given up for good, by their keys."""
+        ...
+
+    def holds(self, key: str) -> bool:
+        """Whether a request was sent before, so that its reply costs nothing more."""
+        ...
+
+    async def exchange(self, missing: Sequence[ChatRequest]) -> str:
+        """Put into the journal what came of these requests; where nothing did, send them.
+
+        Gives "" where some of them are in the journal or in `failures` now, and else what the
+        user has to do before they can be.
+
+        Raises:
+            ToolbankError: the round can't be sent.
+        """
+        ...
 
 
 def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
@@ -82,7 +108,7 @@ class EngineKind(Generic[C]):
     - `files` are those of the user's whose content shapes the replies.
     - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
     - `asks_model`: calls cost something, and prompts are read.
-    - `in_rounds`: `make` gives an engine whose replies don't come at once.
+    - `fill`, where replies come in rounds: what fills the journal in place of the engine.
     - `default_queries`: how many are wanted where a recipe doesn't say; None is all it has.
     """
 
@@ -95,8 +121,13 @@ class EngineKind(Generic[C]):
     describe: Callable[[C], str] = _describe
     place: Callable[[C], str] = _name
     asks_model: bool = True
-    in_rounds: bool = False
+    fill: Callable[[C, Journal, CallCounts], Filler] | None = None
     default_queries: int | None = 1000
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether replies don't come at once."""
+        return self.fill is not None
 
     def create(self, config: C, context: EngineContext) -> Engine:
         """The engine of a configuration.

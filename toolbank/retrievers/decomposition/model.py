@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import (
     ChatReply,
     ChatRequest,
-    DecomposeTask,
     EngineError,
     Message,
 )
 from toolbank.journal import Journal
-from toolbank.llm.ask import Asker
-from toolbank.llm.control.interrupt import interruptible
-from toolbank.llm.control.stop import Stopped
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.json_answer import AnswerError, find_answer
+from toolbank.llm.pool import Pool
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.decomposition.config import TEMPLATE
 from toolbank.system import aio
@@ -87,37 +83,23 @@ def read_subtasks(reply: ChatReply) -> tuple[list[str], str]:
 async def _ask_all(
     texts: Sequence[str], config: DecomposeConfig, journal: Journal
 ) -> list[ChatReply]:
-    kind = find_engine(config)
-    engine = kind.create(config, EngineContext())
-    asker = Asker(engine, journal, config, kind.place(config))
+    pool = Pool(find_engine(config), config, journal, EngineContext())
     template = PromptTemplate(TEMPLATE)
     replies: dict[int, ChatReply] = {}
     failures: list[str] = []
-    waiting = iter(enumerate(texts))
 
-    async def work(waiting: Iterator[tuple[int, str]]) -> None:
-        for number, text in waiting:
+    async def split(number: int, text: str) -> None:
+        with pool.attempt() as ask:
             try:
-                asked = await asker.ask(make_request(template, text))
+                replies[number] = (await ask(make_request(template, text))).reply
             except EngineError as error:
                 failures.append(str(error))
-            except Stopped:
-                return
-            except ToolbankError as error:
-                asker.stop.fail(error)
-                return
-            else:
-                replies[number] = asked.reply
 
-    with interruptible(asker):
-        try:
-            workers = min(config.most_in_flight, len(texts))
-            await asyncio.gather(*(work(waiting) for _ in range(workers)))
-        finally:
-            await asker.close()
-    asker.stop.raise_error()
+    waiting = (split(number, text) for number, text in enumerate(texts))
+    async with pool.working():
+        await pool.carry(lambda: next(waiting, None))
     if len(replies) < len(texts):
-        why = failures[-1] if failures else asker.stop.message
+        why = failures[-1] if failures else pool.stop.message
         raise ToolbankError(
             f"{len(texts) - len(replies):,} of {len(texts):,} requests were not split into "
             f"subtasks: {why} The replies that came are in {config.replies}; the same command "
@@ -138,5 +120,4 @@ def make_request(template: PromptTemplate, text: str) -> ChatRequest:
         stage="decompose",
         messages=(Message("user", template.render(request=text)),),
         schema=_SCHEMA,
-        task=DecomposeTask(text),
     )

@@ -29,7 +29,7 @@ from toolbank.system.terminal import tell
 if TYPE_CHECKING:
     from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
-    from toolbank.llm.control.counts import AskCounts
+    from toolbank.llm.counts import CallCounts
 
 # So many replies are put into the journal at once.
 _AT_ONCE = 256
@@ -55,7 +55,7 @@ class BatchFiller:
         folder: Path,
         journal: Journal,
         identity: str,
-        counts: AskCounts,
+        counts: CallCounts,
     ) -> None:
         self.failures: dict[str, EngineError] = {}
         self._config = config

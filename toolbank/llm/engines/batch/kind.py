@@ -4,26 +4,58 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.batch.options import BatchOptions, read_options
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
 from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
-from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import Engine
+    from toolbank.chat.chat import ChatReply, ChatRequest, Engine
+    from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
+    from toolbank.llm.counts import CallCounts
+    from toolbank.llm.engines.kind import Filler
 
 
-def _make(config: EngineConfig, context: EngineContext) -> Engine:
-    from toolbank.llm.engines.batch.engine import BatchEngine
+class BatchEngine:
+    """Who writes where replies come by files.
 
-    if context.folder is None:
-        raise InputError(
-            f"{config.section}.engine: batch leaves its requests in the folder of a run, and "
-            "there is none here."
+    Its identity is that of the `openai` engine, so that replies of one serve the other.
+    """
+
+    name = "batch"
+    offers = None
+
+    def __init__(self, config: EngineConfig) -> None:
+        check_settings(config)
+        self.model = config.model
+        self.identity = make_identity(config)
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Refuse.
+
+        Raises:
+            EngineError: replies come by files alone.
+        """
+        raise EngineError(
+            f"batch: the {request.stage} of attempt {request.attempt} can't be answered at once.",
+            reason="only-by-files",
         )
-    return BatchEngine(config, context.folder / "batch")
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _make(config: EngineConfig, _: EngineContext) -> Engine:
+    return BatchEngine(config)
+
+
+def _fill(config: EngineConfig, journal: Journal, counts: CallCounts) -> Filler:
+    from toolbank.llm.engines.batch.filler import BatchFiller
+
+    folder = journal.path.parent / "batch"
+    return BatchFiller(config, folder, journal, make_identity(config), counts)
 
 
 def _check(config: EngineConfig) -> None:
@@ -52,5 +84,5 @@ KIND = EngineKind["EngineConfig"](
     check_access=_check_access,
     identity=_identity,
     describe=_describe,
-    in_rounds=True,
+    fill=_fill,
 )

@@ -2,8 +2,10 @@
 
 import asyncio
 import selectors
+from contextlib import suppress
 from unittest import mock
 
+from tests.engines import kind_of
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import (
     ChatReply,
@@ -13,7 +15,10 @@ from toolbank.chat.chat import (
     PolishTask,
 )
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.ask import Asker
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.limits.stop import Stopped
+from toolbank.llm.pool import Pool
+from toolbank.system.errors import ToolbankError
 
 
 class _LeapingSelector(selectors.SelectSelector):
@@ -39,8 +44,9 @@ def run(coroutine):
     """Run a coroutine to its end in virtual time, which begins at 0."""
     loop = _VirtualLoop()
     with (
-        mock.patch("toolbank.llm.control.gate.monotonic", loop.time),
-        mock.patch("toolbank.llm.ask.monotonic", loop.time),
+        mock.patch("toolbank.llm.limits.admission.monotonic", loop.time),
+        mock.patch("toolbank.llm.caller.monotonic", loop.time),
+        mock.patch("toolbank.llm.pool.monotonic", loop.time),
     ):
         try:
             return loop.run_until_complete(asyncio.wait_for(coroutine, 100_000))
@@ -100,6 +106,9 @@ class Memory:
     async def put_failure(self, failure):
         self.failed.append(failure)
 
+    async def flush(self):
+        pass
+
     def usage(self):
         return ()
 
@@ -120,21 +129,43 @@ def request(attempt):
     return ChatRequest(attempt, "polish", messages, {"type": "object"}, task)
 
 
-def ask_all(engine, calls, after=None, **settings):
-    """Ask so many at once; gives the asker, its journal, and a reply or error for each.
-
-    `after(asker)` runs beside them.
-    """
-    journal = Memory()
+def make_pool(engine, **settings):
     config = GenerateConfig(model="m", **settings)
+    return Pool(kind_of(engine), config, Memory(), EngineContext())
 
-    async def ask():
-        asker = Asker(engine, journal, config)
-        asked = [asyncio.create_task(asker.ask(request(n))) for n in range(calls)]
-        if after is not None:
-            await after(asker)
-        got = await asyncio.gather(*asked, return_exceptions=True)
-        return asker, [getattr(one, "reply", one) for one in got]
 
-    asker, got = run(ask())
-    return asker, journal, got
+async def carry(pool, attempts, after=None):
+    """Carry coroutines to their ends; the error that the run ends with is in `pool.stop`.
+
+    `after(pool)` runs beside them.
+    """
+    waiting = iter(attempts)
+    with suppress(ToolbankError):
+        async with pool.working():
+            beside = asyncio.create_task(after(pool)) if after else None
+            await pool.carry(lambda: next(waiting, None))
+            if beside is not None:
+                beside.cancel()
+
+
+def ask_all(engine, calls, after=None, **settings):
+    """Attempts of a call each; gives the pool, its journal, and a reply or error for each.
+
+    Those that were not begun are stopped.
+    """
+    got = [Stopped()] * calls
+
+    async def ask(pool, number):
+        with pool.attempt() as ask:
+            try:
+                got[number] = (await ask(request(number))).reply
+            except Exception as error:
+                got[number] = error
+
+    async def talk():
+        pool = make_pool(engine, **settings)
+        await carry(pool, (ask(pool, n) for n in range(calls)), after)
+        return pool
+
+    pool = run(talk())
+    return pool, pool._journal, got

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.llm.control.virtual import Endpoint, ask_all, broken, good
-from toolbank.chat.chat import ChatReply, EngineError, NotYet
-from toolbank.llm.control.stop import Stopped
+from tests.llm.virtual import Endpoint, ask_all, broken, good
+from toolbank.chat.chat import ChatReply, EngineError
+from toolbank.llm.limits.stop import Stopped
 from toolbank.system.errors import ToolbankError
 
 
@@ -27,13 +27,13 @@ def failing(*attempts, until=float("inf"), **changes):
 
 def test_a_call_is_tried_so_often_again_and_each_try_is_kept_with_its_reason():
     engine = Endpoint(failing(3))
-    asker, journal, got = ask_all(engine, 8, retries=2)
+    pool, journal, got = ask_all(engine, 8, retries=2)
     assert kinds(got).count(EngineError) == 1
     assert got[3].reason == "http-500"
     assert [failure.final for failure in journal.failed] == [False, False, True]
     assert {failure.attempt for failure in journal.failed} == {3}
-    assert asker.counts.retries == {"http-500": 2}
-    assert asker.counts.failures == {"http-500": 1}
+    assert pool.counts.retries == {"http-500": 2}
+    assert pool.counts.failures == {"http-500": 1}
 
 
 def test_waits_between_tries_grow_and_are_the_same_in_each_run():
@@ -63,7 +63,7 @@ def test_a_call_that_takes_too_long_is_ended_and_tried_again():
     _, _, got = ask_all(engine, 1, timeout=10, retries=2)
     assert got[0].reason == "timeout"
     assert "10 s (the setting `timeout`)" in str(got[0])
-    assert "endpoint (m): no reply" in str(got[0])
+    assert "openai (m): no reply" in str(got[0])
     assert len(engine.calls) == 3
     assert engine.in_flight == 0
 
@@ -99,10 +99,10 @@ def test_a_reply_can_ask_for_a_pause_too():
 
 def test_a_pause_longer_than_an_outage_may_be_ends_the_run():
     engine = Endpoint(failing(reason="http-429", retry_after=3600.0))
-    asker, _, got = ask_all(engine, 3, concurrency=1)
+    pool, _, got = ask_all(engine, 3, concurrency=1)
     assert kinds(got) == [Stopped] * 3
     with pytest.raises(ToolbankError, match="3600 s"):
-        raise asker.stop.error
+        raise pool.stop.error
     assert len(engine.calls) == 1
 
 
@@ -146,20 +146,20 @@ def test_one_call_that_the_endpoint_can_not_take_is_no_outage(capsys):
 
 def test_an_outage_that_lasts_too_long_ends_the_run():
     engine = Endpoint(dies_at(10, for_seconds=1e9))
-    asker, journal, got = ask_all(engine, 500, concurrency=8, max_outage=100)
+    pool, journal, got = ask_all(engine, 500, concurrency=8, max_outage=100)
     assert set(kinds(got)) == {ChatReply, Stopped}
     assert len(journal.replies) == kinds(got).count(ChatReply)
-    assert "kept" in str(asker.stop.error)
-    assert "http://x: broken" in str(asker.stop.error)
+    assert "kept" in str(pool.stop.error)
+    assert "http://x: broken" in str(pool.stop.error)
     assert 110 <= engine.calls[-1][0] < 115
 
 
 def test_an_endpoint_that_was_never_there_is_given_up_after_half_a_minute():
     engine = Endpoint(failing(reason="connection"), seconds=0.01)
-    asker, _, got = ask_all(engine, 500)
+    pool, _, got = ask_all(engine, 500)
     assert kinds(got) == [Stopped] * 500
     assert 29 < engine.calls[-1][0] < 32
-    assert asker.stop.error is not None
+    assert pool.stop.error is not None
 
 
 def test_a_refused_key_ends_the_run_once_what_is_in_flight_has_finished():
@@ -169,18 +169,18 @@ def test_a_refused_key_ends_the_run_once_what_is_in_flight_has_finished():
         return good()
 
     engine = Endpoint(script)
-    asker, journal, got = ask_all(engine, 40, concurrency=5)
+    pool, journal, got = ask_all(engine, 40, concurrency=5)
     assert kinds(got) == [EngineError, *[ChatReply] * 4, *[Stopped] * 35]
     assert len(journal.replies) == 4
-    assert asker.stop.error is got[0]
+    assert pool.stop.error is got[0]
 
 
 def test_a_stop_gives_up_the_tries_that_wait():
     engine = Endpoint(failing())
 
-    async def stop(asker):
+    async def stop(pool):
         await asyncio.sleep(1.001)
-        asker.stop.ask("interrupt", "enough")
+        pool.stop.ask("interrupt", "enough")
 
     _, journal, got = ask_all(engine, 4, after=stop, concurrency=4)
     assert kinds(got) == [Stopped] * 4
@@ -193,11 +193,3 @@ def test_what_an_engine_of_a_user_raises_is_a_failed_call():
     _, _, got = ask_all(engine, 1)
     assert (got[0].reason, got[0].retryable) == ("engine-error", False)
     assert "endpoint: KeyError: 'choices'" in str(got[0])
-
-
-def test_a_reply_of_a_later_round_is_neither_counted_nor_kept():
-    engine = Endpoint(lambda *_: NotYet())
-    asker, journal, got = ask_all(engine, 30, concurrency=4)
-    assert kinds(got) == [NotYet] * 30
-    assert not journal.failed
-    assert asker.counts.asked == asker.gate.in_flight == 0

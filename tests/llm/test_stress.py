@@ -6,11 +6,9 @@ from random import Random
 
 import pytest
 
-from tests.llm.control.virtual import Endpoint, Memory, broken, good, request, run
+from tests.llm.virtual import Endpoint, broken, carry, good, make_pool, request, run
 from toolbank.chat.chat import EngineError
-from toolbank.generate.config import GenerateConfig
-from toolbank.llm.ask import Asker
-from toolbank.llm.control.stop import Stopped
+from toolbank.llm.limits.stop import Stopped
 
 
 def any_settings(random):
@@ -55,28 +53,34 @@ def test_every_row_comes_to_an_end_and_every_place_is_given_back(seed):
     engine = Endpoint(any_script(random), seconds=random.choice([0.0, 0.2, 1.0]))
     stops_at = random.choice([None, None, random.uniform(0, 60)])
 
-    async def row(asker, number):
+    got = []
+
+    async def attempt(pool, number):
         try:
-            await asker.ask(replace(request(number), stage="write"))
-            if number % 3:
-                await asker.ask(request(number))
-        finally:
-            asker.end_row(number)
+            with pool.attempt(2) as ask:
+                await ask(replace(request(number), stage="write"))
+                if number % 3:
+                    await ask(request(number))
+        except Exception as error:
+            got.append(type(error))
+        else:
+            got.append(None)
+
+    async def stop(pool):
+        if stops_at is not None:
+            await asyncio.sleep(stops_at)
+            pool.stop.ask("interrupt", "enough")
 
     async def talk():
-        asker = Asker(engine, Memory(), GenerateConfig(model="m", **settings))
-        with asker.keep_minutes():
-            rows = [asyncio.create_task(row(asker, n)) for n in range(150)]
-            if stops_at is not None:
-                await asyncio.sleep(stops_at)
-                asker.stop.ask("interrupt", "enough")
-            got = await asyncio.gather(*rows, return_exceptions=True)
-        return asker, got
+        pool = make_pool(engine, **settings)
+        await carry(pool, (attempt(pool, n) for n in range(150)), stop)
+        return pool
 
-    asker, got = run(talk())
-    assert {type(one) for one in got} <= {type(None), EngineError, Stopped}
-    assert asker.gate.in_flight == engine.in_flight == 0
-    if not asker.stop:
-        assert Stopped not in {type(one) for one in got}
+    pool = run(talk())
+    assert set(got) <= {None, EngineError, Stopped}
+    assert pool.in_flight == engine.in_flight == 0
+    if not pool.stop:
+        assert len(got) == 150
+        assert Stopped not in got
     if calls := settings["budget"].get("calls"):
         assert len(engine.calls) <= calls

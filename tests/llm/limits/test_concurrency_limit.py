@@ -3,7 +3,7 @@
 import heapq
 from random import Random
 
-from toolbank.llm.control.limit import CallLimit
+from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
 
 
 def serve(limit, endpoint, calls, seed=0):
@@ -50,26 +50,26 @@ def faulty(in_flight, random):
 
 
 def test_a_number_is_where_it_begins_and_never_exceeded():
-    seen = serve(CallLimit(100), fast, 5000)
+    seen = serve(ConcurrencyLimit(100), fast, 5000)
     assert set(seen) == {100}
 
 
 def test_auto_begins_with_eight_and_doubles_up_to_what_is_ever_used():
-    limit = CallLimit("auto")
+    limit = ConcurrencyLimit("auto")
     assert limit.now == 8
     seen = serve(limit, fast, 20_000)
     assert {8, 16, 32, 64, 128, 256, 512, 1024} == set(seen)
 
 
 def test_it_does_not_grow_while_fewer_calls_are_made_than_may_be():
-    limit = CallLimit("auto")
+    limit = ConcurrencyLimit("auto")
     for _ in range(1000):
         limit.answer(0.4, in_flight=5)
     assert limit.now == 8
 
 
 def test_one_round_trip_of_refusals_decreases_it_once():
-    limit = CallLimit(100)
+    limit = ConcurrencyLimit(100)
     seen = []
     for _ in range(100):
         limit.fail("http-429", in_flight=100)
@@ -80,25 +80,25 @@ def test_one_round_trip_of_refusals_decreases_it_once():
 
 def test_it_settles_around_what_the_endpoint_takes():
     for start in ("auto", 1000):
-        settled = serve(CallLimit(start), takes_64, 20_000)[10_000:]
+        settled = serve(ConcurrencyLimit(start), takes_64, 20_000)[10_000:]
         assert min(settled) > 32
         assert max(settled) < 72
 
 
 def test_auto_stays_where_more_calls_would_only_queue():
     for seed in range(5):
-        seen = serve(CallLimit("auto"), queues_past_64, 50_000, seed)
+        seen = serve(ConcurrencyLimit("auto"), queues_past_64, 50_000, seed)
         assert 48 <= seen[-1] <= 256
 
 
 def test_faults_that_have_nothing_to_do_with_the_load_are_got_used_to():
-    seen = serve(CallLimit(256), faulty, 50_000)
+    seen = serve(ConcurrencyLimit(256), faulty, 50_000)
     assert min(seen) > 64
     assert seen[-1] > 200
 
 
 def test_after_an_outage_it_comes_back_soon_to_as_many_as_there_were():
-    limit = CallLimit(256)
+    limit = ConcurrencyLimit(256)
     serve(limit, fast, 1000)
     limit.restart()
     assert limit.now == 8
@@ -106,7 +106,7 @@ def test_after_an_outage_it_comes_back_soon_to_as_many_as_there_were():
 
 
 def test_it_is_never_less_than_one():
-    limit = CallLimit(4)
+    limit = ConcurrencyLimit(4)
     for _ in range(5000):
         limit.fail("timeout", in_flight=1)
     assert limit.now >= 1

@@ -1,4 +1,4 @@
-"""Which attempts are started, stopped, left pending and folded, with engines made for it."""
+"""Which attempts are begun, stopped and left pending, with engines made for it."""
 
 import asyncio
 import json
@@ -12,11 +12,10 @@ import pytest
 
 from tests.engines import kind_of
 from tests.generate.test_loop import TOOLS, adds_up
-from toolbank.chat.chat import ChatReply, EngineError, NotYet
+from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
-from toolbank.llm.control.stop import Stop
 from toolbank.system.errors import ToolbankError
 
 WORDS = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "ne") for b in ("ra", "st", "to")]
@@ -60,35 +59,34 @@ class Swift:
 
 
 class Rounds(Swift):
-    """Answers what was asked before the last round."""
+    """Puts into the journal what a round asks for, so many times."""
 
     name = "rounds"
 
     def __init__(self, patience=0):
         super().__init__()
-        self.taken, self.done = set(), set()
+        self.failures = {}
         self.rounds = []
         self.patience = patience
 
-    async def answer(self, request):
-        row = (request.attempt, request.stage)
-        if row in self.done:
-            return await super().answer(request)
-        self.taken.add(row)
-        raise NotYet
+    def fill(self, _, journal, __):
+        self.journal = journal
+        return self
 
-    def is_new(self, key):
+    def holds(self, key):
         return False
 
-    def asked(self):
-        return ()
+    def reply(self, request):
+        return answer(request)
 
-    async def end_round(self):
-        self.rounds.append(sorted(self.taken))
+    async def exchange(self, missing):
+        self.rounds.append([(request.attempt, request.stage) for request in missing])
         if len(self.rounds) > self.patience:
-            return f"{len(self.taken)} requests wait"
-        self.done |= self.taken
-        self.taken.clear()
+            return f"{len(missing)} requests wait"
+        for request in missing:
+            key = request.key(self.identity)
+            reply = self.reply(request)
+            await self.journal.put(key, self.identity, request, reply)
         return ""
 
 
@@ -145,8 +143,8 @@ class Uneven(Swift):
 @pytest.mark.parametrize(
     "budget", [{"calls": 200}, {"tokens": 3000}, {"dollars": 0.003}, {"minutes": 0.005}]
 )
-def test_rows_that_a_budget_let_begin_are_finished(run, monkeypatch, fails, budget):
-    monkeypatch.setattr("toolbank.llm.ask._FIRST_WAIT", 0.01)
+def test_attempts_that_a_budget_let_begin_are_finished(run, monkeypatch, fails, budget):
+    monkeypatch.setattr("toolbank.llm.caller._FIRST_WAIT", 0.01)
     engine = Uneven(fails)
     price = {"input": 1, "output": 1}
     made, kept = run(engine, queries=5000, concurrency=64, budget=budget, price=price)
@@ -200,10 +198,9 @@ def test_a_run_between_rounds_asks_for_nothing_that_is_in_the_journal(run):
 
 def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
     class Dull(Rounds):
-        async def answer(self, request):
-            reply = await super().answer(request)
+        def reply(self, request):
             is_dull = request.attempt % 4 == 0
-            return ChatReply("hm", "m") if is_dull else reply
+            return ChatReply("hm", "m") if is_dull else answer(request)
 
     engine = Dull(patience=9)
     made, _ = run(engine)
@@ -216,7 +213,7 @@ def test_what_is_rejected_is_asked_for_anew_in_the_next_round(run):
 
 def test_a_round_that_can_not_be_sent_fails_the_run(run):
     class Broken(Rounds):
-        async def end_round(self):
+        async def exchange(self, missing):
             raise EngineError("no quota", reason="no-credit", fatal=True)
 
     with pytest.raises(ToolbankError, match="no quota"):
@@ -290,24 +287,6 @@ def test_an_interrupt_in_a_notebook_begins_no_further_call(run):
 
     asyncio.run(cell())
     assert len(engine.calls) == 8
-
-
-def test_rounds_leave_no_listener_behind(run, monkeypatch):
-    left = []
-
-    class Watched(Rounds):
-        async def end_round(self):
-            left.append(len(stops[0]._listeners))
-            return await super().end_round()
-
-    stops = []
-    made = Stop.__init__
-    monkeypatch.setattr(
-        Stop, "__init__", lambda self: (made(self), stops.append(self))[0]
-    )
-    run(Watched(patience=5))
-    assert len(left) > 1
-    assert len(set(left)) == 1
 
 
 def test_a_mistake_of_the_program_ends_it_and_is_shown(run, monkeypatch):

@@ -21,7 +21,7 @@ _ROUNDS_TO_LEARN = 10
 _MOST_USUAL = 0.2
 
 
-class CallLimit:
+class ConcurrencyLimit:
     """A bound, and under it as many calls in flight as the endpoint takes.
 
     Additive increase and multiplicative decrease (Chiu and Jain, "Analysis of the increase and

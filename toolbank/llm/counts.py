@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class AskCounts:
+class CallCounts:
     """What the calls of a run came to. `retries` are counted by the reason of the failure."""
 
     asked: int = 0

@@ -1,9 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.chat.chat import ChatReply, Message
+from toolbank.chat.chat import ChatReply, ChatRequest, Message
 from toolbank.generate.config import GenerateConfig
-from toolbank.llm.control.rates import Rates, TokenBucket
+from toolbank.llm.limits.rate_limiter import RateLimiter, TokenBucket
+
+
+def request(characters):
+    return ChatRequest(0, "write", (Message("user", "x" * characters),), {})
 
 
 def spend(bucket, cost, seconds):
@@ -38,25 +42,25 @@ def test_what_was_given_back_can_be_spent():
 
 
 def test_a_call_is_estimated_by_its_prompt_and_corrected_by_its_reply():
-    rates = Rates(GenerateConfig(tpm=60_000), 0.0)
-    estimate = rates.estimate([Message("user", "x" * 4000)])
-    assert estimate == 1000 + 200
+    rates = RateLimiter(GenerateConfig(tpm=60_000), 0.0)
+    estimate = rates.estimate(request(4000))
+    assert estimate == 1000 + 300
     rates.take(estimate, 0.0)
-    assert round(rates.delay(1000, 0.0), 1) == 1.2
+    assert round(rates.delay(1000, 0.0), 1) == 1.3
     rates.correct(estimate, ChatReply("", "m", 600, 0), 0.0)
     assert round(rates.delay(1000, 0.0), 1) == 0.6
-    assert rates.estimate([]) < 200
+    assert rates.estimate(request(0)) < 300
 
 
 def test_an_endpoint_that_counts_no_tokens_is_believed_the_estimate():
-    rates = Rates(GenerateConfig(tpm=60_000), 0.0)
+    rates = RateLimiter(GenerateConfig(tpm=60_000), 0.0)
     rates.take(1000, 0.0)
     rates.correct(1000, ChatReply("", "m"), 0.0)
     assert rates.delay(1000, 0.0) == 1
 
 
 def test_the_slower_of_both_rates_holds():
-    rates = Rates(GenerateConfig(tpm=60_000, rpm=60), 0.0)
+    rates = RateLimiter(GenerateConfig(tpm=60_000, rpm=60), 0.0)
     rates.take(10, 0.0)
     assert rates.delay(10, 0.0) == 1
-    assert Rates(GenerateConfig(), 0.0).delay(10, 0.0) == 0
+    assert RateLimiter(GenerateConfig(), 0.0).delay(10, 0.0) == 0

@@ -10,7 +10,7 @@ _LONGEST_PROBE = 30.0
 _LONGEST_AT_START = 30.0
 
 
-class Outage:
+class CircuitBreaker:
     """Whether the endpoint is down: calls fail in a row, and none is answered between.
 
     Then all calls wait but one at a time, the probe: after 2 s, 4 s ... at most 30 s. Any reply
@@ -20,7 +20,7 @@ class Outage:
     """
 
     def __init__(self, max_outage: float) -> None:
-        self.is_down = False
+        self.is_open = False
         self.number = 0
         self.since = 0.0
         self._max_outage = max_outage
@@ -39,22 +39,22 @@ class Outage:
 
     def answer(self) -> bool:
         """Note a reply, and say whether it ends an outage."""
-        ended = self.is_down
-        self.is_down = self._is_probing = False
+        ended = self.is_open
+        self.is_open = self._is_probing = False
         self._answered = True
         self._failures = 0
         return ended
 
     def fail(self, most_in_flight: int, now: float) -> bool:
         """Note a call that failed as on an endpoint that is down; say whether an outage begins."""
-        if self.is_down:
+        if self.is_open:
             return False
         if not self._failures:
             self.since = now
         self._failures += 1
         if self._failures < _IN_A_ROW + most_in_flight:
             return False
-        self.is_down = True
+        self.is_open = True
         self.number += 1
         self._interval = _FIRST_PROBE
         self._plan_probe(now)
@@ -62,7 +62,7 @@ class Outage:
 
     def delay(self, now: float) -> float | None:
         """Seconds until a call may be made, or None until a probe has ended."""
-        if not self.is_down:
+        if not self.is_open:
             return 0.0
         return None if self._is_probing else max(0.0, self._probe_at - now)
 
@@ -72,14 +72,14 @@ class Outage:
 
     def end_probe(self, now: float) -> None:
         """Note a probe that was not answered."""
-        if self.is_down:
+        if self.is_open:
             self._is_probing = False
             self._interval = min(_LONGEST_PROBE, 2 * self._interval)
             self._plan_probe(now)
 
     def is_too_long(self, now: float) -> bool:
         """Whether nothing more is to be hoped for."""
-        return self.is_down and now - self.since >= self.longest
+        return self.is_open and now - self.since >= self.longest
 
     def _plan_probe(self, now: float) -> None:
         """The last probe is made when the outage has become too long, and not after."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from toolbank.chat.chat import ChatReply, Message
+from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.config import EngineConfig
+from toolbank.llm.tokens import FIRST_COMPLETION, estimate_prompt
 
-_CHARACTERS_PER_TOKEN = 4
-# What a completion is taken to cost before the first came.
-_FIRST_COMPLETION = 200.0
 _WEIGHT_OF_NEW = 0.05
 
 
@@ -41,7 +37,7 @@ class TokenBucket:
         self._at = now
 
 
-class Rates:
+class RateLimiter:
     """The calls and tokens a minute that a configuration allows.
 
     A call's tokens are estimated before it, by the prompt's characters and the mean of the
@@ -51,14 +47,13 @@ class Rates:
     def __init__(self, config: EngineConfig, now: float) -> None:
         self._calls = TokenBucket(config.rpm, now) if config.rpm else None
         self._tokens = TokenBucket(config.tpm, now) if config.tpm else None
-        self._completion = _FIRST_COMPLETION
+        self._completion = FIRST_COMPLETION
 
-    def estimate(self, messages: Sequence[Message]) -> float:
-        """Tokens that a call with this prompt may cost; 0 where nobody counts them."""
+    def estimate(self, request: ChatRequest) -> float:
+        """Tokens that a call may cost; 0 where nobody counts them."""
         if self._tokens is None:
             return 0.0
-        characters = sum(len(message.content) for message in messages)
-        return characters / _CHARACTERS_PER_TOKEN + self._completion
+        return estimate_prompt(request) + self._completion
 
     def delay(self, tokens: float, now: float) -> float:
         """Seconds until a call of so many tokens may be made."""

@@ -1,0 +1,86 @@
+import pytest
+
+from toolbank.chat.chat import ChatReply
+from toolbank.generate.config import GenerateConfig
+from toolbank.journal import StageUsage
+from toolbank.llm.limits.budget import Budget
+from toolbank.system.errors import InputError
+
+USED = StageUsage("write", "{}", 10, 1000, 500, {"http-500": 2})
+JUDGED = StageUsage("judge", "{}", 90, 9000, 9000)
+PRICE = {"input": 1.0, "output": 2.0}
+REPLY = ChatReply("", "m", 100, 50)
+
+
+def budget(usage=(), price=None, **limits):
+    config = GenerateConfig(model="m", budget=limits, price=price)
+    return Budget(config, usage, 0.0)
+
+
+def spend(budget, calls=1):
+    """Make attempts of a call each until there is no room; gives how many."""
+    made = 0
+    while held := budget.reserve(calls, 100):
+        for _ in range(calls):
+            budget.answer(held, REPLY)
+        budget.settle(held)
+        made += 1
+    return made
+
+
+def test_calls_count_over_the_folder_failed_ones_too_and_of_this_stage_alone():
+    spent = budget([USED, JUDGED], calls=14)
+    assert spend(spent) == 2
+    said = spent.explain(1)
+    assert "14 calls is spent;" in said
+    assert "--set generate.budget.calls=28" in said
+
+
+def test_an_attempt_begins_where_there_is_room_for_all_its_calls():
+    spent = budget(calls=5)
+    assert spend(spent, calls=2) == 2
+    assert "5 calls is spent but for 1, too little to go on" in spent.explain(2)
+
+
+def test_tokens_count_in_and_out():
+    spent = budget([USED, JUDGED], tokens=1800)
+    assert spend(spent) == 2
+    assert "1,800 tokens is spent;" in spent.explain(1)
+
+
+def test_dollars_count_by_the_price():
+    spent = budget([USED], price=PRICE, dollars=0.0025)
+    assert spent.dollars == pytest.approx(0.002)
+    assert spend(spent) == 2
+    assert "0.0025 dollars is spent but for 0.0001" in spent.explain(1)
+    assert "generate.budget.dollars=0.005" in spent.explain(1)
+
+
+def test_where_tries_fail_the_youngest_attempts_give_way():
+    spent = budget(calls=6)
+    oldest, second, youngest = (spent.reserve(2, 100) for _ in range(3))
+    assert spent.reserve(1, 100) is None
+    spent.fail(oldest)
+    assert (oldest.calls, second.calls, youngest.calls) == (2, 2, 0)
+    spent.fail(oldest)
+    assert (oldest.calls, second.calls) == (2, 2)
+    spent.fail(oldest)
+    assert (oldest.calls, second.calls) == (2, 0)
+
+
+def test_replies_of_unknown_cost_leave_what_was_spent_as_it_was():
+    """One reply of an earlier model, whose price nobody knows."""
+    mine = StageUsage("write", '{"model": "m"}', 10, 1000, 500)
+    other = StageUsage("write", '{"model": "other"}', 1, 100, 0)
+    spent = budget([mine, other], price=PRICE, dollars=0.002)
+    assert spent.dollars == pytest.approx(0.002)
+    assert "1 reply of unknown cost" in spent.explain(1)
+    assert "unknown" not in budget([mine], price=PRICE, dollars=0.002).explain(1)
+
+
+def test_dollars_of_a_model_that_the_prices_lack_are_bad_input(tmp_path):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("another: {input: 1, output: 2}\n")
+    with pytest.raises(InputError, match=r"prices\.yaml: no price of 'm'"):
+        budget(price=prices, dollars=1)
+    assert budget(price=prices).dollars is None

@@ -1,0 +1,87 @@
+"""Which attempts are begun, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any
+
+from toolbank.generate.attempt import Writer
+from toolbank.generate.bank_builder import BankBuilder
+from toolbank.generate.messages import explain_nothing
+from toolbank.llm.rounds import Missing
+from toolbank.system.errors import ToolbankError
+
+# A model whose first replies are all unusable will hardly do better.
+_UNUSABLE_AT_FIRST = 50
+
+
+class Attempts:
+    """The attempts of a run, in their order; those that end go to the builder.
+
+    One is begun where it is sure to count: no more are open than queries are missing. One whose
+    reply comes with a later round is made again after it; `pending` is how many wait so at the
+    end. When the run is stopped, attempts end with the call that is in flight; those that got no
+    end are left for the next run.
+    """
+
+    def __init__(
+        self, writer: Writer, builder: BankBuilder, most_attempts: int | None
+    ) -> None:
+        self._writer = writer
+        self._builder = builder
+        self._most_attempts = most_attempts
+        self.pending = 0
+        self._next = 0
+        self._open = 0
+        self._missing: dict[int, Missing] = {}
+        self._again: deque[int] = deque()
+
+    async def work(self) -> str:
+        """Make all attempts; gives what the user has to do before the pending ones, or "".
+
+        Raises:
+            ToolbankError: a round can't be sent.
+        """
+        pool = self._writer.pool
+        while True:
+            await pool.carry(self._begin)
+            numbers = sorted(self._missing)
+            requests = pool.choose_round([self._missing[n] for n in numbers])
+            self._missing.clear()
+            self._again.extend(numbers)
+            todo = await pool.exchange(requests) if requests else None
+            self.pending = len(requests) if todo else 0
+            if todo != "":
+                return todo or ""
+
+    def _begin(self) -> Coroutine[Any, Any, None] | None:
+        """The next attempt that is sure to count, if there is one."""
+        if self._again:
+            return self._make(self._again.popleft())
+        if self._writer.pool.stop or not self._is_wanting():
+            return None
+        if self._next == self._most_attempts or self._writer.offer(self._next) is None:
+            return None
+        self._next += 1
+        return self._make(self._next - 1)
+
+    def _is_wanting(self) -> bool:
+        builder = self._builder
+        waiting = self._open + len(self._missing) + builder.waiting_candidates
+        return builder.wanted is None or builder.accepted + waiting < builder.wanted
+
+    def _make(self, number: int) -> Coroutine[Any, Any, None]:
+        self._open += 1
+        return self._attempt(number)
+
+    async def _attempt(self, number: int) -> None:
+        builder = self._builder
+        try:
+            builder.accept(await self._writer.attempt(number))
+        except Missing as missing:
+            self._missing[number] = missing
+        finally:
+            self._open -= 1
+        if builder.attempts >= _UNUSABLE_AT_FIRST and not builder.accepted:
+            raise ToolbankError(explain_nothing(self._writer, builder))

@@ -1,0 +1,228 @@
+"""One call: tried until there is a reply or no more hope, within what the endpoint takes."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from time import monotonic, strftime
+from typing import TYPE_CHECKING
+
+from toolbank.chat.chat import ChatReply, ChatRequest, Engine, EngineError
+from toolbank.journal import Failure, Journal
+from toolbank.llm.limits.admission import Admission
+from toolbank.llm.limits.circuit_breaker import CircuitBreaker
+from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
+from toolbank.llm.limits.rate_limiter import RateLimiter
+from toolbank.llm.limits.stop import Stop, Stopped
+from toolbank.system.errors import ToolbankError
+from toolbank.system.terminal import tell
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.counts import CallCounts
+    from toolbank.llm.limits.budget import Budget, Reservation
+
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 30.0
+# A pause of so many seconds is told, so that nobody wonders.
+_LONG_PAUSE = 10.0
+
+
+class Caller:
+    """Calls an engine, and learns from each call what the endpoint takes.
+
+    `limit` is how many calls may be in flight, and `admission` knows how many are. `place` says
+    in messages who is asked.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        journal: Journal,
+        config: EngineConfig,
+        place: str,
+        *,
+        budget: Budget,
+        counts: CallCounts,
+        stop: Stop,
+    ) -> None:
+        self.limit = ConcurrencyLimit(config.concurrency)
+        self._engine = engine
+        self._journal = journal
+        self._config = config
+        self._place = place
+        self._budget = budget
+        self._counts = counts
+        self._stop = stop
+        self._rates = RateLimiter(config, monotonic())
+        self._breaker = CircuitBreaker(config.max_outage)
+        self.admission = Admission(self.limit, self._rates, self._breaker, stop)
+
+    async def call(
+        self,
+        key: str,
+        request: ChatRequest,
+        reservation: Reservation,
+        *,
+        has_begun: bool,
+    ) -> ChatReply:
+        """Try until there is a reply; each failed try is in the journal.
+
+        A call that may do better later is tried `retries` times more, after a random part of
+        0.5 s, 1 s, 2 s ... at most 30 s (Brooker, "Exponential backoff and jitter", AWS, 2015:
+        full jitter). Tries while the endpoint is down don't count. What it asks one to wait, all
+        wait. `has_begun`: the attempt has made a call before this one.
+
+        Raises:
+            EngineError: the call failed for good.
+            Stopped: the run is ending, and the call was not made, or not again.
+            ToolbankError: the journal can't be written.
+        """
+        config, breaker = self._config, self._breaker
+        tokens = self._rates.estimate(request)
+        tries, spent = 0, 0.0
+        random: Random | None = None
+        while True:
+            is_probe = await self.admission.enter(tokens, has_begun=has_begun)
+            if not reservation.calls:
+                self.admission.leave()
+                raise Stopped
+            has_begun = reservation.in_flight = True
+            outages, begun = breaker.number, monotonic()
+            try:
+                seconds = config.total_timeout - spent
+                reply = await self._try(request, tokens, seconds, is_probe=is_probe)
+            except EngineError as error:
+                failed = error
+                self._budget.fail(reservation)
+            else:
+                self._budget.answer(reservation, reply)
+                return reply
+            finally:
+                self.admission.leave()
+            if breaker.is_open or breaker.number != outages:
+                tries, spent, wait = 0, 0.0, 0.0
+            else:
+                random = random or Random(key)
+                wait = random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tries))
+                tries += 1
+                spent += monotonic() - begun + wait
+            is_final = (
+                not failed.retryable
+                or tries > config.retries
+                or spent >= config.total_timeout
+            )
+            await self._keep(key, request, failed, is_final)
+            if is_final:
+                self._counts.failures[failed.reason] += 1
+                raise failed
+            self._counts.retries[failed.reason] += 1
+            await self.admission.sleep(wait)
+
+    async def _try(
+        self, request: ChatRequest, tokens: float, seconds: float, *, is_probe: bool
+    ) -> ChatReply:
+        """Call once, and tell everybody whom the outcome concerns."""
+        begun = monotonic()
+        try:
+            reply = await self._answer(request, seconds)
+        except EngineError as error:
+            self._note_failure(error)
+            raise
+        else:
+            self._note_reply(reply, tokens, begun)
+            return reply
+        finally:
+            if is_probe:
+                self._breaker.end_probe(monotonic())
+
+    async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
+        config = self._config
+        setting = "timeout" if config.timeout <= seconds else "total_timeout"
+        try:
+            async with asyncio.timeout(min(config.timeout, seconds)):
+                return await self._engine.answer(request)
+        except ToolbankError:
+            raise
+        except TimeoutError as error:
+            raise EngineError(
+                f"{self._place} ({self._engine.model}): no reply within "
+                f"{getattr(config, setting):g} s (the setting `{setting}`).",
+                reason="timeout",
+                retryable=True,
+            ) from error
+        except Exception as error:
+            raise EngineError(
+                f"{self._engine.name}: {type(error).__name__}: {error}",
+                reason="engine-error",
+            ) from error
+
+    def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
+        now = monotonic()
+        self._note_life()
+        self.limit.answer(reply.latency or now - begun, self.admission.in_flight)
+        self._rates.correct(tokens, reply, now)
+        if reply.pause:
+            self._pause(reply.pause, "")
+
+    def _note_failure(self, error: EngineError) -> None:
+        now, breaker = monotonic(), self._breaker
+        if not error.retryable:
+            self._note_life()
+        elif not breaker.is_open:
+            self.limit.fail(error.reason, self.admission.in_flight)
+            if breaker.fail(self.limit.now, now):
+                tell(
+                    f"the endpoint is down, it seems, at {strftime('%H:%M:%S')}: {error} All "
+                    "calls wait, and one at a time is tried, for at most "
+                    f"{breaker.longest:g} s."
+                )
+        if error.fatal:
+            self._stop.fail(error)
+        elif breaker.is_too_long(now):
+            self._stop.fail(
+                ToolbankError(
+                    f"{str(error).partition('. ')[0].rstrip('.')}. No call was answered for "
+                    f"{now - breaker.since:.0f} s, so the run stops. The replies that came "
+                    "are kept; run the same command again when the endpoint answers. How long to "
+                    f"wait for it is the setting `{self._config.section}.max_outage`, where any "
+                    "call was answered before."
+                )
+            )
+        elif error.retry_after:
+            self._pause(error.retry_after, f" ({error.reason})")
+
+    def _note_life(self) -> None:
+        """An endpoint that refuses is there, too."""
+        if self._breaker.answer():
+            self.limit.restart()
+            tell(f"the endpoint answers again, at {strftime('%H:%M:%S')}; going on.")
+
+    def _pause(self, seconds: float, why: str) -> None:
+        asked = f"the endpoint asks to wait {seconds:.0f} s{why}"
+        most = self._config.max_outage
+        if seconds > most:
+            self._stop.fail(
+                ToolbankError(
+                    f"{asked}, which is longer than {most:g} s (the setting "
+                    f"`{self._config.section}.max_outage`). The replies that came are kept; run "
+                    "the same command again then."
+                )
+            )
+        elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
+            tell(f"{asked}; all calls wait.")
+
+    async def _keep(
+        self, key: str, request: ChatRequest, error: EngineError, is_final: bool
+    ) -> None:
+        await self._journal.put_failure(
+            Failure(
+                key,
+                request.attempt,
+                request.stage,
+                error.reason,
+                str(error),
+                final=is_final,
+                identity=self._engine.identity,
+            )
+        )

@@ -1,0 +1,1 @@
+"""How calls are bounded: how many at once, how fast, how much in all, and until when."""

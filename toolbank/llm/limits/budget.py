@@ -1,0 +1,210 @@
+"""What a stage may spend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolbank.llm.accounts import add_up_spent
+from toolbank.llm.prices import cost, resolve_price
+from toolbank.llm.tokens import FIRST_COMPLETION
+from toolbank.system.errors import InputError
+
+if TYPE_CHECKING:
+    from toolbank.chat.chat import ChatReply
+    from toolbank.journal import StageUsage
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.limits.stop import Stop
+
+# So many attempts begin before the first reply has told what a call costs.
+_MOST_GUESSED = 8
+
+
+@dataclass(eq=False)
+class Reservation:
+    """Calls that are held back for an attempt, the one in flight included."""
+
+    calls: int
+    in_flight: bool = False
+
+
+class Budget:
+    """Calls, tokens and dollars over the run's folder, and minutes of this command.
+
+    An attempt reserves all its calls before the first, and settles at its end, so that none that
+    was begun is cut short. A call that is reserved is taken to cost the mean of those before it.
+    Where failed tries use up what is held back, the youngest attempts lose their calls, so that
+    what is missing in the end is at the end.
+
+    Raises:
+        InputError: dollars are to be counted, and the file of prices lacks the model.
+    """
+
+    def __init__(
+        self, config: EngineConfig, usage: Iterable[StageUsage], begun: float
+    ) -> None:
+        self._config = config.budget
+        self._section = config.section
+        self._price = resolve_price(config)
+        self._begun = begun
+        usage = list(usage)
+        spent = add_up_spent(usage, config)
+        self._calls, self._tokens, self._dollars = (
+            spent.calls,
+            float(spent.tokens),
+            spent.dollars,
+        )
+        self._not_counted = spent.not_counted
+        rows = [row for row in usage if row.stage in config.call_stages]
+        self._replies = sum(row.replies for row in rows)
+        self._prompt_tokens = float(sum(row.prompt_tokens for row in rows))
+        self._completion_tokens = float(sum(row.completion_tokens for row in rows))
+        self._open: dict[Reservation, None] = {}
+        self._held = 0
+        if self._config.dollars is not None and self._price is None:
+            raise InputError(
+                f"{config.price}: no price of {config.model!r}, and {self._section}.budget.dollars "
+                "needs it to count by."
+            )
+
+    @property
+    def dollars(self) -> float | None:
+        """What was spent, or None where no price is known."""
+        return None if self._price is None else self._dollars
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is held back, so that there may be more room later."""
+        return bool(self._open)
+
+    def reserve(self, calls: int, prompt_tokens: float) -> Reservation | None:
+        """Hold so many calls back, or give None where there is no room for them.
+
+        `prompt_tokens` is the size of the first prompt: what calls are taken to cost before any
+        reply came. Of the very first call nobody knows what it costs, until it was made.
+        """
+        is_first = not (self._replies or self._open)
+        if self._counts_tokens and not self._replies:
+            if len(self._open) >= _MOST_GUESSED:
+                return None
+            self._prompt_tokens = prompt_tokens
+        if not self._has_room(calls, is_free=is_first and not self._tokens):
+            return None
+        return self.hold(calls)
+
+    def hold(self, calls: int) -> Reservation:
+        """Hold back calls that are to be made, or were asked for, whatever room there is."""
+        reservation = Reservation(calls)
+        self._open[reservation] = None
+        self._held += calls
+        return reservation
+
+    def answer(self, reservation: Reservation, reply: ChatReply) -> None:
+        """Note a call that was answered, and what it cost."""
+        if not self._replies:
+            self._prompt_tokens = 0.0
+        self._replies += 1
+        self._prompt_tokens += reply.prompt_tokens
+        self._completion_tokens += reply.completion_tokens
+        self._calls += 1
+        self._tokens += reply.prompt_tokens + reply.completion_tokens
+        if self._price is not None:
+            self._dollars += cost(
+                self._price, reply.prompt_tokens, reply.completion_tokens
+            )
+        reservation.in_flight = False
+        self._release(reservation, 1)
+
+    def fail(self, reservation: Reservation) -> None:
+        """Note a call that failed; who made it may try again while it has a call reserved."""
+        self._calls += 1
+        reservation.in_flight = False
+        for youngest in reversed(self._open):
+            if self._has_room(0):
+                return
+            self._release(youngest, youngest.calls - youngest.in_flight)
+
+    def settle(self, reservation: Reservation) -> None:
+        """Hold nothing back any more for an attempt that makes no further call."""
+        self._release(reservation, reservation.calls)
+        self._open.pop(reservation, None)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds that this command may still make calls, or None where nothing says so."""
+        minutes = self._config.minutes
+        return None if minutes is None else self._begun + 60 * minutes - now
+
+    def explain(self, calls: int) -> str:
+        """Which budget has no room for so many calls, and how to go on."""
+        config = self._config
+        held_tokens, held_dollars = self._estimate(self._held)
+        tokens = self._tokens + held_tokens
+        calls_spent = self._calls + self._held
+        if config.calls is not None and calls_spent + calls > config.calls:
+            return self._describe("calls", config.calls, calls_spent)
+        if config.tokens is not None and (
+            tokens + self._estimate(calls)[0] > config.tokens
+        ):
+            return self._describe("tokens", config.tokens, round(tokens))
+        spent = round(self._dollars + held_dollars, 4)
+        told = self._describe("dollars", config.dollars or 0.0, spent)
+        return f"{told}{self._not_counted}"
+
+    @contextmanager
+    def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
+        """Ask for a stop when the minutes are over, whatever is waited for then."""
+        left = self.seconds_left(now)
+        if left is None:
+            yield
+            return
+        why = (
+            f"the budget of {self._config.minutes:g} minutes a command is spent "
+            f"({self._section}.budget.minutes); the same command goes on"
+        )
+        timer = asyncio.get_running_loop().call_later(left, stop.ask, "budget", why)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    @property
+    def _counts_tokens(self) -> bool:
+        return self._config.tokens is not None or self._config.dollars is not None
+
+    def _release(self, reservation: Reservation, calls: int) -> None:
+        reservation.calls -= calls
+        self._held -= calls
+
+    def _has_room(self, calls: int, *, is_free: bool = False) -> bool:
+        """Whether there is room for so many calls beside those that are held."""
+        config, held = self._config, self._held + calls
+        if config.calls is not None and self._calls + held > config.calls:
+            return False
+        if is_free or not self._counts_tokens:
+            return True
+        tokens, dollars = self._estimate(held)
+        return (config.tokens is None or self._tokens + tokens <= config.tokens) and (
+            config.dollars is None or self._dollars + dollars <= config.dollars
+        )
+
+    def _estimate(self, calls: int) -> tuple[float, float]:
+        """Tokens and dollars that so many calls will cost."""
+        replies = max(1, self._replies)
+        prompt = calls * self._prompt_tokens / replies
+        completion = calls * (self._completion_tokens / replies)
+        if not self._replies:
+            completion = calls * FIRST_COMPLETION
+        dollars = 0.0 if self._price is None else cost(self._price, prompt, completion)
+        return prompt + completion, dollars
+
+    def _describe(self, unit: str, bound: float, spent: float) -> str:
+        left = bound - spent
+        rest = f" but for {left:,.10g}, too little to go on" if left > 0 else ""
+        more = 2 * max(bound, round(spent, 2))
+        return (
+            f"the budget of {bound:,.10g} {unit} is spent{rest}; to go on, raise it: "
+            f"--set {self._section}.budget.{unit}={more:.10g}"
+        )

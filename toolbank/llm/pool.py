@@ -1,0 +1,271 @@
+"""The door to a model: many attempts at once, each answered by the journal or else through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.llm.caller import Caller
+from toolbank.llm.counts import CallCounts
+from toolbank.llm.limits.budget import Budget, Reservation
+from toolbank.llm.limits.interrupt import interruptible
+from toolbank.llm.limits.stop import Stop, Stopped
+from toolbank.llm.rounds import Missing, choose, exchange
+from toolbank.llm.tokens import estimate_prompt
+from toolbank.system.errors import ToolbankError
+
+if TYPE_CHECKING:
+    from toolbank.journal import Journal
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.engines.kind import EngineContext, EngineKind
+
+# Attempts past the calls in flight, so that one waits for each place that another gives back.
+_SPARE = 8
+_SPARE_SHARE = 0.25
+
+C = TypeVar("C", bound="EngineConfig")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A reply, and its key in the journal."""
+
+    reply: ChatReply
+    key: str
+
+
+Ask = Callable[[ChatRequest], Awaitable[Asked]]
+_Begin = Callable[[], Coroutine[Any, Any, None] | None]
+
+
+@dataclass
+class _Attempt:
+    """How many calls an attempt may still need, and what a budget holds back for them."""
+
+    calls: int
+    reservation: Reservation | None = None
+
+
+class Pool:
+    """Has an engine fill the journal for one stage of a run, within its settings.
+
+    No reply is asked for that the journal holds, and each is on disk before it counts. `counts`
+    is what the calls came to, `limit` how many may be in flight; `stop` ends the run early.
+
+    Raises:
+        InputError: the engine can't be made, or the file of prices can't be read or lacks a
+            model whose dollars are to be counted.
+    """
+
+    def __init__(
+        self, kind: EngineKind[C], config: C, journal: Journal, context: EngineContext
+    ) -> None:
+        self.engine = kind.create(config, context)
+        self.counts = CallCounts()
+        self.stop = Stop()
+        self._config = config
+        self._journal = journal
+        self._begun = monotonic()
+        self._budget = Budget(config, journal.usage(), self._begun)
+        self._caller = Caller(
+            self.engine,
+            journal,
+            config,
+            kind.place(config),
+            budget=self._budget,
+            counts=self.counts,
+            stop=self.stop,
+        )
+        self._filler = kind.fill and kind.fill(config, journal, self.counts)
+        self.limit = self._caller.limit
+        self._open = 0
+        self._group = asyncio.TaskGroup()
+        self._begin: _Begin = _begin_none
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.stop.listen(self._wake_all)
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are in flight."""
+        return self._caller.admission.in_flight
+
+    @property
+    def dollars(self) -> float | None:
+        """What this stage cost over the run's folder, or None where no price is known."""
+        return self._budget.dollars
+
+    def describe_hold(self) -> str:
+        """Why no call is made just now, in a few words, or "" where calls are made."""
+        return self._caller.admission.describe_hold()
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Within the block calls may be made; after it, all that came is on disk.
+
+        A first Ctrl-C, or the end of the minutes of a budget, lets what is in flight finish.
+
+        Raises:
+            ToolbankError: what the run ends with.
+        """
+        with (
+            interruptible(self.stop, lambda: self.in_flight),
+            self._budget.keep_minutes(self.stop, monotonic()),
+        ):
+            try:
+                yield
+            finally:
+                # Those who asked may be gone, while replies still wait to be written.
+                await self._journal.flush()
+                await self.engine.close()
+        self.stop.raise_error()
+
+    async def carry(self, begin: _Begin) -> None:
+        """Carry attempts to their ends, as many at once as the endpoint takes.
+
+        `begin` gives the next one, or None where none is to begin now; it is asked again whenever
+        one has ended. A ToolbankError of an attempt ends the run.
+        """
+        self._begin, self._open = begin, 0
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                self._fill()
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        finally:
+            self._begin = _begin_none
+
+    @contextmanager
+    def attempt(self, calls: int = 1) -> Iterator[Ask]:
+        """Let one attempt ask, for at most so many calls; a budget holds them till its end.
+
+        Asking raises:
+            EngineError: the call failed for good; the failure is in the journal.
+            Missing: the journal lacks the reply, and the engine gives it with a later round.
+            Stopped: the run is ending, and the call was not made.
+            ToolbankError: the journal can't be written.
+        """
+        attempt = _Attempt(calls)
+        try:
+            yield partial(self._ask, attempt)
+        finally:
+            if attempt.reservation is not None:
+                self._budget.settle(attempt.reservation)
+                self._wake()
+
+    def choose_round(self, missing: Sequence[Missing]) -> list[ChatRequest]:
+        """The missing requests that may be asked for in a round; a budget may leave some out."""
+        left = self._budget.seconds_left(monotonic())
+        is_late = left is not None and left <= 0
+        is_ending = self.stop and self.stop.cause != "budget"
+        if self._filler is None or is_late or is_ending:
+            return []
+        chosen, why = choose(missing, self._filler, self._budget, self.engine.identity)
+        if why:
+            self.stop.ask("budget", why)
+        return chosen
+
+    async def exchange(self, requests: Sequence[ChatRequest]) -> str | None:
+        """Have a round of requests answered.
+
+        Gives "" where replies have come, None where the run is stopped before that, and else what
+        the user has to do.
+
+        Raises:
+            ToolbankError: the round can't be sent.
+        """
+        if self._filler is None:
+            raise ValueError(f"{self.engine.name} answers at once")
+        todo = await exchange(self._filler, requests, self.stop)
+        self._budget = Budget(self._config, self._journal.usage(), self._begun)
+        return todo
+
+    async def _ask(self, attempt: _Attempt, request: ChatRequest) -> Asked:
+        key = request.key(self.engine.identity)
+        known = self._journal.get(key)
+        if known is not None:
+            self.counts.from_journal += 1
+            attempt.calls -= 1
+            return Asked(known, key)
+        if self._filler is not None:
+            raise self._filler.failures.get(key) or Missing(request, attempt.calls)
+        has_begun = attempt.reservation is not None
+        held = attempt.reservation or await self._reserve(attempt.calls, request)
+        attempt.reservation = held
+        try:
+            reply = await self._caller.call(key, request, held, has_begun=has_begun)
+        finally:
+            self._wake()
+        self._fill()
+        await self._journal.put(key, self.engine.identity, request, reply)
+        self.counts.asked += 1
+        self.counts.prompt_tokens += reply.prompt_tokens
+        self.counts.completion_tokens += reply.completion_tokens
+        return Asked(reply, key)
+
+    async def _reserve(self, calls: int, request: ChatRequest) -> Reservation:
+        """Wait until a budget has room for an attempt; where there will be none, end the run."""
+        prompt_tokens = estimate_prompt(request)
+        is_first = not self._waiting
+        while not self.stop:
+            held = self._budget.reserve(calls, prompt_tokens) if is_first else None
+            if held is not None:
+                self._wake()
+                return held
+            if is_first and not self._budget.is_open:
+                self.stop.ask("budget", self._budget.explain(calls))
+                break
+            room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.insert(0 if is_first else len(self._waiting), room)
+            await room
+            is_first = True
+        raise Stopped
+
+    def _wake(self) -> None:
+        """Let who waits longest for room in a budget look again."""
+        while self._waiting:
+            room = self._waiting.popleft()
+            if not room.done():
+                room.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        while self._waiting:
+            self._wake()
+
+    def _fill(self) -> None:
+        """Begin attempts while there is room; a spent budget leaves what costs nothing more."""
+        most = self.limit.now + _SPARE + int(_SPARE_SHARE * self.limit.now)
+        while self._open < most and self.stop.cause in (None, "budget"):
+            attempt = self._begin()
+            if attempt is None:
+                return
+            self._open += 1
+            self._group.create_task(self._carry(attempt))
+
+    async def _carry(self, attempt: Coroutine[Any, Any, None]) -> None:
+        try:
+            await attempt
+        except Stopped:
+            pass
+        except ToolbankError as error:
+            self.stop.fail(error)
+        self._open -= 1
+        self._fill()
+
+
+def _begin_none() -> None:
+    """There is no attempt to begin."""

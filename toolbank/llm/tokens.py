@@ -1,0 +1,18 @@
+"""What a call may cost in tokens, before it tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolbank.chat.chat import ChatRequest
+
+CHARACTERS_PER_TOKEN = 4
+# What a completion is taken to cost before the first came.
+FIRST_COMPLETION = 300.0
+
+
+def estimate_prompt(request: ChatRequest) -> float:
+    """Tokens of a request's messages, by their characters."""
+    characters = sum(len(message.content) for message in request.messages)
+    return characters / CHARACTERS_PER_TOKEN
