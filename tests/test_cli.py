@@ -98,7 +98,7 @@ def test_help_does_not_import_what_is_heavy(tmp_path):
         "from toolbank.commands.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'polars', 'pyarrow', 'numpy', 'scrapy'}\n"
+        "heavy = {'torch', 'transformers', 'polars', 'pyarrow', 'numpy', 'aiohttp'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(

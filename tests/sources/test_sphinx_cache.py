@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from scrapy.http import HtmlResponse
 
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, failure, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
 from toolbank.sources.sphinx.crawl_report import problems, record
+from toolbank.sources.sphinx.web.answer import Answer
 from toolbank.sources.sphinx.web.cache import PageCache
 from toolbank.system.errors import ToolbankError
 
@@ -189,10 +189,10 @@ def test_a_kept_page_that_is_larger_than_allowed_counts_as_missing(
     tmp_path: Path,
 ) -> None:
     url = "http://small.example/"
-    page = HtmlResponse(url, body=b"x" * 2_000, headers={"ETag": '"one"'})
-    PageCache(tmp_path, max_bytes=2_000).write(url, page)
+    page = Answer(url, 200, {"etag": '"one"'}, b"x" * 2_000)
+    PageCache(tmp_path, max_bytes=2_000).write(page)
     found = PageCache(tmp_path, max_bytes=2_000).read(url)
     assert found is not None
-    assert found.response.body == page.body
-    assert found.response.headers["ETag"] == b'"one"'
+    assert found.answer.body == page.body
+    assert found.answer.headers["etag"] == '"one"'
     assert PageCache(tmp_path, max_bytes=1_999).read(url) is None

@@ -7,14 +7,15 @@ import encodings.aliases
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scrapy.http import Response
 
 from tests.sources.faults import answer
 from tests.sources.small_site import FIRST, crawl_small, names
 from tests.sources.sphinx_server import PAGE, SiteServer, described
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
+from toolbank.sources.sphinx.web.answer import Answer
+from toolbank.sources.sphinx.web.crawl_settings import crawl_settings
 from toolbank.sources.sphinx.web.decode import decode_html
-from toolbank.sources.sphinx.web.throttle import CLOCK, Throttle
+from toolbank.sources.sphinx.web.throttle import Throttle
 
 ALL = ["f0", "f1", "f2", "f3"]
 GOOD = PAGE.format(described("small.f0", "<p>Do it.</p>")).encode()
@@ -92,7 +93,7 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
     st.sampled_from([200, 429, 503]),
 )
 def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
-    throttle = Throttle(CrawlPolicy(), first_wait_s=1, clock=CLOCK)
-    headers = {"Retry-After": words.encode("utf-8", "replace")}
-    throttle.note(Response("http://small.example/", status=status, headers=headers))
+    url, policy = "http://small.example/", CrawlPolicy()
+    throttle = Throttle(policy, crawl_settings(url, policy))
+    throttle.note(Answer(url, status, {"retry-after": words}), latency_s=0.1)
     assert throttle.ended == "" or status != 200

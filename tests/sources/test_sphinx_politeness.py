@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from scrapy import Request
-from scrapy.http import Response
 
 from tests.sources import faults
 from tests.sources.faults import answer
@@ -32,7 +30,7 @@ from toolbank.sources.sphinx.crawl import crawl_site
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import count, problems, record
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.sphinx.web.cache_middleware import CacheMiddleware
+from toolbank.sources.sphinx.web.cache import Kept, PageCache
 from toolbank.sources.sphinx.web.crawl_settings import crawl_settings
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -62,16 +60,15 @@ def test_a_contact_that_would_break_the_header_is_refused(contact: str) -> None:
 def test_a_public_site_is_asked_gently_and_a_private_one_at_full_speed(
     small: SiteServer,
 ) -> None:
-    public = crawl_settings("https://numpy.org/doc/2.0/", "cache", CrawlPolicy())
-    assert public["AUTOTHROTTLE_ENABLED"]
-    assert public["DOWNLOAD_DELAY"] >= 0.25
-    assert public["CONCURRENT_REQUESTS_PER_DOMAIN"] == 2
-    assert public["GUARD_ADDRESSES"]
-    private = crawl_settings(small.url, "cache", CrawlPolicy())
-    assert not private["AUTOTHROTTLE_ENABLED"]
-    assert private["DOWNLOAD_DELAY"] == 0
-    slow = crawl_settings(small.url, "cache", CrawlPolicy(delay_s=1))
-    assert slow["DOWNLOAD_DELAY"] == 1
+    public = crawl_settings("https://numpy.org/doc/2.0/", CrawlPolicy())
+    assert public.adapts
+    assert public.delay_s >= 0.25
+    assert public.concurrency == 2
+    assert public.guards
+    private = crawl_settings(small.url, CrawlPolicy())
+    assert not private.adapts
+    assert private.delay_s == 0
+    assert crawl_settings(small.url, CrawlPolicy(delay_s=1)).delay_s == 1
 
 
 def test_obeys_robots_txt(small: SiteServer) -> None:
@@ -232,14 +229,14 @@ def test_a_crawl_that_has_ended_makes_no_further_requests_up(
     small: SiteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list_only("f0", *(f"g{n}" for n in range(500)))
-    seen: list[Request] = []
-    look_up = CacheMiddleware.process_request
+    seen: list[str] = []
+    look_up = PageCache.read
 
-    def note(self: CacheMiddleware, request: Request) -> Response | None:
-        seen.append(request)
-        return look_up(self, request)
+    def note(self: PageCache, url: str) -> Kept | None:
+        seen.append(url)
+        return look_up(self, url)
 
-    monkeypatch.setattr(CacheMiddleware, "process_request", note)
+    monkeypatch.setattr(PageCache, "read", note)
     result = crawl_small(small, concurrency=1, requests=3)
     reasons = Counter(record(result)["failed_pages"].values())
     assert reasons == {"not asked for: limit of 3 requests": 500}

@@ -19,7 +19,7 @@ class Crawl:
     another try may give more; `pages` holds the bytes of those that were read, `from_cache` which
     of them were not sent anew, and `stale` which of these the site could not be asked about. So
     many `requests` were sent in so many `seconds`. `limit` says what ended the crawl early, if
-    anything did. `error` is what it failed with.
+    anything did.
 
     `tools` are sorted by name, without prompt names. Every object of the inventory is a tool,
     another name of one (`Tool.aliases`), or in `left_out`, by reason.
@@ -39,8 +39,6 @@ class Crawl:
     requests: int = 0
     seconds: float = 0.0
     limit: str = ""
-    error: Exception | None = None
-    is_complete: bool = False
     tools: list[Tool] = field(default_factory=list)
     left_out: dict[str, list[Listed]] = field(default_factory=dict)
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scrapy.http import Headers, Response
-from scrapy.responsetypes import responsetypes
-
+from toolbank.sources.sphinx.web.answer import Answer
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import unwritable
 
@@ -25,7 +23,7 @@ _LEVEL = 1
 class Kept:
     """An answer of the site, and when it last said so, in seconds since 1970."""
 
-    response: Response
+    answer: Answer
     checked: float
 
 
@@ -50,9 +48,10 @@ class PageCache:
             kept: dict[str, Any] = json.loads(head)
             if kept["url"] != url or kept["length"] != len(packed):
                 return None
-            headers = Headers()
-            for name, value in kept["headers"]:
-                headers.appendlist(name, base64.b64decode(value))
+            headers = {
+                name.lower(): base64.b64decode(value).decode("utf-8", "surrogateescape")
+                for name, value in kept["headers"]
+            }
             status = int(kept["status"])
             unpacker = zlib.decompressobj()
             body = unpacker.decompress(packed, self._max_bytes)
@@ -60,33 +59,31 @@ class PageCache:
                 return None
         except (OSError, ValueError, KeyError, TypeError, zlib.error):
             return None
-        response_class = responsetypes.from_args(headers=headers, url=url, body=body)
-        response = response_class(url=url, status=status, headers=headers, body=body)
-        return Kept(response, checked)
+        return Kept(Answer(url, status, headers, body, "cached"), checked)
 
     def has(self, url: str) -> bool:
         """Whether there is a file for a URL, be it damaged."""
         key = _key(url)
         return os.path.exists(f"{self._folder}/{key[:2]}/{key}")  # noqa: PTH110 - fast
 
-    def write(self, url: str, response: Response) -> None:
+    def write(self, answer: Answer) -> None:
         """Keep an answer.
 
         Raises:
             ToolbankError: the folder can't be written to, or the disk is full.
         """
-        packed = zlib.compress(response.body, _LEVEL)
+        packed = zlib.compress(answer.body, _LEVEL)
         head = {
-            "url": url,
-            "status": response.status,
+            "url": answer.url,
+            "status": answer.status,
             "length": len(packed),
             "headers": [
-                (name, base64.b64encode(value).decode("ascii"))
+                (name, base64.b64encode(_bytes(answer.headers[name.lower()])).decode())
                 for name in _KEPT_HEADERS
-                for value in response.headers.getlist(name)
+                if name.lower() in answer.headers
             ],
         }
-        path = self._path(url)
+        path = self._path(answer.url)
         try:
             _replace(path, json.dumps(head).encode() + b"\n" + packed)
         except OSError as error:
@@ -104,6 +101,10 @@ class PageCache:
     def _path(self, url: str) -> Path:
         key = _key(url)
         return self._folder / key[:2] / key
+
+
+def _bytes(header: str) -> bytes:
+    return header.encode("utf-8", "surrogateescape")
 
 
 def _key(url: str) -> str:

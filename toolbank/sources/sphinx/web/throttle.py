@@ -2,26 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import Any
-
-from scrapy import Request
-from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    DownloadCancelledError,
-    IgnoreRequest,
-    ResponseDataLossError,
-)
-from scrapy.http import Response
 
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
-from toolbank.sources.sphinx.web.refusals import NotAsked
+from toolbank.sources.sphinx.web.answer import Answer
+from toolbank.sources.sphinx.web.crawl_settings import CrawlSettings
+from toolbank.sources.sphinx.web.failures import (
+    BrokenOffError,
+    NotAskedError,
+    UnansweredError,
+)
 
 _FAILURES_IN_A_ROW = 30
+_START_INTERVAL_S = 0.5
+_LONGEST_INTERVAL_S = 60.0
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -47,124 +45,98 @@ CLOCK = Clock()
 class Throttle:
     """Counts and delays what is sent to the site.
 
-    A 429 or 503 with Retry-After holds back every request, and so does Crawl-delay. Once a limit
-    of the crawl is reached, or the site asks for too long a pause or does not answer any more,
-    `ended` says so and each further request fails with it as its reason.
+    A 429 or 503 with Retry-After holds back every request, and so does Crawl-delay. A gentle crawl
+    leaves the longer between two requests the slower the site answers. Once a limit of the crawl
+    is reached, or the site asks for too long a pause or does not answer any more, `ended` says so
+    and each further request fails with it as its reason.
     """
 
-    def __init__(self, policy: CrawlPolicy, first_wait_s: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        policy: CrawlPolicy,
+        settings: CrawlSettings,
+        clock: Clock | None = None,
+    ) -> None:
         self.sent = 0
         self.ended = ""
         self._policy = policy
-        self._first_wait_s = first_wait_s
-        self._clock = clock
-        self._deadline = clock.monotonic() + policy.crawl_min * 60
-        self._interval_s = 0.0
+        self._settings = settings
+        self._clock = clock or CLOCK
+        self._deadline = self._clock.monotonic() + policy.crawl_min * 60
+        self._asked_interval_s = 0.0
+        self._interval_s = settings.delay_s
+        if settings.adapts:
+            self._interval_s = max(_START_INTERVAL_S, settings.delay_s)
         self._next_start = 0.0
         self._failures = 0
         self._over = asyncio.Event()
-        self._asking: set[asyncio.Task[Response]] = set()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> "Throttle":
-        """Scrapy's constructor."""
-        settings = crawler.settings
-        return cls(
-            settings["CRAWL_POLICY"], settings.getfloat("RETRY_FIRST_WAIT_S"), CLOCK
-        )
 
     @property
     def refusal(self) -> str:
         """Why nothing more may be sent; "" as long as something may."""
         return f"not asked for: {self.ended}" if self.ended else ""
 
-    async def process_request(self, request: Request) -> None:
-        """Hold a request back after a failed try, twice as long each time.
+    async def admit(self, tries: int = 0) -> None:
+        """Wait for a request's turn, and count it; after failed tries, twice as long each time.
 
         Raises:
-            NotAsked: the crawl ended.
+            NotAskedError: the crawl ended, or would before the turn comes.
         """
         self._check()
-        tries = request.meta.get("retry_times", 0)
         if tries:
-            wait = min(self._first_wait_s * 2 ** (tries - 1), self._policy.wait_s)
-            self._check(wait)
-            await self._clock.wait(self._over, wait)
-            self._check()
-
-    def process_exception(
-        self,
-        request: Request,  # noqa: ARG002 - Scrapy gives both
-        exception: Exception,
-    ) -> None:
-        """Notice a site that is gone: many tries in a row without any answer."""
-        if isinstance(exception, IgnoreRequest):
-            return
-        has_answered = isinstance(
-            exception, ResponseDataLossError | DownloadCancelledError
-        )
-        self._failures = 0 if has_answered else self._failures + 1
-        if self._failures >= _FAILURES_IN_A_ROW:
-            self.end("the site did not answer any more")
-
-    async def admit(self) -> None:
-        """Wait for a request's turn, and count it.
-
-        Raises:
-            NotAsked: the crawl ended, or would before the turn comes.
-        """
+            wait = self._settings.first_wait_s * 2 ** (tries - 1)
+            await self._pause(min(wait, self._policy.wait_s))
         while True:
             wait = self._next_start - self._clock.monotonic()
-            self._check(wait)
             if wait <= 0:
                 break
-            await self._clock.wait(self._over, wait)
-        self._next_start = self._clock.monotonic() + self._interval_s
+            await self._pause(wait)
+        self._check()
+        interval = max(self._interval_s, self._asked_interval_s)
+        self._next_start = self._clock.monotonic() + interval
         self.sent += 1
 
-    def note(self, response: Response) -> None:
+    def note(self, answer: Answer, latency_s: float) -> None:
         """Take from an answer how long the site wants to be left alone."""
         self._failures = 0
-        if response.status in (429, 503):
-            wait = _retry_after_s(response, self._clock.time())
+        if self._settings.adapts:
+            self._adapt(answer, latency_s)
+        if answer.status in (429, 503):
+            wait = _retry_after_s(answer, self._clock.time())
             if wait is not None and wait > self._policy.wait_s:
                 self.end(f"the site asked for a pause of {wait:.0f} s")
             elif wait is not None:
                 self._next_start = max(self._next_start, self._clock.monotonic() + wait)
 
+    def note_failure(self, error: UnansweredError | BrokenOffError) -> None:
+        """Notice a site that is gone: many tries in a row without any answer."""
+        self._failures = self._failures + 1 if isinstance(error, UnansweredError) else 0
+        if self._failures >= _FAILURES_IN_A_ROW:
+            self.end("the site did not answer any more")
+
     def keep_interval(self, seconds: float) -> None:
         """Leave at least so much between two requests."""
-        self._interval_s = seconds
+        self._asked_interval_s = seconds
         if seconds > self._policy.wait_s:
             self.end(f"robots.txt asks for {seconds:.0f} s between requests")
-
-    async def carry(self, asking: Coroutine[Any, Any, Response]) -> Response:
-        """See a request through, unless the crawl is stopped meanwhile.
-
-        Raises:
-            NotAsked: it was stopped.
-        """
-        task = asyncio.ensure_future(asking)
-        self._asking.add(task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if not self._over.is_set():
-                raise
-            raise NotAsked("stopped") from None
-        finally:
-            self._asking.discard(task)
 
     def end(self, reason: str) -> None:
         """Send nothing more; what was sent may still be answered."""
         self.ended = self.ended or reason
         self._over.set()
 
-    def stop(self) -> None:
-        """Send nothing more, and wait for no answer either."""
-        self.end("stopped")
-        for task in self._asking:
-            task.cancel()
+    def _adapt(self, answer: Answer, latency_s: float) -> None:
+        """Come halfway to as many requests in flight as are wanted; errors come fast, and count less."""
+        wanted = latency_s / self._settings.concurrency
+        interval = max(wanted, (self._interval_s + wanted) / 2)
+        interval = min(max(interval, self._settings.delay_s), _LONGEST_INTERVAL_S)
+        if answer.status == 200 or interval > self._interval_s:
+            self._interval_s = interval
+
+    async def _pause(self, seconds: float) -> None:
+        self._check(seconds)
+        await self._clock.wait(self._over, seconds)
+        self._check()
 
     def _check(self, wait: float = 0.0) -> None:
         if self.sent >= self._policy.requests:
@@ -172,12 +144,12 @@ class Throttle:
         if self._clock.monotonic() + wait > self._deadline:
             self.end(f"limit of {self._policy.crawl_min:g} minutes")
         if self.ended:
-            raise NotAsked(self.refusal)
+            raise NotAskedError(self.refusal)
 
 
-def _retry_after_s(response: Response, now: float) -> float | None:
+def _retry_after_s(answer: Answer, now: float) -> float | None:
     """Seconds that Retry-After asks for, as a number or a date; None where it says neither."""
-    value = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
+    value = answer.headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
     try:

@@ -1,0 +1,231 @@
+"""The crawl of one site: inventory, pages with tables, pages of the tools."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from tqdm import tqdm
+
+from toolbank.sources.sphinx.crawl_state import Crawl
+from toolbank.sources.sphinx.inventory import (
+    INVENTORY_HEAD,
+    Entry,
+    Inventory,
+    read_inventory,
+    select,
+)
+from toolbank.sources.sphinx.pages.page import Page
+from toolbank.sources.sphinx.site import Site
+from toolbank.sources.sphinx.web.answer import GONE, Answer
+from toolbank.sources.sphinx.web.client import PAGE, SiteClient, Wanted
+from toolbank.sources.sphinx.web.failures import (
+    FORBIDDEN,
+    NotAskedError,
+    RefusedError,
+    RequestError,
+    may_pass_status,
+)
+from toolbank.sources.sphinx.web.throttle import Throttle
+from toolbank.system.errors import InputError, ToolbankError
+
+# How many folders above a page may be asked for an inventory.
+_MAX_FOLDERS = 6
+_TOO_DEEP = "nested too deeply"
+
+
+class Crawler:
+    """Fills a `Crawl`. A page's tree is dropped as soon as it is read.
+
+    `site_of` gives the rules for the inventory that the site turns out to have. For a site whose
+    rules are guessed it is also looked for where the front page leads, and in the folders above.
+    """
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        site_of: Callable[[Inventory, str], Site],
+        client: SiteClient,
+        throttle: Throttle,
+        concurrency: int,
+    ) -> None:
+        self._crawl = crawl
+        self._site_of = site_of
+        self._client = client
+        self._throttle = throttle
+        self._concurrency = concurrency
+        self._base_url = crawl.base_url
+        self._wanted: dict[str, list[Entry]] = {}
+        self._progress: Any = None
+
+    async def run(self) -> None:
+        """Read the site.
+
+        Raises:
+            InputError: it has no inventory, or lets no one in.
+            ToolbankError: it is down, or the cache can't be written to.
+        """
+        with tqdm(
+            desc=f"crawl {self._base_url}", unit=" pages", disable=None, total=0
+        ) as self._progress:
+            inventory = await self._find_inventory()
+            site = self._site_of(inventory, self._base_url)
+            self._crawl.scope = scope = select(inventory, site)
+            if site.tables and not scope.table_pages:
+                raise InputError(
+                    f"{self._base_url}objects.inv: no page of this site fits tables: "
+                    f"{', '.join(site.tables)}. Change them in the site's YAML."
+                )
+            await self._read_pages(scope.table_pages, self._read_tables)
+            for (path, anchor), entry in scope.entries.items():
+                if not site.tables or (path, anchor) in self._crawl.listed:
+                    self._wanted.setdefault(path, []).append(entry)
+            await self._read_pages(sorted(self._wanted), self._read_tools)
+        self._crawl.requests = self._throttle.sent
+        self._crawl.limit = self._throttle.ended
+
+    async def _find_inventory(self) -> Inventory:
+        url = urljoin(self._base_url, "objects.inv")
+        answer = await self._ask_for_inventory(url)
+        if answer.status in GONE and self._crawl.guessed:
+            front = await self._get(self._base_url, PAGE)
+            further = list(_inventories_above(front, url))
+            if not further:
+                raise _no_inventory(front)
+            for place in further:
+                answer = await self._ask_for_inventory(place)
+                if answer.status not in GONE:
+                    break
+        if answer.status != 200:
+            raise _no_inventory(answer)
+        self._base_url = urljoin(answer.url, ".")
+        return read_inventory(answer.body, answer.url)
+
+    async def _ask_for_inventory(self, url: str) -> Answer:
+        def is_inventory(answer: Answer) -> bool:
+            return answer.body.startswith(INVENTORY_HEAD)
+
+        wanted = Wanted(is_inventory, keeps_gone=self._crawl.guessed)
+        return await self._get(url, wanted)
+
+    async def _get(self, url: str, wanted: Wanted) -> Answer:
+        """An answer without which there is nothing to crawl."""
+        try:
+            return await self._client.get(url, wanted)
+        except RequestError as error:
+            raise _no_answer(
+                urljoin(self._crawl.base_url, "objects.inv"), error
+            ) from error
+
+    async def _read_pages(
+        self, paths: Collection[str], read: Callable[[Page, str], None]
+    ) -> None:
+        self._progress.total += len(paths)
+        self._progress.refresh()
+        left = iter(paths)
+
+        async def work() -> None:
+            for path in left:
+                await self._read_page(path, read)
+
+        workers = [asyncio.ensure_future(work()) for _ in range(self._concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+
+    async def _read_page(self, path: str, read: Callable[[Page, str], None]) -> None:
+        """Read a page, or note why it can't be; once the crawl has ended, only one that is kept."""
+        url = urljoin(self._base_url, _quoted(path))
+        try:
+            if self._throttle.refusal and not self._client.has_kept(url):
+                raise NotAskedError(self._throttle.refusal)
+            answer = await self._client.get(url, PAGE)
+        except RequestError as error:
+            self._fail(path, str(error), error.may_pass)
+            return
+        self._progress.update()
+        reason = ""
+        if answer.status != 200:
+            reason = f"HTTP status {answer.status}"
+        elif not answer.is_html:
+            reason = f"not HTML, but {answer.content_type[:50]!a}"
+        if reason:
+            said = RefusedError(reason)
+            said = said if answer.url == url else said.led_to(answer.url)
+            self._fail(path, str(said), may_pass_status(answer.status))
+            return
+        self._crawl.pages[path] = len(answer.body)
+        if answer.origin != "sent":
+            self._crawl.from_cache.add(path)
+        if answer.origin == "stale":
+            self._crawl.stale.add(path)
+        try:
+            read(Page(answer.html, self._path_of(answer.url) or path), path)
+        except RecursionError:
+            self._crawl.failed[path] = _TOO_DEEP
+
+    def _read_tables(self, page: Page, _: str) -> None:
+        self._crawl.listed |= page.table_targets()
+
+    def _read_tools(self, page: Page, path: str) -> None:
+        for entry in self._wanted[path]:
+            found = page.read(entry.anchor, entry.role)
+            if found is not None:
+                self._crawl.objects[path, entry.anchor] = found
+
+    def _path_of(self, url: str) -> str:
+        """Where a page lies in the site's folder; "" if it is elsewhere."""
+        if not url.startswith(self._base_url):
+            return ""
+        return unquote(url.removeprefix(self._base_url))
+
+    def _fail(self, path: str, reason: str, may_pass: bool) -> None:
+        self._crawl.failed[path] = reason
+        if may_pass:
+            self._crawl.may_pass.add(path)
+
+
+def _quoted(path: str) -> str:
+    return quote(path, safe="/%~!$&'()*+,;=:@")
+
+
+def _inventories_above(front: Answer, asked: str) -> Iterator[str]:
+    """The inventories in the nearest folders of the page that the address led to."""
+    *folders, _ = urlsplit(front.url).path.split("/")
+    for depth in range(len(folders), 0, -1)[:_MAX_FOLDERS]:
+        url = urljoin(front.url, "/".join([*folders[:depth], "objects.inv"]))
+        if url != asked:
+            yield url
+
+
+def _no_inventory(answer: Answer) -> ToolbankError:
+    if may_pass_status(answer.status):
+        return ToolbankError(
+            f"{answer.url}: the site answers with status {answer.status}. "
+            "Wait a while and run the command again."
+        )
+    if answer.status in (401, 403):
+        return InputError(
+            f"{answer.url}: the site lets no one in without a login (status "
+            f"{answer.status}). Serve a copy of its pages, and give that address."
+        )
+    return InputError(
+        f"{answer.url}: no inventory there (status {answer.status}). Give the address of "
+        "the folder that the site's objects.inv lies in."
+    )
+
+
+def _no_answer(url: str, error: RequestError) -> ToolbankError:
+    if str(error) == FORBIDDEN:
+        return InputError(
+            f"{url}: {FORBIDDEN}. The site does not want to be read by programs; ask the "
+            "people who run it, or read the package itself (`type: python`)."
+        )
+    if not error.may_pass:
+        return InputError(f"{url}: {error}. Give the address that the site really has.")
+    return ToolbankError(
+        f"{url}: no answer ({error}). Is the site up, and the address "
+        "right? Then run the command again; pages that were read are kept."
+    )
