@@ -19,9 +19,8 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 
 if TYPE_CHECKING:
+    from toolbank.retrievers.method import RetrieverConfig
     from toolbank.retrievers.protocol import Retriever
-
-_PREFERRED = "tool2vec"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     """Load a retriever of a finished run.
 
     Unset, it is the one with the best Recall@5 on the validation queries; before the evaluation,
-    or without such queries, `tool2vec` or the first there is.
+    or without such queries, the first with vectors of tools that is no baseline, or the first.
 
     Raises:
         InputError: no finished run there, no retriever of that name in it, or it is damaged.
@@ -94,7 +93,8 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
         raise InputError(
             f"{folder.path}: no retrievers yet. Finish the run: {_command(folder)}"
         )
-    name = retriever or _find_best(folder, names)
+    fitted = [config for config in recipe.retrievers if config.label in names]
+    name = retriever or _find_best(folder, fitted)
     if name in labels and name not in names:
         raise InputError(
             f"{folder.models / name}: missing. Make it: {_command(folder)}"
@@ -126,18 +126,19 @@ def load_fitted(folder: RunFolder, label: str) -> Retriever:
     try:
         return load_retriever(saved)
     except InputError as error:
-        told = str(error).replace("toolbank train RUN.", _command(folder))
-        is_damaged = str(saved) in told or str(saved.resolve()) in told
-        if is_damaged and _command(folder) not in told:
-            told += f" Make it again: {_command(folder)}"
-        raise InputError(told) from error
+        message = str(error).replace("toolbank train RUN.", _command(folder))
+        is_damaged = str(saved) in message or str(saved.resolve()) in message
+        if is_damaged and _command(folder) not in message:
+            message += f" Make it again: {_command(folder)}"
+        raise InputError(message) from error
 
 
 def _command(folder: RunFolder) -> str:
     return f"toolbank run {shlex.quote(str(folder.path))}"
 
 
-def _find_best(folder: RunFolder, names: Sequence[str]) -> str:
+def _find_best(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> str:
+    names = [config.label for config in fitted]
     figures = read_figures(folder.validation) if folder.validation.is_file() else []
     recall = [
         (figure.value, figure.retriever)
@@ -149,7 +150,8 @@ def _find_best(folder: RunFolder, names: Sequence[str]) -> str:
     ]
     if recall:
         return max(recall, key=lambda found: found[0])[1]
-    return _PREFERRED if _PREFERRED in names else names[0]
+    dense = (c.label for c in fitted if c.has_vectors and not c.baseline)
+    return next(dense, names[0])
 
 
 def format_hits(hits: Sequence[Hit]) -> str:

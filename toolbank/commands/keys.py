@@ -79,8 +79,8 @@ def _table(rows: Any, schema: Schema) -> list[str]:
         parts = [titles.get(id(schema["$defs"][name])) for name in _references(value)]
         links = ", ".join(_link(title) for title in parts if title)
         texts = (_choices(value), _escape(value.get("description", "")), links)
-        said = "; ".join(text for text in texts if text)
-        lines.append(f"| `{key}` | {_default(value)} | {said} |")
+        meaning = "; ".join(text for text in texts if text)
+        lines.append(f"| `{key}` | {_default(value)} | {meaning} |")
     return lines
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from toolbank.config.explain import first_problem
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 
@@ -31,9 +32,7 @@ def check(content: Any, kind: type[T], path: Path) -> T:
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
         raise InputError(
-            f"{path}: not the file that a run leaves ({where + ': ' if where else ''}"
-            f"{problem['msg']}). Delete it and run again."
+            f"{path}: not the file that a run leaves ({first_problem(error)}). Delete it and "
+            "run again."
         ) from error

@@ -42,7 +42,8 @@ def first_problem(error: ValidationError) -> str:
     """The first thing that is wrong with data that is no configuration, such as "id: is missing"."""
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
-    return f"{key}: {_message(problem)}" if key else _message(problem)
+    message = f"{_message(problem)}{_got(problem)}"
+    return f"{key}: {message}" if key else message
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,16 @@ def _explain(
         else:
             hint = f"there are: {', '.join(valid)}."
         return f"{place}: unknown key {key!r}; {hint}"
-    value = problem["input"]
-    got = ""
-    if isinstance(value, str | int | float) and location[-1:] not in _MAY_HOLD_A_KEY:
-        got = f" (got {str(value)[:80]!r})"
+    got = "" if location[-1:] in _MAY_HOLD_A_KEY else _got(problem)
     about = _describe(found) if problem["type"] in _NO_NUMBER else ""
     named = f"{key}: " if key and place != f"--set {key}" else ""
     return f"{place}: {named}{_message(problem)}{about}{got}"
+
+
+def _got(problem: Any) -> str:
+    value = problem["input"]
+    is_plain = isinstance(value, str | int | float)
+    return f" (got {str(value)[:80]!r})" if is_plain else ""
 
 
 def _describe(found: _Place) -> str:

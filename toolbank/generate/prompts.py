@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.config.assets import Asset, find_asset
+from toolbank.config.explain import first_problem
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.names import shown_names
 from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
@@ -150,12 +151,9 @@ def load_examples(domain: str) -> tuple[Example, ...]:
         try:
             examples.append(Example.model_validate_json(line))
         except ValidationError as error:
-            problem = error.errors()[0]
-            key = ".".join(str(part) for part in problem["loc"])
             raise InputError(
-                f"{path}, line {number}: not an example "
-                f"({key + ': ' if key else ''}{problem['msg']}). Each line is an object with "
-                "tools (each with name and description), query and explanation."
+                f"{path}, line {number}: not an example ({first_problem(error)}). Each line is "
+                "an object with tools (each with name and description), query and explanation."
             ) from error
     return tuple(examples)
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from toolbank.bank.records import Query, Split, Tool
+from toolbank.config.explain import first_problem
 from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import SPLIT_NAMES, DatasetConfig, DatasetKind
@@ -84,9 +85,7 @@ def _parse_tool(row: dict[str, Any], _: int) -> Tool:
         try:
             return Tool.model_validate(known)
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"]))
-            raise ValueError(f'"{where}": {problem["msg"]}') from error
+            raise ValueError(first_problem(error)) from error
     return parse_function(row)
 
 

@@ -49,7 +49,7 @@ class Comparison:
             lines.append(f"~ {name}")
             lines.extend(f"    {change}" for change in changes)
         lines += [
-            f"  {name}: {'; '.join(told)}" for name, told in self.reworded.items()
+            f"  {name}: {'; '.join(texts)}" for name, texts in self.reworded.items()
         ]
         return "\n".join(lines)
 
@@ -212,15 +212,15 @@ def _word_changes(old: Tool, new: Tool) -> Iterator[str]:
     if texts:
         yield f"words of {', '.join(texts)}"
     before, after = (tool.parameters.get("properties", {}) for tool in (old, new))
-    told = [
+    parameters = [
         name
         for name in after
         if name in before
         and before[name] != after[name]
         and _without_words(before[name]) == _without_words(after[name])
     ]
-    if told:
-        yield f"words of parameters {', '.join(told)}"
+    if parameters:
+        yield f"words of parameters {', '.join(parameters)}"
     alike = {
         "deprecated": bool(old.deprecated) == bool(new.deprecated),
         "returns": _types(old) == _types(new) and _structures(old) == _structures(new),

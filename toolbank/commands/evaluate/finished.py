@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
+from toolbank.config.explain import first_problem
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import open_run
@@ -51,8 +52,7 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     try:
         EvaluateConfig(on=tuple(on))
     except ValidationError as error:
-        told = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"--on {told}.") from error
+        raise InputError(f"--{first_problem(error)}.") from error
     bank = Bank.load(folder.bank)
     sets = file_sets(bank, on) if on else [held_out_set(bank)]
     made = evaluate_sets(recipe, folder, sets)

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolbank.commands.show.transcript import tell_attempt, tell_ending, tell_prompt
+from toolbank.commands.show.transcript import (
+    format_attempt,
+    format_ending,
+    format_prompt,
+)
 from toolbank.generate.attempt import Writer
 from toolbank.generate.bank_builder import Attempt
 from toolbank.generate.writers import find_writer
@@ -19,7 +23,7 @@ from toolbank.system.errors import InputError, ToolbankError
 
 
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
-    """Make the first `count` attempts of a recipe and tell all of each.
+    """Make the first `count` attempts of a recipe and show all of each.
 
     Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
     is kept but the pages of a crawl, which are in the run folder's cache.
@@ -42,11 +46,11 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
             tools, recipe.generate, recipe.domain_name, recipe.seed, journal
         )
         if kind.in_rounds:
-            return list(_tell_prompts(writer, count))
+            return list(_format_prompts(writer, count))
         attempts = aio.run(_attempt(writer, count))
         entries, failures = list(journal.entries()), list(journal.failures())
     return [
-        tell_attempt(
+        format_attempt(
             attempt.number,
             [entry for entry in entries if entry.attempt == attempt.number],
             [failure for failure in failures if failure.attempt == attempt.number],
@@ -56,7 +60,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     ]
 
 
-def _tell_prompts(writer: Writer, count: int) -> Iterator[str]:
+def _format_prompts(writer: Writer, count: int) -> Iterator[str]:
     for number in range(count):
         request = writer.write_request(number)
         if request is not None:
@@ -64,7 +68,7 @@ def _tell_prompts(writer: Writer, count: int) -> Iterator[str]:
                 f"{writer.engine.name} answers in rounds. To see replies, ask an endpoint: "
                 "--set generate.engine=openai --set generate.options={}"
             )
-            yield tell_prompt(request, ending)
+            yield format_prompt(request, ending)
 
 
 async def _attempt(writer: Writer, count: int) -> list[Attempt]:
@@ -86,4 +90,4 @@ def _end(attempt: Attempt) -> Iterator[str]:
     if attempt.query is not None:
         yield f"accepted: {attempt.query.query}"
     else:
-        yield tell_ending(attempt.outcome, attempt.reason, attempt.detail)
+        yield format_ending(attempt.outcome, attempt.reason, attempt.detail)

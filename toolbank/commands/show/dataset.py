@@ -52,8 +52,8 @@ def show_splits(folder: RunFolder) -> str:
     ]
     for split in dict.fromkeys(query.split for query in bank.queries):
         names = [query.id for query in bank.queries if query.split == split]
-        told = ", ".join(islice(names, _EXAMPLES))
-        lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {told}")
+        examples = ", ".join(islice(names, _EXAMPLES))
+        lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
     lines.append(f"All of one: {_command(folder)} {shlex.quote(bank.queries[0].id)}")
     return "\n".join(lines)
 

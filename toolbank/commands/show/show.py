@@ -13,7 +13,7 @@ from pathlib import Path
 from toolbank.bank.files import read_attempt, read_attempts, read_query
 from toolbank.bank.records import AttemptRow
 from toolbank.commands.show.dataset import show_query, show_splits
-from toolbank.commands.show.transcript import tell_attempt, tell_ending
+from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.generate.replies import Draft, read_draft
 from toolbank.journal import Entry, Failure, Journal
 from toolbank.recipe import load_recipe
@@ -48,7 +48,7 @@ def show_attempt(path: Path, name: str) -> str:
         # What other models and settings answered in the same folder is not what this came from.
         entries = [entry for entry in entries if entry.key in row.requests]
         failures = [failure for failure in failures if failure.key in row.requests]
-    return tell_attempt(number, entries, failures, _tell_end(folder, row, entries))
+    return format_attempt(number, entries, failures, _format_end(folder, row, entries))
 
 
 def show_outcomes(path: Path) -> str:
@@ -124,14 +124,14 @@ def _find_exchanges(
         )
 
 
-def _tell_end(
+def _format_end(
     folder: RunFolder, row: AttemptRow | None, entries: Iterable[Entry]
 ) -> Iterator[str]:
     tools: tuple[str, ...] = ()
     if row is None:
-        yield _tell_undecided(folder)
+        yield _format_undecided(folder)
     elif row.query_id is None:
-        yield tell_ending(row.outcome, row.reason, row.detail)
+        yield format_ending(row.outcome, row.reason, row.detail)
     else:
         query = read_query(folder.bank / "queries.parquet", row.query_id)
         text = "its query is not in queries.parquet" if query is None else query.query
@@ -142,7 +142,7 @@ def _tell_end(
         yield f"tools: {', '.join(tools)}"
 
 
-def _tell_undecided(folder: RunFolder) -> str:
+def _format_undecided(folder: RunFolder) -> str:
     if _attempts(folder).is_file():
         return "not counted in the bank, which ends before this attempt"
     if (folder.bank / "bank.json").is_file():
@@ -178,5 +178,5 @@ def _domain(folder: RunFolder) -> str:
 
 def _describe_ids(folder: RunFolder) -> str:
     names = [name for _, _, name in islice(_outcomes(folder), _EXAMPLES)]
-    told = f"Here they look like {', '.join(names)}. " if names else ""
-    return f"{told}All outcomes: toolbank show {shlex.quote(str(folder.path))}"
+    examples = f"Here they look like {', '.join(names)}. " if names else ""
+    return f"{examples}All outcomes: toolbank show {shlex.quote(str(folder.path))}"

@@ -1,4 +1,4 @@
-"""An attempt told to people: its prompts, its replies, and what became of it."""
+"""An attempt for people: its prompts, its replies, and what became of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from toolbank.chat.chat import ChatRequest
 from toolbank.journal import Entry, Failure
 
 
-def tell_attempt(
+def format_attempt(
     number: int,
     entries: Iterable[Entry],
     failures: Iterable[Failure],
@@ -18,23 +18,23 @@ def tell_attempt(
     parts = [_title(number)]
     tries = list(failures)
     for entry in entries:
-        parts += _tell_exchange(entry, [one for one in tries if one.key == entry.key])
+        parts += _format_exchange(entry, [one for one in tries if one.key == entry.key])
         tries = [one for one in tries if one.key != entry.key]
-    parts += map(_tell_try, tries)
+    parts += map(_format_try, tries)
     parts += [f">>> {line}" for line in ending]
     return "\n".join(parts)
 
 
-def tell_prompt(request: ChatRequest, ending: str) -> str:
-    """What is asked first in an attempt, where there is no reply to tell."""
+def format_prompt(request: ChatRequest, ending: str) -> str:
+    """What is asked first in an attempt, where there is no reply."""
     messages = [
-        _tell_message(request.stage, message.role, message.content)
+        _format_message(request.stage, message.role, message.content)
         for message in request.messages
     ]
     return "\n".join([_title(request.attempt), *messages, f">>> {ending}"])
 
 
-def tell_ending(outcome: str, reason: str, detail: str) -> str:
+def format_ending(outcome: str, reason: str, detail: str) -> str:
     """Such as "rejected: too-long (212 words; at most 150)"."""
     particulars = f" ({detail})" if detail else ""
     return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
@@ -44,19 +44,19 @@ def _title(number: int) -> str:
     return f"{'=' * 30} attempt {number} {'=' * 30}"
 
 
-def _tell_message(stage: str, role: str, content: str) -> str:
+def _format_message(stage: str, role: str, content: str) -> str:
     return f"--- {stage}: {role}\n{content.strip()}\n"
 
 
-def _tell_exchange(entry: Entry, failures: Iterable[Failure]) -> Iterator[str]:
+def _format_exchange(entry: Entry, failures: Iterable[Failure]) -> Iterator[str]:
     for message in entry.messages:
-        yield _tell_message(entry.stage, message["role"], message["content"])
-    yield from map(_tell_try, failures)
+        yield _format_message(entry.stage, message["role"], message["content"])
+    yield from map(_format_try, failures)
     reply = entry.reply
     finish = "" if reply.finish == "stop" else f" ({reply.finish})"
     yield f"--- {entry.stage}: reply of {reply.model}{finish}\n{reply.text.strip()}\n"
 
 
-def _tell_try(failure: Failure) -> str:
+def _format_try(failure: Failure) -> str:
     given_up = "; the call was given up" if failure.final else ""
     return f"--- {failure.stage}: a try failed, {failure.reason}{given_up}\n{failure.message}\n"

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.chat.chat import ChatReply, ChatRequest, Offer
+from toolbank.config.explain import first_problem
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
@@ -120,10 +121,8 @@ def _parse(row: dict[str, Any], _: int) -> RecordedReply:
     try:
         return RecordedReply.model_validate(row)
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"])
         raise ValueError(
-            f"not a recorded reply ({key}: {problem['msg']}). "
+            f"not a recorded reply ({first_problem(error)}). "
             "It should have offered, at_most, draft, query and tools"
         ) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.chat.chat import EngineError
+from toolbank.config.explain import first_problem
 from toolbank.llm.engines.openai.answer import Answer
 from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.errors import (
@@ -218,12 +219,10 @@ class BatchEndpoint:
         try:
             return model.model_validate_json(response.content)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
             raise EngineError(
                 f"{self._config.base_url}: the answer is not that of a Batch API "
-                f"({key + ': ' if key else ''}{first['msg']}). Is `base_url` right? Without "
-                "`submit` the files wait to be answered in another way.",
+                f"({first_problem(error)}). Is `base_url` right? Without `submit` the files "
+                "wait to be answered in another way.",
                 reason="not-batch-api",
                 fatal=True,
             ) from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, ValidationError
 
 from toolbank.config.base import Config
+from toolbank.config.explain import first_problem
 from toolbank.llm.engines.openai.completion import Format
 from toolbank.system.errors import InputError
 
@@ -45,9 +46,4 @@ def read_options(config: EngineConfig) -> BatchOptions:
     try:
         return BatchOptions.model_validate(config.options)
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        raise InputError(
-            f"{config.section}.options.{key}: {problem['msg']}, and it is "
-            f"{problem['input']!r}."
-        ) from error
+        raise InputError(f"{config.section}.options.{first_problem(error)}.") from error
