@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.files import (
-    foreign_file,
+    explain_foreign_file,
     read_queries,
     read_tools,
     write_queries,
@@ -59,6 +59,6 @@ class Bank:
         info = read_json(folder / "bank.json")
         if not isinstance(info, dict):
             raise InputError(
-                foreign_file(folder / "bank.json", TypeError("no JSON object"))
+                explain_foreign_file(folder / "bank.json", TypeError("no JSON object"))
             )
         return cls(tools, queries, info)

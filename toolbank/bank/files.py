@@ -95,8 +95,8 @@ def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:
     return _collect(path, _scan(path).filter(**wanted) if wanted else _scan(path))
 
 
-def foreign_file(path: Path, error: Exception) -> str:
-    """What is said of a file that is not of this layout."""
+def explain_foreign_file(path: Path, error: Exception) -> str:
+    """Say that a file is not of this layout."""
     return f"{path}: not a file of this version of toolbank ({error})."
 
 
@@ -135,7 +135,7 @@ def _read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
             try:
                 yield kind.model_validate(parse_row(kind, row))
             except (KeyError, TypeError, ValueError) as error:
-                raise InputError(foreign_file(path, error)) from error
+                raise InputError(explain_foreign_file(path, error)) from error
 
 
 def _read_groups(path: Path) -> Iterator[pl.DataFrame]:
@@ -162,7 +162,7 @@ def _collect(path: Path, rows: pl.LazyFrame) -> pl.DataFrame:
     try:
         return rows.collect()
     except ColumnNotFoundError as error:
-        raise InputError(foreign_file(path, error)) from error
+        raise InputError(explain_foreign_file(path, error)) from error
     except (PolarsError, PanicException, OSError) as error:
         raise InputError(
             f"{path}: damaged or not a parquet file ({error}). "

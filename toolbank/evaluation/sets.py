@@ -61,16 +61,16 @@ def make_set(
 ) -> EvaluationSet:
     """Resolve the names that label queries; an alias counts for its tool."""
     unknown: Counter[str] = Counter()
-    strangers: dict[str, int] = {}
+    unlisted: dict[str, int] = {}
     gold, labels = [], []
     for query in queries:
         missing = {tool for tool in query.tools if tool not in bank.index}
         unknown.update(missing)
         for tool in sorted(missing):
-            strangers.setdefault(tool, len(bank.tools) + len(strangers))
+            unlisted.setdefault(tool, len(bank.tools) + len(unlisted))
         gold.append(
             frozenset(
-                strangers[tool] if tool in missing else bank.index[tool]
+                unlisted[tool] if tool in missing else bank.index[tool]
                 for tool in query.tools
             )
         )

@@ -59,14 +59,14 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
             {column: [row[column] for row in rows] for column in columns},
             features=features,
         )
-    shown = progress.is_progress_bar_enabled()
+    was_enabled = progress.is_progress_bar_enabled()
     if not sys.stderr.isatty():
         progress.disable_progress_bar()
     try:
         # Without a number of shards an empty split is written so that it can't be read.
         splits.save_to_disk(folder, num_shards=dict.fromkeys(_SPLITS, 1))
     finally:
-        if shown:
+        if was_enabled:
             progress.enable_progress_bar()
     write_text(folder / "README.md", dataset_card(bank))
     _write_lines(folder / "tools.jsonl", bank.tools)

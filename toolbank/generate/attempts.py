@@ -19,10 +19,10 @@ _UNUSABLE_AT_FIRST = 50
 class Attempts:
     """The attempts of a run, in their order; those that end go to the builder.
 
-    One is begun where it is sure to count: no more are open than queries are missing. One whose
-    reply comes with a later round is made again after it; `pending` is how many wait so at the
-    end. When the run is stopped, attempts end with the call that is in flight; those that got no
-    end are left for the next run.
+    One is begun where it is sure to count: no more are open than queries are missing, and none
+    far ahead of one that takes long. One whose reply comes with a later round is made again after
+    it; `pending` is how many wait so at the end. When the run is stopped, attempts end with the
+    call that is in flight; those that got no end are left for the next run.
     """
 
     def __init__(
@@ -68,6 +68,8 @@ class Attempts:
 
     def _is_wanting(self) -> bool:
         builder = self._builder
+        if not (self._missing or builder.has_room_for(self._next)):
+            return False
         waiting = self._open + len(self._missing) + builder.waiting_candidates
         return builder.wanted is None or builder.accepted + waiting < builder.wanted
 

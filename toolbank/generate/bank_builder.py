@@ -108,9 +108,9 @@ class BankBuilder:
         else:
             counter: Counter[str] = getattr(self, row.outcome)
             counter[row.reason] += 1
-            told = self.examples.setdefault(row.reason or row.outcome, [])
-            if row.detail and len(told) < _EXAMPLES:
-                told.append(row.detail)
+            examples = self.examples.setdefault(row.reason or row.outcome, [])
+            if row.detail and len(examples) < _EXAMPLES:
+                examples.append(row.detail)
         self.ended.append(row)
 
     def _judge(self, attempt: Attempt) -> AttemptRow:

@@ -67,16 +67,16 @@ def gather(
     kept: dict[str, Query] = {}
     seen: set[tuple[str, frozenset[str], str | None]] = set()
     for query in queries:
-        strangers = [name for name in query.tools if name not in names]
+        unlisted = [name for name in query.tools if name not in names]
         used = tuple(dict.fromkeys(names.get(name, name) for name in query.tools))
         same = (query.query, frozenset(used), query.split)
         if not query.query.strip():
             left_out.add("query: blank", query.id)
         elif not used:
             left_out.add("query: needs no tool", query.id)
-        elif strangers:
-            told = f"{query.id}: {strangers[0]}"
-            left_out.add("query: needs a tool that is not listed", told)
+        elif unlisted:
+            example = f"{query.id}: {unlisted[0]}"
+            left_out.add("query: needs a tool that is not listed", example)
         elif same in seen:
             left_out.add("query: listed twice", query.id)
         elif query.id in kept:

@@ -123,7 +123,7 @@ def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
     if not isinstance(split, str):
         raise ValueError('"split" is not a string')
     steps = row.get("steps")
-    told = row.get("explanation") or (
+    explanation = row.get("explanation") or (
         "\n".join(map(str, steps)) if isinstance(steps, list) else ""
     )
     query = Query(
@@ -131,7 +131,7 @@ def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
         query=str(text),
         draft=str(row.get("draft") or ""),
         tools=get_texts(row, "tools"),
-        explanation=str(told),
+        explanation=str(explanation),
         domain=str(row.get("domain") or ""),
     )
     return query, split

@@ -151,13 +151,13 @@ def _describe_engine(content: Content) -> dict[str, str]:
 
 
 def _describe_sources(content: Content) -> list[str]:
-    told = [
+    sources = [
         str(part.get("source")) for part in _source_rows(content) if "source" in part
     ]
     dataset = content.bank.info.get("dataset")
     if dataset:
         return [f"a dataset of others ({dataset.get('type')})"]
-    return told or [
+    return sources or [
         ":".join(str(part[key]) for key in ("type", "package", "site") if key in part)
         for part in content.recipe.get("sources") or ()
     ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from itertools import islice
 
-from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_query, read_tools
+from toolbank.bank.frames import load_bank
 from toolbank.run.folder import RunFolder
 from toolbank.system.errors import InputError
 
@@ -45,16 +44,16 @@ def show_splits(folder: RunFolder) -> str:
     Raises:
         InputError: the bank is not made yet, or damaged.
     """
-    bank = Bank.load(folder.bank)
+    queries = load_bank(folder.path).queries
     lines = [
         "The queries come from a dataset; no model was asked for them.",
         f"{'split':<12} {'count':>9}  such as",
     ]
-    for split in dict.fromkeys(query.split for query in bank.queries):
-        names = [query.id for query in bank.queries if query.split == split]
-        examples = ", ".join(islice(names, _EXAMPLES))
+    splits = queries.group_by("split", maintain_order=True).agg("id")
+    for split, names in splits.iter_rows():
+        examples = ", ".join(names[:_EXAMPLES])
         lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
-    lines.append(f"All of one: {_command(folder)} {shlex.quote(bank.queries[0].id)}")
+    lines.append(f"All of one: {_command(folder)} {shlex.quote(queries['id'][0])}")
     return "\n".join(lines)
 
 
