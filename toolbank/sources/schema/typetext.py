@@ -5,54 +5,18 @@ from typing import Any
 
 from toolbank.sources.schema.literals import is_literal, literal
 
-_TYPES = {
-    "bool": "boolean",
-    "bools": "boolean",
-    "boolean": "boolean",
-    "booleans": "boolean",
-    "true": "boolean",
-    "false": "boolean",
-    "int": "integer",
-    "ints": "integer",
-    "integer": "integer",
-    "integers": "integer",
-    "index": "integer",
-    "float": "number",
-    "floats": "number",
-    "number": "number",
-    "numbers": "number",
-    "numeric": "number",
-    "real": "number",
-    "reals": "number",
-    "str": "string",
-    "strs": "string",
-    "string": "string",
-    "strings": "string",
-    "none": "null",
-    "nonetype": "null",
-    "list": "array",
-    "lists": "array",
-    "tuple": "array",
-    "tuples": "array",
-    "sequence": "array",
-    "sequences": "array",
-    "iterable": "array",
-    "set": "array",
-    "dict": "object",
-    "dicts": "object",
-    "dictionary": "object",
-    "mapping": "object",
+_WORDS = {
+    "boolean": "bool bools boolean booleans true false",
+    "integer": "int ints integer integers index",
+    "number": "float floats number numbers numeric real reals",
+    "string": "str strs string strings",
+    "null": "none nonetype",
+    "array": "list lists tuple tuples sequence sequences iterable set",
+    "object": "dict dicts dictionary mapping",
 }
+_TYPES = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _LOOSE = frozenset(
-    {
-        "index",
-        "tuple",
-        "tuples",
-        "sequence",
-        "sequences",
-        "iterable",
-    }
-    | {"set", "mapping"}
+    ["index", "tuple", "tuples", "sequence", "sequences", "iterable", "set", "mapping"]
 )
 _JSON_TYPES: dict[type, str] = {
     bool: "boolean",

@@ -9,16 +9,11 @@ from toolbank.sources.schema.parameters import schema_of
 from toolbank.sources.sphinx.pages.items import Item, read_item
 from toolbank.sources.sphinx.pages.text import children
 
+# What Boto3 says besides the words of Python.
 _TYPES: dict[str, dict[str, Any]] = {
-    "string": {"type": "string"},
     "character": {"type": "string"},
-    "integer": {"type": "integer"},
     "long": {"type": "integer"},
-    "float": {"type": "number"},
     "double": {"type": "number"},
-    "boolean": {"type": "boolean"},
-    "list": {"type": "array"},
-    "dict": {"type": "object"},
     "datetime": {"type": "string", "format": "date-time"},
     "timestamp": {"type": "string", "format": "date-time"},
     "bytes": {"type": "string", "format": "bytes"},
