@@ -75,11 +75,6 @@ def test_the_answer_is_bound_to_the_schema_and_settings_are_passed_on(llms):
     assert template == {"enable_thinking": False}
 
 
-def test_a_temperature_that_is_not_set_is_left_to_vllm(llms):
-    answers(request(text="x"), temperature=None)
-    assert llms[0].asked[0][1].temperature == 1.0
-
-
 def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
     async def talk():
         engine = make()
@@ -92,41 +87,6 @@ def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
 
     assert asyncio.run(asyncio.wait_for(talk(), 30)) == ("b", "a")
     assert {"a", "b"} in llms[0].llm_engine.batches
-
-
-def test_the_batch_is_full_at_every_step_while_there_is_work(llms):
-    """A worker asks for its next as soon as it has its reply; no other one waits for that."""
-
-    async def work(engine, worker):
-        for n in range(20):
-            await engine.answer(request(n, text=f"{worker} {n}", steps=1 + worker))
-
-    async def talk():
-        engine = make()
-        slow = asyncio.ensure_future(engine.answer(request(text="z", steps=200)))
-        await asyncio.gather(*(work(engine, worker) for worker in range(3)))
-        assert not slow.done()
-        await slow
-        await engine.close()
-
-    asyncio.run(asyncio.wait_for(talk(), 60))
-
-
-def test_replies_arrive_in_any_order(llms):
-    steps = {"a": 9, "b": 1, "c": 5}
-    order = []
-
-    async def ask(engine, text):
-        await engine.answer(request(text=text, steps=steps[text]))
-        order.append(text)
-
-    async def talk():
-        engine = make()
-        await asyncio.gather(*(ask(engine, text) for text in steps))
-        await engine.close()
-
-    asyncio.run(talk())
-    assert order == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize(
@@ -177,12 +137,6 @@ def test_an_engine_that_ends_fails_what_ran_and_what_comes_later(llms):
         assert isinstance(error, EngineError)
         assert (error.fatal, error.reason) == (True, "engine-ended")
         assert "EngineCore encountered an issue" in str(error)
-
-
-def test_an_engine_that_ended_while_nothing_ran_is_noticed_by_the_next_call(llms):
-    for error in answers(request(dead=True), request(text="late")):
-        assert isinstance(error, EngineError)
-        assert (error.fatal, error.reason) == (True, "engine-ended")
 
 
 def test_a_call_that_is_given_up_is_aborted_there(llms):

@@ -29,15 +29,15 @@ class CallCounts:
                 f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
             )
         if self.retries:
-            details.append(_told(self.retries, "retry", "retries"))
+            details.append(_describe(self.retries, "retry", "retries"))
         if self.failures:
-            details.append(_told(self.failures, "failed call", "failed calls"))
+            details.append(_describe(self.failures, "failed call", "failed calls"))
         asked = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
         particulars = f" ({'; '.join(details)})" if details else ""
         return f"{asked} asked for{particulars}, {self.from_journal:,} from the journal"
 
 
-def _told(reasons: Counter[str], one: str, many: str) -> str:
+def _describe(reasons: Counter[str], one: str, many: str) -> str:
     """Such as "3 retries: http-429 2, timeout 1", the most common reason first."""
     ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     listed = ", ".join(f"{reason} {count:,}" for reason, count in ordered)

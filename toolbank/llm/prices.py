@@ -47,8 +47,8 @@ def read_prices(path: Path) -> dict[str, Price]:
     try:
         return prices.validate_python(data)
     except ValidationError as error:
-        told = explain(error, prices.json_schema(), str(path), lines, ())
-        raise InputError(told) from error
+        message = explain(error, prices.json_schema(), str(path), lines, ())
+        raise InputError(message) from error
 
 
 def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:

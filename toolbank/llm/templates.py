@@ -67,10 +67,7 @@ class PromptTemplate:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        template = environment.get_template(self.path.name)
-        # They are copied at each rendering; out of a ChainMap, that took a third of it for polish.j2.
-        template.globals = dict(template.globals)
-        return template
+        return environment.get_template(self.path.name)
 
     def _find_line(self, error: BaseException) -> int | None:
         """The line of the template at which rendering stopped."""

@@ -14,6 +14,7 @@ from toolbank.bank.files import read_attempt, read_attempts, read_query
 from toolbank.bank.records import AttemptRow
 from toolbank.commands.show.dataset import show_query, show_splits
 from toolbank.commands.show.transcript import format_attempt, format_ending
+from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft
 from toolbank.journal import Entry, Failure, Journal
 from toolbank.recipe import load_recipe
@@ -22,7 +23,7 @@ from toolbank.system.errors import InputError
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
-_STAGES = ("write", "polish")
+_STAGES = GenerateConfig.call_stages
 
 
 def show_attempt(path: Path, name: str) -> str:

@@ -150,8 +150,8 @@ class Budget:
         ):
             return self._describe("tokens", config.tokens, round(tokens))
         spent = round(self._dollars + held_dollars, 4)
-        told = self._describe("dollars", config.dollars or 0.0, spent)
-        return f"{told}{self._not_counted}"
+        message = self._describe("dollars", config.dollars or 0.0, spent)
+        return f"{message}{self._not_counted}"
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:

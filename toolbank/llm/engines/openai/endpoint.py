@@ -39,10 +39,12 @@ _WITHOUT_HEAD = -15
 class Endpoint:
     """The chat-completions address under a base URL, reached by aiohttp.
 
-    The OpenAI SDK's client, even bare, takes twice the CPU a call and a second to import; it
-    reads an error's body whatever its length, and sends what the environment says of another
-    endpoint (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint
-    but one on this machine.
+    The OpenAI SDK moves the files of the Batch API, where calls are few. Chat goes without it: a
+    bare pool of its calls takes 1.4 to 1.9 times the CPU of a whole generation through here, and
+    at 256 in flight reached 69 % of what the endpoint can do where this reached 93 %
+    (benchmarks/RESULTS.md). It takes a second to import, reads an error's body whatever its
+    length, and sends what the environment says of another endpoint (OPENAI_ORG_ID,
+    OPENAI_CUSTOM_HEADERS). Proxies of the environment serve any endpoint but one on this machine.
 
     Raises:
         InputError: the URL, or a proxy or certificates of the environment, can't be used.

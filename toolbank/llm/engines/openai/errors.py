@@ -90,7 +90,9 @@ def connection_error(error: Exception, url: str, key: str) -> EngineError:
     cause = error.__cause__ or error
     # aiohttp's own words on a failed connection tell of its inside; the system's are plain.
     system = getattr(error, "os_error", None) or getattr(cause, "os_error", None)
-    told = _hide(_tell_system(system or cause), key)[:_SHOWN] or type(cause).__name__
+    told = (
+        _hide(_describe_system(system or cause), key)[:_SHOWN] or type(cause).__name__
+    )
     what = "can't connect" if system else "can't connect, or the connection broke"
     return EngineError(
         f"{url}: {what} ({told}). Is the server running, and is `base_url` right?",
@@ -165,7 +167,7 @@ def _quote(text: str, key: str) -> str:
     return f" It says: {text}{'' if text[-1] in '.!?' else '.'}"
 
 
-def _tell_system(error: BaseException) -> str:
+def _describe_system(error: BaseException) -> str:
     """Such as "connection refused"."""
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
         number = error.errno or 0
