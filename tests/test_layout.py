@@ -36,10 +36,6 @@ KNOWN = {
     "retrievers.tool2vec.retriever -> retrievers.tuning",
     "retrievers.tuning -> retrievers.descriptions.retriever",
     "retrievers.tuning -> retrievers.tool2vec.retriever",
-    "sources.python.package -> sources.python.source",
-    "sources.python.source -> sources.python.package",
-    "sources.sphinx.crawl -> sources.sphinx.source",
-    "sources.sphinx.source -> sources.sphinx.crawl",
 }
 
 

@@ -10,7 +10,7 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
     "toolbank.sources",
     SourceKind,
     {
-        "python": "toolbank.sources.python.source:KIND",
-        "sphinx": "toolbank.sources.sphinx.source:KIND",
+        "python": "toolbank.sources.python.kind:KIND",
+        "sphinx": "toolbank.sources.sphinx.kind:KIND",
     },
 )

@@ -1,12 +1,10 @@
-"""An installed Python package, as a kind of source."""
+"""Configuration of an installed package as a source."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.sources.python.installed import package_version, source_hash
+from toolbank.sources.kind import SourceConfig
 
 
 class PythonSource(SourceConfig):
@@ -36,18 +34,3 @@ class PythonSource(SourceConfig):
         """The package, where the recipe leaves the scope to crawlers/<package>.yaml."""
         is_open = self.parents is None and self.exclude is None
         return self.package if is_open else None
-
-
-def _read(config: PythonSource, _: Path) -> Collected:
-    from toolbank.sources.python.package import read_package
-
-    return read_package(config)
-
-
-def _version(config: PythonSource) -> str:
-    """Version of the package, with a hash of one that may change under its version."""
-    content = source_hash(config.package)[:16]
-    return f"python:{package_version(config.package)}{content and '+'}{content}"
-
-
-KIND = SourceKind(PythonSource, _read, _version)

@@ -1,12 +1,11 @@
-"""A Sphinx site, as a kind of source."""
+"""Configuration of a Sphinx site as a source."""
 
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from toolbank.config.base import renamed
-from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.kind import SourceConfig
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.system.addresses import checked_address
 
@@ -59,25 +58,3 @@ class SphinxSource(SourceConfig):
     def scope_name(self) -> str | None:
         """The file in crawlers/ that says what to read."""
         return self.site
-
-
-def _read(config: SphinxSource, cache: Path) -> Collected:
-    from toolbank.sources.sphinx.crawl import crawl_site
-    from toolbank.sources.sphinx.crawl_report import count, problems, record
-
-    crawl = crawl_site(config, cache)
-    return Collected(
-        tuple(crawl.tools),
-        {"source": config.label, **count(crawl)},
-        {reason: len(items) for reason, items in crawl.left_out.items()},
-        crawls=({"source": config.label, **record(crawl)},),
-        problems=problems(crawl),
-        complete=not crawl.may_pass,
-    )
-
-
-def _version(config: SphinxSource) -> str:
-    return f"{config.label}@{config.base_url}"
-
-
-KIND = SourceKind(SphinxSource, _read, _version)

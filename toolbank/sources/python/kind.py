@@ -1,0 +1,22 @@
+"""An installed package, as a kind of source."""
+
+from pathlib import Path
+
+from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.python.installed import package_version, source_hash
+from toolbank.sources.python.source import PythonSource
+
+
+def _read(config: PythonSource, _: Path) -> Collected:
+    from toolbank.sources.python.package import read_package
+
+    return read_package(config)
+
+
+def _version(config: PythonSource) -> str:
+    """Version of the package, with a hash of one that may change under its version."""
+    content = source_hash(config.package)[:16]
+    return f"python:{package_version(config.package)}{content and '+'}{content}"
+
+
+KIND = SourceKind(PythonSource, _read, _version)

@@ -1,0 +1,28 @@
+"""A Sphinx site, as a kind of source."""
+
+from pathlib import Path
+
+from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.sphinx.source import SphinxSource
+
+
+def _read(config: SphinxSource, cache: Path) -> Collected:
+    from toolbank.sources.sphinx.crawl import crawl_site
+    from toolbank.sources.sphinx.crawl_report import count, problems, record
+
+    crawl = crawl_site(config, cache)
+    return Collected(
+        tuple(crawl.tools),
+        {"source": config.label, **count(crawl)},
+        {reason: len(items) for reason, items in crawl.left_out.items()},
+        crawls=({"source": config.label, **record(crawl)},),
+        problems=problems(crawl),
+        complete=not crawl.may_pass,
+    )
+
+
+def _version(config: SphinxSource) -> str:
+    return f"{config.label}@{config.base_url}"
+
+
+KIND = SourceKind(SphinxSource, _read, _version)
