@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -47,7 +47,6 @@ class _Made(_Answer):
 
 class _Listed(_Made):
     created_at: int | float
-    filename: str | None = None
     status: str | None = None
     metadata: dict[str, Any] | None = None
 
@@ -120,33 +119,31 @@ class BatchEndpoint:
         """The text of an answer without the key, which an endpoint may have echoed."""
         return hide_key(text, self._key)
 
-    async def find_file(self, name: str, since: float) -> str | None:
-        """The id of the newest uploaded file of this name, or ""; None where there is no list.
-
-        Nothing made before `since` (seconds since 1970) is looked at.
-        """
-        files = self._connect().files.with_raw_response
-        return await self._find(
-            lambda after: files.list(
-                purpose="batch", limit=_PAGE, order="desc", extra_query=after
-            ),
-            lambda file: file.filename == name,
-            since,
-        )
-
     async def find_batch(self, mark: str, since: float) -> str | None:
         """The id of the newest batch with this mark that has not failed, or "".
 
-        None where there is no list.
+        Nothing made before `since` (seconds since 1970) is looked at. None where there is no
+        list.
         """
         batches = self._connect().batches.with_raw_response
-        return await self._find(
-            lambda after: batches.list(limit=_PAGE, extra_query=after),
-            lambda batch: (
-                (batch.metadata or {}).get(_MARK) == mark and batch.status != "failed"
-            ),
-            since,
-        )
+        after: dict[str, object] = {}
+        while True:
+            try:
+                call = batches.list(limit=_PAGE, extra_query=after)
+                page = await self._ask(call, _Page)
+            except EngineError as error:
+                if error.reason in _NO_LIST:
+                    return None
+                raise
+            for batch in page.data:
+                if batch.created_at < since:
+                    return ""
+                has_mark = (batch.metadata or {}).get(_MARK) == mark
+                if has_mark and batch.status != "failed":
+                    return batch.id
+            if not (page.data and page.has_more):
+                return ""
+            after = {"after": page.data[-1].id}
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a request file under a name, and give its id."""
@@ -189,29 +186,6 @@ class BatchEndpoint:
             async with call as response:
                 async for chunk in response.iter_bytes(_CHUNK):
                     yield chunk
-
-    async def _find(
-        self,
-        page_after: Callable[[dict[str, object]], Awaitable[Any]],
-        is_it: Callable[[_Listed], bool],
-        since: float,
-    ) -> str | None:
-        after: dict[str, object] = {}
-        while True:
-            try:
-                page = await self._ask(page_after(after), _Page)
-            except EngineError as error:
-                if error.reason in _NO_LIST:
-                    return None
-                raise
-            for item in page.data:
-                if item.created_at < since:
-                    return ""
-                if is_it(item):
-                    return item.id
-            if not (page.data and page.has_more):
-                return ""
-            after = {"after": page.data[-1].id}
 
     async def _ask(self, call: Awaitable[Any], model: type[_Model]) -> _Model:
         with self._explained():

@@ -189,14 +189,14 @@ class BatchFiller:
         if again:
             self._counts.retries.update(again)
             self._say(_describe_again(again))
-        batches = {name: self._submissions.batch(name) for name in waiting}
+        batches = {name: self._submissions.get(name).batch for name in waiting}
         todo = describe_round(self._config, self._path, written, batches)
         return waiting | {file.path.name for file in written}, todo
 
     def _is_answered(self, name: str) -> bool:
-        if self._submissions.has_ended(name):
+        if self._submissions.get(name).status:
             return True
-        being_fetched = self._hosted is not None and self._submissions.batch(name)
+        being_fetched = self._hosted is not None and self._submissions.get(name).batch
         return name in self._folder.answered and not being_fetched
 
     def _refusal(self, key: str) -> Refusal:

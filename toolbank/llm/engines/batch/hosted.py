@@ -116,7 +116,7 @@ class HostedBatches:
         path = self._folder / name
         sha256 = sha256_file(path)
         entry = self._submissions.get(name)
-        if entry is None or entry.sha256 != sha256:
+        if entry.sha256 != sha256:
             entry = Submission(sha256=sha256, mark=secrets.token_hex(8))
             self._submissions.note(name, entry)
         if entry.batch:
@@ -126,9 +126,8 @@ class HostedBatches:
         if batch is None and entry.begun == _CREATE:
             raise self._unknown(name, entry)
         if not batch:
-            uploaded_as = f"{entry.mark}-{name}"
-            file = entry.file or await self._endpoint.find_file(uploaded_as, since)
-            file = file or await self._endpoint.upload(path, uploaded_as)
+            # To upload a file twice costs nothing.
+            file = entry.file or await self._endpoint.upload(path, name)
             # What is not known to have failed may have been done.
             self._submissions.change(name, file=file, begun=_CREATE)
             batch = await self._create(name, entry.mark, file)
@@ -140,7 +139,7 @@ class HostedBatches:
             return await self._endpoint.create(file, mark, name)
         except EngineError as error:
             if error.reason not in _LOST:
-                # The file may be gone there; the next run looks for it, or uploads it again.
+                # The file may be gone there; the next run uploads it again.
                 kept = file if error.retryable else ""
                 self._submissions.change(name, file=kept, begun="")
             raise
@@ -158,7 +157,7 @@ class HostedBatches:
         )
 
     async def _retrieve(self, name: str) -> Batch:
-        batch = self._submissions.batch(name)
+        batch = self._submissions.get(name).batch
         try:
             return await self._endpoint.retrieve(batch)
         except EngineError as error:

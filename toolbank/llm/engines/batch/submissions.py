@@ -14,14 +14,14 @@ from toolbank.system.files import write_json
 class Submission(BaseModel):
     """A request file at the endpoint: the uploaded file, its batch, and how that ended.
 
-    `mark` is on both, so that they are found again. `begun` is "create" while nobody knows
-    whether the endpoint has made the batch.
+    `mark` is on the batch, so that it is found again; `begun` is "create" while nobody knows
+    whether the endpoint has made it; `status` is how it ended, once its replies are fetched.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    sha256: str
-    mark: str
+    sha256: str = ""
+    mark: str = ""
     file: str = ""
     batch: str = ""
     begun: str = ""
@@ -43,19 +43,9 @@ class Submissions:
         """The names of the request files that something is known of."""
         return iter(self._entries)
 
-    def get(self, name: str) -> Submission | None:
+    def get(self, name: str) -> Submission:
         """What is known of a request file."""
-        return self._entries.get(name)
-
-    def batch(self, name: str) -> str:
-        """The batch that was made of a request file, or ""."""
-        entry = self._entries.get(name)
-        return entry.batch if entry else ""
-
-    def has_ended(self, name: str) -> bool:
-        """Whether the batch of a request file is over and its replies are fetched."""
-        entry = self._entries.get(name)
-        return entry is not None and bool(entry.status)
+        return self._entries.get(name) or Submission()
 
     def note(self, name: str, entry: Submission) -> None:
         """Keep what is known of a request file; it is on disk when this returns.
@@ -68,12 +58,12 @@ class Submissions:
         write_json(self.path, rows)
 
     def change(self, name: str, **values: str) -> None:
-        """Change what is known of a request file; it is on disk when this returns.
+        """Note what is new of a request file.
 
         Raises:
             ToolbankError: the folder can't be written to.
         """
-        self.note(name, self._entries[name].model_copy(update=values))
+        self.note(name, self.get(name).model_copy(update=values))
 
     def _read(self) -> dict[str, Submission]:
         try:

@@ -15,14 +15,14 @@ from toolbank.system.files import atomic_path
 URL = "/v1/chat/completions"
 
 
-@dataclass
+@dataclass(frozen=True)
 class RequestFile:
     """A file of requests: how many, their bytes, and the characters of their prompts."""
 
     path: Path
-    requests: int = 0
-    size: int = 0
-    characters: int = 0
+    requests: int
+    size: int
+    characters: int
 
 
 def write_requests(
