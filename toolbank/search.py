@@ -19,8 +19,8 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 
 if TYPE_CHECKING:
+    from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.method import RetrieverConfig
-    from toolbank.retrievers.protocol import Retriever
 
 
 @dataclass(frozen=True)

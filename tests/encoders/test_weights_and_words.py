@@ -13,10 +13,10 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.retrievers.protip.config import ProtipConfig
-from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.system.errors import InputError

@@ -2,7 +2,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from sklearn.metrics import roc_auc_score
 
 from tests.report.conftest import make_bank
@@ -134,23 +134,23 @@ def test_any_choice_of_retrievers_gives_a_page(run, fitted, names):
 @pytest.mark.parametrize(
     "damaged",
     [
-        {"tools": np.full((5, 8), np.nan, np.float32)},
-        {"tools": np.ones(5, np.float32)},
-        {"tools": np.ones((5, 8), np.float32), "common": np.ones(3, np.float32)},
-        {"tools": np.ones((5, 8), np.float32), "common": np.full(8, np.inf)},
-        {"tools": np.ones((4, 8), np.float32)},
-        {"tools": np.ones((5, 8), np.float32), "config": "[]"},
+        {"vectors": np.full((5, 8), np.nan, np.float32)},
+        {"vectors": np.ones(5, np.float32)},
+        {"common": np.ones(3, np.float32)},
+        {"common": np.full(384, np.inf, np.float32)},
+        {"vectors": np.ones((4, 384), np.float32)},
+        {"config": "[]"},
     ],
     ids=range(6),
 )
 def test_damaged_vectors_are_told_on_the_page(run, fitted, damaged):
     folder = run / "models" / "tool2vec"
     fitted[3].save(folder)
-    config = damaged.pop("config", None)
-    if config:
-        (folder / "config.json").write_text(config)
-    damaged.setdefault("common", np.zeros(8, np.float32))
-    save_file(damaged, folder / "vectors.safetensors")
+    if "config" in damaged:
+        (folder / "config.json").write_text(damaged["config"])
+        damaged = {}
+    path = folder / "vectors.safetensors"
+    save_file(load_file(path) | damaged, path)
     html = write_report(run, ReportConfig()).read_text()
     assert "t be shown: " in html
     assert "Fit it again" in html

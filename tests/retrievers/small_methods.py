@@ -7,6 +7,7 @@ from toolbank.bank.bank import Bank
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.retrievers import create_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.descriptions.config import (
     DescriptionsConfig,
@@ -15,7 +16,6 @@ from toolbank.retrievers.descriptions.config import (
 from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
-from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
@@ -72,6 +72,12 @@ def configure(encoder: EncoderConfig, **training):
         ),
     )
     return {config.label: config for config in configs}
+
+
+def needed_by(config, configs):
+    """The configurations of what a retriever needs, each after those that it needs itself."""
+    needed = [configs[label] for label in config.needs]
+    return tuple(c for one in needed for c in (*needed_by(one, configs), one))
 
 
 def fit(label, configs, bank: Bank, **context):

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.crossfit import assign_folds, cross_fit
+from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.nearest.retriever import NearestRetriever
-from toolbank.retrievers.nnn.config import NnnConfig
-from toolbank.retrievers.protocol import FitContext
 from toolbank.system.errors import InputError
 
 CONTEXT = FitContext(seed=3)
@@ -28,6 +28,20 @@ TEXTS = (
     "sharpen my knives",
 )
 NEIGHBOUR = NearestConfig(neighbours=1, by="bm25")
+SECOND = DecompositionConfig(first_stage="nearest")
+
+
+def cross_fit_anew(config, bank, k, context, folds=2):
+    """Cross-fit by fitting retrievers of a configuration."""
+    retriever = create_retriever(config)
+    return cross_fit(
+        config.label,
+        lambda part, within: retriever.fit_anew(part, within).search,
+        bank,
+        k,
+        context,
+        folds,
+    )
 
 
 @pytest.fixture
@@ -85,7 +99,7 @@ def test_each_query_is_searched_by_one_that_was_not_fitted_on_it(
 
     monkeypatch.setattr(Bm25Retriever, "fit", remember)
     monkeypatch.setattr(Bm25Retriever, "search", check)
-    cross_fit(Bm25Config(), own_tools, 7, CONTEXT, folds)
+    cross_fit_anew(Bm25Config(), own_tools, 7, CONTEXT, folds)
     assert sorted(asked) == sorted(TEXTS)
     assert len(fitted) == min(folds, len(TEXTS))
 
@@ -94,18 +108,18 @@ def test_hits_are_in_the_order_of_the_train_queries(own_tools):
     bm25 = create_retriever(Bm25Config())
     bm25.fit(own_tools)
     expected = bm25.search(TEXTS, 3)
-    found = cross_fit(Bm25Config(), own_tools, 3, CONTEXT)
+    found = cross_fit_anew(Bm25Config(), own_tools, 3, CONTEXT)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_no_more_hits_than_tools(own_tools):
-    indices, scores = cross_fit(Bm25Config(), own_tools, 64, CONTEXT)
+    indices, scores = cross_fit_anew(Bm25Config(), own_tools, 64, CONTEXT)
     assert indices.shape == scores.shape == (7, 7)
 
 
 def test_without_train_queries_there_are_no_hits(own_tools):
-    indices, scores = cross_fit(Bm25Config(), Bank(own_tools.tools), 3, CONTEXT)
+    indices, scores = cross_fit_anew(Bm25Config(), Bank(own_tools.tools), 3, CONTEXT)
     assert indices.shape == scores.shape == (0, 3)
 
 
@@ -117,7 +131,7 @@ def test_validation_queries_are_in_every_fold(own_tools, monkeypatch):
         "fit",
         lambda self, bank, context: (banks.append(bank), fit(self, bank, context)),
     )
-    cross_fit(NEIGHBOUR, own_tools, 3, CONTEXT)
+    cross_fit_anew(NEIGHBOUR, own_tools, 3, CONTEXT)
     assert [len(bank.split("validation")) for bank in banks] == [1, 1]
     assert sum(len(bank.split("train")) for bank in banks) == len(TEXTS)
 
@@ -126,7 +140,7 @@ def test_killed_between_folds_it_goes_on_with_the_next(
     own_tools, tmp_path, monkeypatch
 ):
     context = FitContext(seed=3, checkpoints=tmp_path / "kept")
-    whole = cross_fit(NEIGHBOUR, own_tools, 3, FitContext(seed=3))
+    whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, FitContext(seed=3))
     fits = []
     fit = NearestRetriever.fit
 
@@ -138,8 +152,8 @@ def test_killed_between_folds_it_goes_on_with_the_next(
 
     monkeypatch.setattr(NearestRetriever, "fit", fit_once)
     with pytest.raises(KeyboardInterrupt):
-        cross_fit(NEIGHBOUR, own_tools, 3, context)
-    found = cross_fit(NEIGHBOUR, own_tools, 3, context)
+        cross_fit_anew(NEIGHBOUR, own_tools, 3, context)
+    found = cross_fit_anew(NEIGHBOUR, own_tools, 3, context)
     assert fits == ["fold-0", "fold-1", "fold-1"]
     for one, other in zip(found, whole, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -147,11 +161,11 @@ def test_killed_between_folds_it_goes_on_with_the_next(
 
 def test_a_damaged_file_of_hits_is_made_again(own_tools, tmp_path):
     context = FitContext(seed=3, checkpoints=tmp_path)
-    whole = cross_fit(NEIGHBOUR, own_tools, 3, context)
+    whole = cross_fit_anew(NEIGHBOUR, own_tools, 3, context)
     (file,) = (tmp_path / "fold-1-hits").iterdir()
     file.write_bytes(file.read_bytes()[:-5])
     for one, other in zip(
-        cross_fit(NEIGHBOUR, own_tools, 3, context), whole, strict=True
+        cross_fit_anew(NEIGHBOUR, own_tools, 3, context), whole, strict=True
     ):
         np.testing.assert_array_equal(one, other)
 
@@ -167,19 +181,15 @@ def test_each_fit_reports_to_a_folder_of_its_own(own_tools, tmp_path, monkeypatc
             fit(self, bank, context),
         ),
     )
-    config = NnnConfig(first_stage="nearest", l1=0.3, l2=3)
-    context = FitContext(
-        seed=3,
-        checkpoints=tmp_path / "kept",
-        logs=tmp_path / "logs",
-        fitted={"nearest": create_retriever(NEIGHBOUR)},
+    nearest, second = create_retriever(NEIGHBOUR), create_retriever(SECOND)
+    nearest.fit(own_tools, FitContext())
+    second.fit(own_tools, FitContext(fitted={"nearest": nearest}))
+    reported.clear()
+    second.search_train(
+        own_tools,
+        3,
+        FitContext(seed=3, checkpoints=tmp_path / "kept", logs=tmp_path / "logs"),
     )
-    monkeypatch.setattr("toolbank.retrievers.nnn.retriever.DenseRetriever", object)
-    monkeypatch.setattr(
-        "toolbank.retrievers.nnn.retriever.NnnRetriever.search",
-        lambda self, queries, k: self._first.search(queries, k),
-    )
-    cross_fit(config, own_tools, 3, context)
     assert reported == [
         (tmp_path / "kept" / fold / "nearest", tmp_path / "logs" / fold / "nearest")
         for fold in ("fold-0", "fold-1")
@@ -196,7 +206,7 @@ def test_a_fold_that_can_not_be_fitted_is_told_from_the_whole(own_tools, monkeyp
 
     monkeypatch.setattr(Bm25Retriever, "fit", refuse)
     with pytest.raises(InputError) as raised:
-        cross_fit(Bm25Config(name="words"), own_tools, 3, CONTEXT)
+        cross_fit_anew(Bm25Config(name="words"), own_tools, 3, CONTEXT)
     message = str(raised.value)
     assert message.startswith("words, fitted without part 1 of 2 of the train queries")
     assert "no pairs can be made of 3 train queries." in message

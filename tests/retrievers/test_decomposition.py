@@ -12,6 +12,7 @@ from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import load_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.decomposition.config import (
@@ -21,7 +22,6 @@ from toolbank.retrievers.decomposition.config import (
 from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
-from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.run.stage import files_read

@@ -13,10 +13,10 @@ from toolbank.retrievers.nearest.retriever import NearestRetriever
 
 
 @pytest.fixture(autouse=True)
-def _unused_tools_as_those_without_a_vote(monkeypatch):
+def _unseen_tools_as_those_without_a_vote(monkeypatch):
     """Four queries are too few to say where tools that no query uses belong."""
     monkeypatch.setattr(
-        "toolbank.retrievers.nearest.retriever.fit_bridge",
+        "toolbank.retrievers.nearest.retriever.fit_alignment",
         lambda *_: np.array([1.0, -1.0]),
     )
 
@@ -75,7 +75,7 @@ def test_by_bm25_the_query_that_shares_words_votes(bank):
 
 def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monkeypatch):
     monkeypatch.setattr(
-        "toolbank.retrievers.nearest.retriever.fit_bridge",
+        "toolbank.retrievers.nearest.retriever.fit_alignment",
         lambda *_: np.array([2.0, -0.5]),
     )
     retriever = fit(bank, neighbours=10)
@@ -107,7 +107,7 @@ def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
 
 
 def test_a_calibration_compares_few_pairs_however_many_train_queries(bank, monkeypatch):
-    monkeypatch.setattr("toolbank.retrievers.calibration._PAIRS", 120)
+    monkeypatch.setattr("toolbank.retrievers.unseen.platt._PAIRS", 120)
     train = tuple(
         bank.split("train")[0].model_copy(update={"id": str(i), "query": f"lawn {i}"})
         for i in range(60)

@@ -12,6 +12,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers import load_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
@@ -19,10 +20,9 @@ from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.retriever import NnnRetriever
-from toolbank.retrievers.nnn.unused import keep_ranks
-from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
+from toolbank.retrievers.unseen.ranks import keep_ranks
 from toolbank.system.errors import InputError
 
 
@@ -169,7 +169,7 @@ def test_train_queries_meet_their_own_tools_as_if_they_were_not_there(bank, firs
         vectors[places] = first.own_vectors(bank)[row, : len(places)]
         without = Tool2VecRetriever(first.config)
         without.tools, without.common = first.tools, first.common
-        without.vectors = vectors
+        without.vectors, without.seen = vectors, np.ones(len(vectors), np.bool_)
         expected = fit(bank, without, l1=0.05, l2=0.1, candidates=5)
         found = expected.search([train[row].query], 8)
         np.testing.assert_array_equal(hits[row], found[0][0])
@@ -215,7 +215,7 @@ def test_a_tool_added_later_is_found(bank, encoder):
 def test_a_first_stage_without_vectors_is_refused(bank):
     first = Bm25Retriever(Bm25Config())
     first.fit(bank)
-    with pytest.raises(InputError, match="bm25 has no vectors"):
+    with pytest.raises(InputError, match="vectors of tools, and bm25"):
         fit(bank, first)
 
 
@@ -239,7 +239,7 @@ def first_of_few(few, encoder):
 REQUESTS = ["the rain", "please rose and song", "the house", "mail the parcel", ""]
 
 
-def test_tools_without_use_keep_the_ranks_of_the_first_stage(few, first_of_few):
+def test_unseen_tools_keep_the_ranks_of_the_first_stage(few, first_of_few):
     retriever = fit(few, first_of_few, l1=0.05, l2=0.1, candidates=5)
     indices, scores = retriever.search(REQUESTS, 8)
     expected, _ = first_of_few.search(REQUESTS, 8)
@@ -252,7 +252,7 @@ def test_tools_without_use_keep_the_ranks_of_the_first_stage(few, first_of_few):
     alone = Tool2VecRetriever(first_of_few.config)
     alone.tools = tuple(first_of_few.tools[place] for place in used)
     alone.common = first_of_few.common
-    alone.vectors, alone._used = first_of_few.vectors[used], np.ones(5, np.int64)
+    alone.vectors, alone.seen = first_of_few.vectors[used], np.ones(5, np.bool_)
     hits, own = fit(few, alone, l1=0.05, l2=0.1, candidates=5).search(REQUESTS, 5)
     np.testing.assert_array_equal(indices[~unused].reshape(-1, 5), used[hits])
     np.testing.assert_allclose(scores[~unused].reshape(-1, 5), own, atol=1e-5)
@@ -289,7 +289,7 @@ def test_a_tool_added_to_used_ones_is_found_as_the_first_stage_finds_it(
     grown = load_retriever(tmp_path / "nnn")
     grown.add_tools([Tool(name="water", kind="function", summary="the water")])
     indices, _ = grown.search(["water: the water"], 9)
-    expected, _ = grown._dense.search(["water: the water"], 9)
+    expected, _ = grown.dense.search(["water: the water"], 9)
     assert indices[0].tolist().index(8) == expected[0].tolist().index(8)
 
 

@@ -11,7 +11,7 @@ from tests.retrievers.small_methods import configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import METHODS
-from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.base import FitContext
 
 NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
 WITH_A_BODY = ("mlc", "refiner", "protip", "tuned-tool2vec")
@@ -163,12 +163,12 @@ def strict(monkeypatch):
 
         def fit_and_remember(self, part, context=None, fit=method.fit):
             fits.append(self)
-            self.seen = {query.query for query in part.split("train")}
+            self.met = {query.query for query in part.split("train")}
             fit(self, part, context)
 
         def check(self, queries, k, search=method.search):
             asked.append((self.name, tuple(queries)))
-            assert not getattr(self, "seen", set()) & set(queries)
+            assert not getattr(self, "met", set()) & set(queries)
             return search(self, queries, k)
 
         monkeypatch.setattr(method, "fit", fit_and_remember)

@@ -7,12 +7,12 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence import load_encoder
-from toolbank.retrievers.centring import common_part, take_out
+from toolbank.retrievers.mean_centering import common_part, take_out
+from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.tool2vec.centroids import tool_sums, unit_vectors
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
-from toolbank.retrievers.usage import train_usage
 
 
 def tool_vectors(queries, descriptions, uses, description_weight):
@@ -83,7 +83,7 @@ def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank):
     assert np.linalg.norm(embedded[0]) == pytest.approx(1, abs=1e-5)
     indices, scores = retriever.search(["water the lawn"], 6)
     cosines = (embedded @ retriever.vectors.T)[0]
-    used = np.isin(indices[0], train_usage(bank).tools)
+    used = np.isin(indices[0], train_relevance(bank).tools)
     assert used.sum() == 4
     expected = cosines[indices[0, used]]
     np.testing.assert_allclose(scores[0, used], expected, atol=1e-5)
@@ -92,8 +92,8 @@ def test_scores_of_used_tools_are_cosines_with_the_embedded_requests(bank):
 def test_a_query_written_by_rules_counts_for_a_quarter(bank):
     made = Provenance(attempt=0, engine="rules", model="", prompt_hash="", seed=0)
     by_rules = bank.queries[0].model_copy(update={"provenance": made})
-    usage = train_usage(Bank(bank.tools, (by_rules, *bank.queries[1:])))
-    assert usage.weights.tolist() == [0.25, 1, 1, 1]
+    relevance = train_relevance(Bank(bank.tools, (by_rules, *bank.queries[1:])))
+    assert relevance.weights.tolist() == [0.25, 1, 1, 1]
     retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
     retriever.fit(Bank(bank.tools, (by_rules,)))
     encoder = load_encoder(EncoderConfig())
@@ -112,17 +112,17 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
     retriever = Tool2VecRetriever(config)
     retriever.fit(bank)
     own = retriever.own_vectors(bank)
-    usage = train_usage(bank)
+    relevance = train_relevance(bank)
     assert own.shape == (4, 2, 384)
     # What all queries have in common is held, as the docstring says.
-    commons = iter([retriever.common, retriever._common_to_descriptions] * 4)
+    commons = iter([retriever.common, retriever.common_to_descriptions] * 4)
     monkeypatch.setattr(
         "toolbank.retrievers.tool2vec.retriever.common_part", lambda _: next(commons)
     )
     for row, query in enumerate(bank.split("train")):
         blind = Tool2VecRetriever(config)
         blind.fit(Bank(bank.tools, tuple(q for q in bank.queries if q is not query)))
-        for place, tool in enumerate(usage.tools[row]):
+        for place, tool in enumerate(relevance.tools[row]):
             expected = blind.vectors[tool] if tool >= 0 else np.zeros(384)
             np.testing.assert_allclose(own[row, place], expected, atol=1e-6)
 

@@ -10,12 +10,13 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence import load_encoder
 from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.base import FitContext
+from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.protocol import DenseRetriever, FitContext
+from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import full_text
 from toolbank.retrievers.tool2vec.centroids import tool_sums, unit_vectors
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.usage import train_usage
 from toolbank.system.errors import InputError
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 2e-3, "warmup": 0}
@@ -75,7 +76,7 @@ def fitted(request, bank, tmp_path_factory):
         # Of four tools the best five are always right: no epoch would be better.
         values = count()
         patch.setattr(
-            "toolbank.retrievers.tuning.validation_recall", lambda *_: next(values)
+            "toolbank.retrievers.dense.validation_recall", lambda *_: next(values)
         )
         retriever.fit(bank, FitContext(seed=1))
     retriever.save(folder / "saved")
@@ -91,7 +92,7 @@ def test_it_trains_saves_loads_and_finds_the_same(fitted, bank):
     ):
         np.testing.assert_allclose(one, other, atol=1e-6)
     frozen = load_encoder(retriever.config.encoder).encode_queries(REQUESTS)
-    tuned = loaded._own_encoder.encode_queries(REQUESTS)
+    tuned = loaded.tuned.encode_queries(REQUESTS)
     assert np.abs(frozen - tuned).max() > 1e-3
     assert list((folder / "saved" / "encoder").glob("*.safetensors"))
     card = (folder / "saved" / "README.md").read_text()
@@ -111,15 +112,15 @@ def test_a_new_tool_is_found_without_training(fitted, bank):
 
 def test_own_vectors_leave_the_query_out_in_the_trained_space(fitted, bank):
     retriever, _ = fitted
-    usage = train_usage(bank)
+    relevance = train_relevance(bank)
     queries = retriever.embed_train(bank)
     descriptions = retriever.embed_tools(bank.tools)
     own = retriever.own_vectors(bank)
     for row in range(len(queries)):
         others = np.arange(len(queries)) != row
-        sums = tool_sums(queries[others], descriptions, usage.tools[others], 2.0)
+        sums = tool_sums(queries[others], descriptions, relevance.tools[others], 2.0)
         expected = unit_vectors(sums, descriptions)
-        for place, tool in enumerate(usage.tools[row]):
+        for place, tool in enumerate(relevance.tools[row]):
             if tool >= 0:
                 np.testing.assert_allclose(own[row, place], expected[tool], atol=1e-5)
 
@@ -153,7 +154,7 @@ def test_every_loss_trains_and_the_same_seed_gives_the_same(
 def test_training_draws_queries_to_their_tools(bank, tmp_path):
     folder = tiny_encoder(tmp_path, "minilm", dropout=0)
     unvalidated = Bank(bank.tools, bank.split("train"))
-    own = (train_usage(bank).tools[:, :, None] == np.arange(4)).any(axis=1)
+    own = (train_relevance(bank).tools[:, :, None] == np.arange(4)).any(axis=1)
     gaps = []
     for training in (None, TRAINING | {"epochs": 15}):
         config = DescriptionsConfig(encoder={"model": str(folder)}, training=training)

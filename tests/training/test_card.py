@@ -4,7 +4,7 @@ import yaml
 
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.training.card import write_card
+from toolbank.training.card import make_card
 from toolbank.training.run import Training
 
 TRAINING = Training(
@@ -15,19 +15,17 @@ TRAINING = Training(
 )
 
 
-def write(folder, **config):
-    write_card(
-        folder,
+def write(**config):
+    return make_card(
         MlcConfig(**config),
         method="A label a tool.",
         counts={"tools": 320, "train queries": 5000},
         trainings={"classifier": TRAINING},
     )
-    return (folder / "README.md").read_text()
 
 
-def test_it_says_what_was_trained_on_what_and_how_well(tmp_path):
-    text = write(tmp_path, name="labels")
+def test_it_says_what_was_trained_on_what_and_how_well():
+    text = write(name="labels")
     for told in (
         "# labels\n",
         "A label a tool.",
@@ -38,12 +36,12 @@ def test_it_says_what_was_trained_on_what_and_how_well(tmp_path):
         "learning_rate: 5.0e-05",
     ):
         assert told in text
-    assert write(tmp_path, name="labels") == text
+    assert write(name="labels") == text
 
 
-def test_its_head_names_a_model_of_the_hub_and_no_folder(tmp_path):
+def test_its_head_names_a_model_of_the_hub_and_no_folder():
     def head(model):
-        text = write(tmp_path, encoder=EncoderConfig(model=model))
+        text = write(encoder=EncoderConfig(model=model))
         return yaml.safe_load(text.split("---")[1])
 
     assert head("intfloat/e5-small-v2") == {

@@ -10,7 +10,7 @@ from sentence_transformers.sentence_transformer.losses import (
 from tests.tiny_models import KINDS, tiny_encoder
 from tests.training.classifier import difference
 from toolbank.encoders.model import load_model
-from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.base import FitContext
 from toolbank.system.errors import InputError
 from toolbank.training.config import TrainingConfig
 from toolbank.training.pairs import PairCollator, encode_texts

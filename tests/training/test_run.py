@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.training.classifier import TEXTS, Classifier, difference
-from toolbank.retrievers.protocol import FitContext
+from toolbank.retrievers.base import FitContext
 from toolbank.system.errors import InputError
 from toolbank.training import progress
 from toolbank.training.config import TrainingConfig

@@ -27,6 +27,11 @@ class Bank:
     queries: tuple[Query, ...] = ()
     info: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The tools' own names, in their order."""
+        return tuple(tool.name for tool in self.tools)
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Position in `tools` of every name; a tool's own name goes before another's alias."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.encoders.places import (
+from toolbank.encoders.resolve import (
     READ_PATTERNS,
     find_cached,
     find_folder,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.model import load_model, save_model
-from toolbank.encoders.places import Stamp, find_folder, stamp_files
+from toolbank.encoders.resolve import Stamp, find_folder, stamp_files
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -45,6 +46,19 @@ class Encoder:
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors [n, dimension] of descriptions, each behind the document prefix."""
         return self._encode([self.config.document_prefix + text for text in texts])
+
+    def demand_width(self, width: int) -> None:
+        """Refuse to compare what it encodes with saved vectors of another length.
+
+        Raises:
+            InputError: `width` is not that of its vectors.
+        """
+        if self.dimension != width:
+            raise InputError(
+                f"The model {self.config.model} gives {self.dimension} numbers, the saved "
+                f"vectors have {width}; it is not the one that they were made with. Name that "
+                "one, or fit again: toolbank train RUN."
+            )
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder from which it can be read as any other."""

@@ -13,7 +13,7 @@ from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.sets import EvaluationSet
 from toolbank.ranking.metrics import Values, comp, find_gold, mrr, ndcg, recall
-from toolbank.retrievers.protocol import Retriever
+from toolbank.retrievers.base import Retriever
 from toolbank.system.errors import InputError
 
 MRR_DEPTH = 100

@@ -1,5 +1,7 @@
 """From scores to the best k, exactly and with stable ties."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,12 +59,29 @@ def join(parts: list[Hits], k: int) -> Hits:
     return np.concatenate(indices), np.concatenate(scores)
 
 
+def rank_blocks(
+    score: Callable[[slice], NDArray[np.float32]],
+    n_queries: int,
+    n_columns: int,
+    k: int,
+    width: int = 0,
+) -> Hits:
+    """Hits [n_queries, min(k, n_columns)] by `score`, which gives [n, n_columns] of some queries.
+
+    It is asked for block after block, so that memory holds few scores at once; `width` is of
+    how many numbers it makes one query's scores, if they are more than these.
+    """
+    parts = [top_k(score(rows), k) for rows in blocks(n_queries, max(n_columns, width))]
+    return join(parts, min(k, n_columns))
+
+
 def search_vectors(
     queries: NDArray[np.float32], vectors: NDArray[np.float32], k: int
 ) -> Hits:
     """The k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
-    parts = [
-        top_k(cosine_scores(queries[block], vectors), k)
-        for block in blocks(len(queries), len(vectors))
-    ]
-    return join(parts, min(k, len(vectors)))
+    return rank_blocks(
+        lambda rows: cosine_scores(queries[rows], vectors),
+        len(queries),
+        len(vectors),
+        k,
+    )

@@ -8,15 +8,12 @@ from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.places import saved_encoder
 from toolbank.report.content import Content
-from toolbank.system.errors import InputError
-from toolbank.system.files import read_json
+from toolbank.retrievers.mean_centering import take_out
 
 Vectors = NDArray[np.float32]
 
@@ -62,9 +59,7 @@ class ToolVectors:
 
     def bring_in(self, queries: Vectors) -> Vectors:
         """Unit vectors [n, d] of requests in the space of the tools."""
-        rest = queries - self.common
-        lengths = np.linalg.norm(rest, axis=1, keepdims=True)
-        return np.asarray(rest / np.maximum(lengths, 1e-9), dtype=np.float32)
+        return take_out(self.common, queries)
 
     def bring_out(self) -> Vectors:
         """The tools [n_tools, d] among requests from which nothing was taken out."""
@@ -175,34 +170,16 @@ def lay_out_tools(space: Space, bank: Bank, method: str) -> list[Point]:
 
 
 def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, ToolVectors] | None:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from toolbank.retrievers import load_retriever
+    from toolbank.retrievers.dense import DenseRetriever
 
-    path = folder / "vectors.safetensors"
-    if not path.is_file():
+    if not folder.is_dir():
         return None
-    try:
-        settings = read_json(folder / "config.json")
-        config = EncoderConfig.model_validate(settings["encoder"])
-        if settings.get("training"):
-            config = saved_encoder(folder, config)
-        names = read_json(folder / "tools.json")
-        arrays = load_file(path)
-        vectors = arrays["tools"].astype(np.float32, copy=False)
-        n, dimension = vectors.shape
-        nothing = np.zeros(dimension, np.float32)
-        common = arrays.get("common", nothing).astype(np.float32, copy=False)
-        if n != len(names) or common.shape != (dimension,):
-            raise ValueError("its files are not of one size")
-        if not (np.isfinite(vectors).all() and np.isfinite(common).all()):
-            raise ValueError("not all of its numbers are finite")
-    except (SafetensorError, ValidationError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{folder}: damaged ({error}). Fit it again: toolbank train RUN."
-        ) from error
-    if names != [tool.name for tool in bank.tools]:
+    retriever = load_retriever(folder)
+    if not isinstance(retriever, DenseRetriever) or retriever.tools != bank.tool_names:
         return None
-    return config, ToolVectors(vectors, common)
+    vectors = ToolVectors(retriever.vectors, retriever.query_mean)
+    return retriever.encoder.config, vectors
 
 
 def _drawn_queries(content: Content) -> tuple[Query, ...]:

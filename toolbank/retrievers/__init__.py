@@ -9,7 +9,7 @@ from toolbank.config.registry import Registry
 from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.protocol import Retriever
+    from toolbank.retrievers.base import Retriever
 
 METHODS = Registry(
     "retriever",
@@ -42,8 +42,10 @@ def load_retriever(folder: Path) -> Retriever:
     Raises:
         InputError: the folder or a file in it is missing, damaged, or of an unknown method.
     """
-    from toolbank.retrievers.store import read_type
+    from toolbank.retrievers.head import read_config, read_settings, read_tools
 
-    kind = METHODS.find(read_type(folder), str(folder))
-    retriever: Retriever = kind.find_class().load(folder)
+    settings = read_settings(folder)
+    kind = METHODS.find(settings["type"], str(folder))
+    retriever = create_retriever(read_config(folder, kind.config, settings))
+    retriever.load(folder, read_tools(folder))
     return retriever

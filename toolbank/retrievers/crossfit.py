@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.ranking.topk import Hits, join
-from toolbank.retrievers import create_retriever
-from toolbank.retrievers.protocol import FitContext, Retriever
-from toolbank.retrievers.store import load_arrays, save_arrays
+from toolbank.retrievers.stored import floats, integers, load_arrays, save_arrays
 from toolbank.system.errors import InputError
+from toolbank.training.context import TrainingContext
 from toolbank.training.ranks import broadcast, rank
 
-if TYPE_CHECKING:
-    from toolbank.retrievers.method import RetrieverConfig
+C = TypeVar("C", bound=TrainingContext)
+Search = Callable[[Sequence[str], int], Hits]
 
 
 def cross_fit(
-    config: RetrieverConfig, bank: Bank, k: int, context: FitContext, folds: int = 2
+    label: str,
+    fit: Callable[[Bank, C], Search],
+    bank: Bank,
+    k: int,
+    context: C,
+    folds: int = 2,
 ) -> Hits:
-    """Hits of every train query by a retriever of `config` that was fitted without it.
+    """Hits of every train query by a search that was fitted without it.
 
-    For each fold a retriever is fitted on the train queries outside it, and searched for those
-    in it. The retrievers that it builds on, of which `context.fitted` has those fitted on the
-    whole bank, are fitted anew as well: they have seen the fold's queries. Those of split
-    "validation" are in every fit.
+    For each fold `fit` is called with a bank that lacks its train queries, and what it gives is
+    searched for them; those of split "validation" are in every bank. `label` is for messages.
 
     A fold's hits are kept in `context.checkpoints`, and so are the checkpoints of its fit, so
     that a fit that was killed goes on.
@@ -50,10 +51,10 @@ def cross_fit(
     for number, rows in enumerate(held_out):
         fold = context.within(f"fold-{number}")
         try:
-            parts.append(_search_fold(config, bank, rows, k, fold))
+            parts.append(_search_fold(fit, bank, rows, k, fold))
         except InputError as error:
             raise InputError(
-                f"{config.label}, fitted without part {number + 1} of {len(held_out)} of the "
+                f"{label}, fitted without part {number + 1} of {len(held_out)} of the "
                 f"train queries for a second stage that learns from its hits: {error} If it can "
                 "be fitted on all of them, they are too few for a second stage: add train "
                 "queries, or leave the second stage out."
@@ -78,24 +79,27 @@ def assign_folds(texts: list[str], folds: int, seed: int) -> list[NDArray[np.int
 
 
 def _search_fold(
-    config: RetrieverConfig,
+    fit: Callable[[Bank, C], Search],
     bank: Bank,
     rows: NDArray[np.int64],
     k: int,
-    context: FitContext,
+    context: C,
 ) -> Hits:
     place = context.checkpoints
     kept = place and place.with_name(f"{place.name}-hits")
-    if hits := broadcast(_read_hits(kept, (len(rows), k)) if rank() == 0 else None):
+    shape = (len(rows), k)
+    if hits := broadcast(
+        _read_hits(kept, shape, len(bank.tools)) if rank() == 0 else None
+    ):
         return hits
     train = bank.split("train")
     asked = [train[row] for row in rows]
     out = {id(query) for query in asked}
     rest = Bank(bank.tools, tuple(q for q in bank.queries if id(q) not in out))
-    retriever = _fit_anew(config, context.fitted, rest, context)
+    search = fit(rest, context)
     # One process asks: a model that splits requests is paid for.
     hits = broadcast(
-        retriever.search([query.query for query in asked], k) if rank() == 0 else None
+        search([query.query for query in asked], k) if rank() == 0 else None
     )
     assert hits is not None
     if kept and place and rank() == 0:
@@ -104,38 +108,17 @@ def _search_fold(
     return hits
 
 
-def _fit_anew(
-    config: RetrieverConfig,
-    fitted: Mapping[str, Retriever],
-    bank: Bank,
-    context: FitContext,
-) -> Retriever:
-    """Fit a retriever, and first those that it builds on, on this bank alone."""
-    anew = {
-        label: _fit_anew(
-            fitted[label].config,
-            built_on(fitted[label]),
-            bank,
-            context.within(label),
-        )
-        for label in config.needs
-    }
-    retriever = create_retriever(config)
-    retriever.fit(bank, replace(context, fitted=anew))
-    return retriever
-
-
-def built_on(retriever: Retriever) -> Mapping[str, Retriever]:
-    """The retrievers that one builds on, by their labels; it gives them as `built_on`."""
-    found: Mapping[str, Retriever] = getattr(retriever, "built_on", {})
-    return found
-
-
-def _read_hits(folder: Path | None, shape: tuple[int, int]) -> Hits | None:
+def _read_hits(
+    folder: Path | None, shape: tuple[int, int], n_tools: int
+) -> Hits | None:
     if folder is None:
         return None
+    declared = {
+        "indices": integers(*shape, low=0, high=n_tools),
+        "scores": floats(*shape),
+    }
     try:
-        arrays = load_arrays(folder, {"indices": shape, "scores": shape})
+        arrays = load_arrays(folder, declared, {})
     except InputError:
         return None
-    return arrays["indices"].astype(np.int64), arrays["scores"].astype(np.float32)
+    return arrays["indices"], arrays["scores"]

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from toolbank.config.base import Config
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -75,6 +76,28 @@ class RetrieverConfig(Config):
     def asks(self) -> EngineConfig | None:
         """The language model that it asks when it searches; None if none."""
         return None
+
+
+class TwoStageConfig(RetrieverConfig):
+    """The settings of a method that works on what another retriever finds."""
+
+    first_stage: str = Field(description="a retriever of the recipe")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Its first stage."""
+        return (self.first_stage,)
+
+
+class DenseConfig(RetrieverConfig):
+    """The settings of a method by the cosines of an encoder, fine-tuned or as it is."""
+
+    has_vectors: ClassVar[bool] = True
+
+    encoder: EncoderConfig = EncoderConfig()
+    training: EncoderTraining | None = Field(
+        default=None, description="of the encoder; unset: it stays as it is"
+    )
 
 
 @dataclass(frozen=True)

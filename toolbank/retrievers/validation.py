@@ -8,7 +8,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.ranking.metrics import find_gold, recall
 from toolbank.ranking.topk import Hits
-from toolbank.retrievers.usage import Usage, find_usage
+from toolbank.retrievers.relevance import Relevance, find_relevance
 
 RECALL_AT = 5
 
@@ -26,11 +26,11 @@ def validation_recall(
     search: Callable[[Sequence[str], int], Hits], bank: Bank
 ) -> float:
     """Mean Recall@5 of a search on `validation_queries`, of which there must be some."""
-    usage = find_usage(bank, validation_queries(bank))
-    return mean_recall(search(usage.queries, RECALL_AT), usage)
+    relevance = find_relevance(bank, validation_queries(bank))
+    return mean_recall(search(relevance.queries, RECALL_AT), relevance)
 
 
-def mean_recall(hits: Hits, usage: Usage) -> float:
+def mean_recall(hits: Hits, relevance: Relevance) -> float:
     """Mean Recall@5 of the first five hits of queries, of which there must be some."""
-    found = find_gold(hits[0], usage.tools)
-    return float(recall(found, (usage.tools >= 0).sum(axis=1), RECALL_AT).mean())
+    found = find_gold(hits[0], relevance.tools)
+    return float(recall(found, (relevance.tools >= 0).sum(axis=1), RECALL_AT).mean())

@@ -19,8 +19,8 @@ from toolbank.run.folder import RunFolder
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:
+    from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.method import RetrieverConfig
-    from toolbank.retrievers.protocol import Retriever
 
 # How long another process that failed leaves it to the first one to say why.
 _GRACE_S = 5.0
@@ -79,7 +79,7 @@ def take_part() -> None:
 def _fit(fit: Fit) -> Retriever:
     from toolbank.bank.bank import Bank
     from toolbank.retrievers import create_retriever, load_retriever
-    from toolbank.retrievers.protocol import FitContext
+    from toolbank.retrievers.base import FitContext
 
     folder = RunFolder(fit.run)
     retriever = create_retriever(fit.config)

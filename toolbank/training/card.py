@@ -16,15 +16,14 @@ from toolbank.training.run import Training
 _NAME = "README.md"
 
 
-def write_card(
-    folder: Path,
+def make_card(
     config: Config,
     *,
     method: str,
     counts: Mapping[str, int],
     trainings: Mapping[str, Training],
-) -> None:
-    """Say what a saved retriever is, what it was trained on, how well it did, how to load it.
+) -> str:
+    """What a trained retriever is, what it was trained on, how well it did, how to load it.
 
     `method` is a sentence for people; `counts` such as {"tools": 320, "train queries": 5000};
     `trainings` by what was trained, such as {"encoder": ...}.
@@ -76,19 +75,19 @@ def write_card(
         yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip(),
         "```",
     ]
-    write_text(folder / _NAME, "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
+
+
+def write_card(folder: Path, card: str) -> None:
+    """Write a card into a saved retriever's folder; nothing where it is empty."""
+    if card:
+        write_text(folder / _NAME, card)
 
 
 def read_card(folder: Path) -> str:
-    """The card in a saved retriever's folder, to be kept when it is saved again; "" without."""
+    """The card in a saved retriever's folder; "" without."""
     path = folder / _NAME
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-
-
-def keep_card(folder: Path, card: str) -> None:
-    """Write what `read_card` read; nothing where there was none."""
-    if card:
-        write_text(folder / _NAME, card)
 
 
 def _describe(training: Training) -> list[str]:

@@ -61,7 +61,7 @@ def test_every_kind_of_encoder_trains_saves_loads_and_searches(bank, kind, tmp_p
     retriever.save(tmp_path / "saved")
     loaded = load_retriever(tmp_path / "saved")
     assert loaded.tools == tuple(NAMES)
-    assert loaded.least_rest == retriever.least_rest
+    assert loaded.stop_threshold == retriever.stop_threshold
     np.testing.assert_array_equal(
         retriever.search(texts, 5)[0], loaded.search(texts, 5)[0]
     )
@@ -98,9 +98,9 @@ def test_training_brings_a_plans_tools_to_its_steps(bank, trained):
 
 def test_search_and_training_measure_the_same_vectors(trained):
     texts = [title_and_summary(tool) for tool in [Tool(name="rain", kind="function")]]
-    tokens = trained._fitted.tokenizer(texts, return_tensors="pt")
+    tokens = trained.encoder.tokenizer(texts, return_tensors="pt")
     with torch.no_grad():
-        body = trained._fitted[0].auto_model(**tokens).last_hidden_state
+        body = trained.encoder[0].auto_model(**tokens).last_hidden_state
     np.testing.assert_allclose(trained._embed(texts)[0], body[0].mean(0), atol=1e-5)
 
 
@@ -221,13 +221,13 @@ def test_an_epoch_is_judged_by_the_stop_that_a_search_would_have(
     validate = retriever_module.validation_recall
 
     def spy(search, watched):
-        stops.append((search.__self__.vectors.copy(), search.__self__.least_rest))
+        stops.append((search.__self__.vectors.copy(), search.__self__.stop_threshold))
         return validate(search, watched)
 
     monkeypatch.setattr(retriever_module, "validation_recall", spy)
     made = fit(bank, encoder_at(tmp_path / "tiny"), epochs=3)
     (stop,) = [least for vectors, least in stops if (vectors == made.vectors).all()]
-    assert stop == made.least_rest
+    assert stop == made.stop_threshold
 
 
 def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch):
@@ -250,12 +250,12 @@ def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch
     )
     made = fit(Bank(bank.tools, loud), EncoderConfig(model=str(folder)), epochs=1)
     asked = [query.query for query in loud if query.split == "train"]
-    tokens = made._fitted.preprocess(asked)
+    tokens = made.encoder.preprocess(asked)
     assert read == [
         ids[mask.bool()].tolist()
         for ids, mask in zip(tokens["input_ids"], tokens["attention_mask"], strict=True)
     ]
-    unknown = made._fitted.tokenizer.unk_token_id
+    unknown = made.encoder.tokenizer.unk_token_id
     assert not any(unknown in ids for ids in read)
 
 

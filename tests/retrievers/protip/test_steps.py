@@ -13,9 +13,13 @@ from toolbank.retrievers.protip.loss import (
 )
 from toolbank.retrievers.protip.mining import mine_negatives
 from toolbank.retrievers.protip.plans import Plan, hold_back
-from toolbank.retrievers.protip.progressive import Steps, search_plans, search_steps
-from toolbank.retrievers.protip.stop import choose_least_rest
-from toolbank.retrievers.protip.unseen import measure_ranks, merge_unseen
+from toolbank.retrievers.protip.progressive import (
+    SearchTrace,
+    search_plans,
+    trace_search,
+)
+from toolbank.retrievers.protip.stop import choose_threshold
+from toolbank.retrievers.unseen.merging import measure_ranks, merge_unseen
 
 # Tools a, b, c, d of the examples worked by hand.
 VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
@@ -65,7 +69,7 @@ def test_a_tool_that_lies_on_its_step_has_a_gradient_that_is_finite():
 
 def test_search_takes_the_nearest_subtracts_it_and_goes_on():
     query = np.array([[3, 3.9]], np.float32)
-    steps = search_steps(query, VECTORS, steps=2, depth=4)
+    steps = trace_search(query, VECTORS, steps=2, depth=4)
     # From (3, 3.9), b = (0, 4) is sqrt(9.01) away, c sqrt(12.41), a 3.9, d sqrt(40.21).
     assert steps.hits[0, 0].tolist() == [1, 2, 0, 3]
     assert steps.distances[0, 0, 0] == pytest.approx(9.01**0.5, abs=1e-5)
@@ -73,11 +77,11 @@ def test_search_takes_the_nearest_subtracts_it_and_goes_on():
     assert steps.hits[0, 1].tolist() == [0, 2, 3, 1]
     assert steps.distances[0, 1, :3] == pytest.approx([0.1, 5.21**0.5, 25.01**0.5])
     # What is left over the nearest tool's distance.
-    assert steps.rests[0] == pytest.approx([(24.21 / 9.01) ** 0.5, 9.01**0.5 / 0.1])
+    assert steps.residuals[0] == pytest.approx([(24.21 / 9.01) ** 0.5, 9.01**0.5 / 0.1])
 
 
 def test_no_tool_is_taken_twice():
-    steps = search_steps(np.array([[30, 0]], np.float32), VECTORS, steps=9, depth=1)
+    steps = trace_search(np.array([[30, 0]], np.float32), VECTORS, steps=9, depth=1)
     taken = steps.hits[0, :, 0].tolist()
     assert taken[0] == 0
     assert sorted(taken) == [0, 1, 2, 3]
@@ -85,18 +89,18 @@ def test_no_tool_is_taken_twice():
 
 def test_history_counts_as_taken():
     query = np.array([[3, 4]], np.float32)
-    after = search_steps(query, VECTORS, steps=1, depth=4, history=[[0]])
+    after = trace_search(query, VECTORS, steps=1, depth=4, history=[[0]])
     # (3, 4) - a = (0, 4) = b.
     assert after.hits[0, 0].tolist() == [1, 2, 3, 0]
     assert after.distances[0, 0].tolist()[0] == 0
     assert after.distances[0, 0, -1] == np.inf
 
 
-def test_a_plan_ends_before_the_first_step_with_too_small_a_rest():
-    steps = Steps(
+def test_a_plan_ends_before_the_first_step_with_too_small_a_residual():
+    steps = SearchTrace(
         hits=np.zeros((2, 3, 1), np.int64),
         distances=np.zeros((2, 3, 1)),
-        rests=np.array([[2.0, 0.5, 2.0], [0.5, 0.4, 0.3]]),
+        residuals=np.array([[2.0, 0.5, 2.0], [0.5, 0.4, 0.3]]),
     )
     assert steps.lengths(1.0).tolist() == [1, 1]
     assert steps.lengths(0.45).tolist() == [3, 1]
@@ -105,17 +109,17 @@ def test_a_plan_ends_before_the_first_step_with_too_small_a_rest():
 
 def test_the_end_is_where_plans_are_found_best():
     hits = np.array([[[0], [1], [2]], [[1], [0], [3]]])
-    rests = np.array([[9.0, 5.0, 1.0], [9.0, 2.0, 1.5]])
-    steps = Steps(hits, np.zeros((2, 3, 1)), rests)
-    least = choose_least_rest(steps, [(0, 1), (1,)])
+    residuals = np.array([[9.0, 5.0, 1.0], [9.0, 2.0, 1.5]])
+    steps = SearchTrace(hits, np.zeros((2, 3, 1)), residuals)
+    least = choose_threshold(steps, [(0, 1), (1,)])
     assert 2 < least <= 5
     assert steps.lengths(least).tolist() == [2, 1]
 
 
 def test_the_interleaved_hits_begin_with_the_plan():
     query = np.array([[3, 3.9]], np.float32)
-    steps = search_steps(query, VECTORS, steps=3, depth=4)
-    indices, scores = search_plans(query, VECTORS, steps=3, least_rest=0.0, k=4)
+    steps = trace_search(query, VECTORS, steps=3, depth=4)
+    indices, scores = search_plans(query, VECTORS, steps=3, stop_threshold=0.0, k=4)
     taken = steps.hits[0, :, 0].tolist()
     assert indices[0, :3].tolist() == taken
     assert sorted(indices[0].tolist()) == [0, 1, 2, 3]
@@ -177,7 +181,7 @@ def test_mined_negatives_are_those_of_their_step_alone():
 
 def test_the_log_odds_of_ranks_never_rise():
     hits = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 7]])
-    plans = [Plan("q", (0, 2)), Plan("r", (3, 4)), Plan("s", (1,))]
+    plans = [(0, 2), (3, 4), (1,)]
     # Right are 2, 0 and 2 of 3.
     expected = np.log([2.5 / 1.5, 0.5 / 3.5, 0.5 / 3.5])
     np.testing.assert_allclose(measure_ranks(hits, plans), expected)
@@ -199,7 +203,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     queries = random.normal(size=(7, 3)).astype(np.float32)
     tools = random.normal(size=(5, 3)).astype(np.float32)
     history = [[], [1], [4, 0], [], [2], [], [3]]
-    whole = search_steps(queries, tools, steps=3, depth=4, history=history)
+    whole = trace_search(queries, tools, steps=3, depth=4, history=history)
     # As many scores as two requests have.
     monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 60)
     sizes = []
@@ -209,11 +213,11 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
         "measure_distances",
         lambda asked, offered: sizes.append(len(asked)) or measure(asked, offered),
     )
-    parts = search_steps(queries, tools, steps=3, depth=4, history=history)
+    parts = trace_search(queries, tools, steps=3, depth=4, history=history)
     assert max(sizes) == 2
-    for name in ("hits", "distances", "rests"):
+    for name in ("hits", "distances", "residuals"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
-    none = search_steps(queries[:0], tools, steps=3, depth=4)
+    none = trace_search(queries[:0], tools, steps=3, depth=4)
     assert none.hits.shape == (0, 3, 4)
 
 
@@ -232,7 +236,7 @@ def test_a_tenth_is_held_back_of_plans_whose_tools_others_use():
 def test_the_end_is_no_worse_than_any_other():
     random = np.random.default_rng(0)
     hits = np.array([random.permutation(9)[:4] for _ in range(30)])[:, :, None]
-    steps = Steps(hits, np.zeros(hits.shape), random.random((30, 4)))
+    steps = SearchTrace(hits, np.zeros(hits.shape), random.random((30, 4)))
     plans = [tuple(random.permutation(9)[: random.integers(1, 4)]) for _ in range(30)]
 
     def mean_f1(least):
@@ -247,6 +251,6 @@ def test_the_end_is_no_worse_than_any_other():
             ]
         )
 
-    best = mean_f1(choose_least_rest(steps, plans))
-    choices = np.quantile(steps.rests, np.linspace(0, 1, 100), method="lower")
+    best = mean_f1(choose_threshold(steps, plans))
+    choices = np.quantile(steps.residuals, np.linspace(0, 1, 100), method="lower")
     assert best == pytest.approx(max(mean_f1(choice) for choice in choices))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from toolbank.retrievers.refiner.candidates import search_rows, train_rows
-from toolbank.retrievers.usage import Usage
+from toolbank.retrievers.relevance import Relevance
 
 N_TOOLS, D = 9, 4
 VECTORS = np.arange(N_TOOLS * D, dtype=np.float32).reshape(N_TOOLS, D)
@@ -17,7 +17,7 @@ def make_rows(hits, own_tools, own=None, seed=0):
     scores = np.broadcast_to(falling, indices.shape)
     return train_rows(
         search_rows([[1, 2]] * len(indices), (indices, scores), VECTORS),
-        Usage([""] * len(indices), own_tools, np.ones(len(indices))),
+        Relevance([""] * len(indices), own_tools, np.ones(len(indices))),
         own=np.zeros((*own_tools.shape, D), np.float32) if own is None else own,
         descriptions=DESCRIPTIONS,
         seed=seed,

@@ -9,8 +9,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.retrievers.refiner.candidates import collate
+from toolbank.retrievers.refiner.create import make_refiner
 from toolbank.retrievers.refiner.sequence import longest_request
-from toolbank.retrievers.refiner.store import make_model
 from toolbank.system.errors import InputError
 
 DIMENSION = 24
@@ -21,7 +21,7 @@ TOLERANCE = {"atol": 1e-5, "rtol": 0}
 def model(request, tmp_path_factory):
     folder = tiny_encoder(tmp_path_factory.mktemp(request.param), request.param)
     torch.manual_seed(0)
-    model, _ = make_model(str(folder), DIMENSION)
+    model, _ = make_refiner(str(folder), DIMENSION)
     # New weights are so small that attention hardly tells one place from another.
     with torch.no_grad():
         for weights in model.body.parameters():
@@ -36,7 +36,7 @@ def make_rows(lengths, n_candidates=6):
         {
             "ids": random.integers(4, 100, length).tolist(),
             "vectors": random.normal(size=(n_candidates, DIMENSION)).astype(np.float32),
-            "standing": random.normal(size=(n_candidates, 2)).astype(np.float32),
+            "features": random.normal(size=(n_candidates, 2)).astype(np.float32),
         }
         for length in lengths
     ]
@@ -48,7 +48,7 @@ def judge(model, rows):
 
 
 def reorder(row, order):
-    moved = {name: row[name][order] for name in ("vectors", "standing")}
+    moved = {name: row[name][order] for name in ("vectors", "features")}
     return {**row, **moved}
 
 
@@ -95,7 +95,7 @@ def test_what_stands_where_there_is_no_candidate_changes_nothing(model):
     scores = judge(model, [row])[0]
     longer = {
         name: np.concatenate([row[name], more[name]])
-        for name in ("vectors", "standing")
+        for name in ("vectors", "features")
     }
     inputs = collate([{**row, **longer}], pad_id=0)
     inputs["candidate_mask"][:, 6:] = 0
@@ -104,10 +104,10 @@ def test_what_stands_where_there_is_no_candidate_changes_nothing(model):
     np.testing.assert_allclose(found[0, :6], scores, **TOLERANCE)
 
 
-def test_request_vectors_standing_and_company_all_count(model):
+def test_request_vectors_features_and_company_all_count(model):
     row, other = make_rows([9, 9])
     scores = judge(model, [row])[0]
-    for name in ("ids", "vectors", "standing"):
+    for name in ("ids", "vectors", "features"):
         changed = judge(model, [{**row, name: other[name]}])[0]
         assert np.abs(changed - scores).max() > 1e-3
     vectors = row["vectors"].copy()
@@ -148,7 +148,7 @@ def test_dropout_is_on_in_training_alone(model):
 
 
 def test_vectors_are_projected_by_normal_numbers(tmp_path):
-    model, _ = make_model(str(tiny_encoder(tmp_path)), 2000)
+    model, _ = make_refiner(str(tiny_encoder(tmp_path)), 2000)
     weights = model.project.weight.detach().numpy()
     assert weights.mean() == pytest.approx(0, abs=0.01)
     assert weights.std() == pytest.approx(0.2, abs=0.01)
@@ -171,11 +171,11 @@ def test_an_encoder_of_another_kind_is_told(tmp_path):
     config = AutoConfig.for_model("distilbert", dim=32, n_layers=1, n_heads=2)
     AutoModel.from_config(config).save_pretrained(folder)
     with pytest.raises(InputError, match=r"'distilbert'.*deberta-v2"):
-        make_model(str(folder), DIMENSION)
+        make_refiner(str(folder), DIMENSION)
 
 
 def test_a_convolution_is_refused(tmp_path):
     path = tiny_encoder(tmp_path, "deberta") / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "conv_kernel_size": 3}))
     with pytest.raises(InputError, match="convolution"):
-        make_model(str(tmp_path), DIMENSION)
+        make_refiner(str(tmp_path), DIMENSION)

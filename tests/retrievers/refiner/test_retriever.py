@@ -9,12 +9,12 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers import create_retriever, load_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.nearest.retriever import NearestRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
-from toolbank.retrievers.protocol import FitContext
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
@@ -127,8 +127,8 @@ def test_saved_twice_it_has_the_same_bytes(fitted, tmp_path):
 
 def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_path):
     fitted.save(tmp_path)
-    assert (tmp_path / "first").is_dir()
-    assert not (tmp_path / "vectors").exists()
+    assert (tmp_path / "stages" / "tool2vec").is_dir()
+    assert len(list((tmp_path / "stages").iterdir())) == 1
     card = (tmp_path / "README.md").read_text()
     assert "2409.02141" in card
     assert "recall@5" in card
@@ -202,12 +202,12 @@ def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
 
     def remember(self, bank, context):
         fitted.append(self)
-        self.seen = {query.query for query in bank.split("train")}
+        self.met = {query.query for query in bank.split("train")}
         fit_tool2vec(self, bank, context)
 
     def check(self, queries, k):
         asked.extend(queries)
-        assert not self.seen & set(queries)
+        assert not self.met & set(queries)
         return search(self, queries, k)
 
     monkeypatch.setattr(Tool2VecRetriever, "fit", remember)
@@ -293,7 +293,7 @@ def test_one_that_was_not_fitted_says_so(encoders, tmp_path):
 
 def test_vectors_are_needed(encoders, bank):
     config = refiner(encoders["minilm"], first_stage="bm25", vectors="bm25")
-    with pytest.raises(InputError, match=r"bm25.* has no vectors of tools"):
+    with pytest.raises(InputError, match=r"vectors of tools, and bm25 .* has none"):
         fit(config, bank, Bm25Config())
 
 
@@ -306,7 +306,12 @@ def test_a_damaged_or_missing_file_is_told(encoders, bank, tmp_path):
     encoder = encoders["minilm"]
     made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder))
     made.save(tmp_path)
-    names = ["config.json", "tools.json", "first/config.json", "first/tools.json"]
+    names = [
+        "config.json",
+        "tools.json",
+        "stages/tool2vec/config.json",
+        "stages/tool2vec/tools.json",
+    ]
     names += ["model/config.json", "model/tokenizer.json", "model/model.safetensors"]
     for name in names:
         path = tmp_path / name
@@ -319,7 +324,7 @@ def test_a_damaged_or_missing_file_is_told(encoders, bank, tmp_path):
             with pytest.raises(InputError):
                 load_retriever(tmp_path)
         path.write_bytes(content)
-    (tmp_path / "first" / "tools.json").write_text('["one"]')
+    (tmp_path / "stages" / "tool2vec" / "tools.json").write_text('["one"]')
     with pytest.raises(InputError):
         load_retriever(tmp_path)
 
@@ -332,7 +337,7 @@ def test_weights_that_can_not_be_are_told(encoders, bank, tmp_path):
     weights = load_file(path)
     wrong = weights["project.weight"].copy()
     wrong[0, 0] = np.nan
-    rest = {k: v for k, v in weights.items() if k != "standing.bias"}
+    rest = {k: v for k, v in weights.items() if k != "first_stage.bias"}
     for damaged in (
         {**weights, "project.weight": wrong},
         {**weights, "project.weight": wrong[:, :-1].copy()},

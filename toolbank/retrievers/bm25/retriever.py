@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import Hits, blocks, join, top_k
+from toolbank.ranking.topk import Hits, rank_blocks
+from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.retrievers.growth import join_names
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.retrievers.protocol import ALONE, FitContext
-from toolbank.retrievers.store import load_head, load_texts, save_head, save_texts
+from toolbank.retrievers.stored import Texts
 from toolbank.retrievers.text import all_words
 from toolbank.system.errors import InputError
 
 
-class Bm25Retriever:
+class Bm25Retriever(Retriever):
     """BM25 of a request against the tools' texts (`LexicalIndex` has the variant).
 
     A tool's text is its name, the words in its name, its summary and its description. The
     texts are saved and indexed when they are read: a second for some 20,000 tools.
     """
 
-    def __init__(self, config: Bm25Config) -> None:
-        self.name: str = config.label
-        self.config = config
-        self.tools: tuple[str, ...] = ()
-        self._texts: tuple[str, ...] = ()
-        self._index = LexicalIndex(())
+    config: Bm25Config
+    documents: tuple[str, ...]
+    index: LexicalIndex
+
+    texts: ClassVar[Texts] = {"documents": "tools"}
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Index the tools; queries are not used.
@@ -38,53 +36,31 @@ class Bm25Retriever:
         Raises:
             InputError: no tool has a word in it.
         """
-        texts = tuple(all_words(tool) for tool in bank.tools)
-        index = LexicalIndex(texts)
-        if index.is_empty:
+        self.tools, self.documents = bank.tool_names, ()
+        self.extend(bank.tools)
+        if self.index.is_empty:
             raise InputError(
                 "bm25: none of the tools has a word that could be indexed."
             )
-        self.tools = tuple(tool.name for tool in bank.tools)
-        self._texts, self._index = texts, index
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        n = len(self.tools)
-        parts = [
-            top_k(self._index.scores(queries[block]), k)
-            for block in blocks(len(queries), n)
-        ]
-        return join(parts, min(k, n))
+        """Indices and BM25 of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
+        return rank_blocks(
+            lambda rows: self.index.scores(queries[rows]),
+            len(queries),
+            len(self.tools),
+            k,
+        )
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
         """Hits for every train query; it has seen none, since no query is used."""
         return self.search([query.query for query in bank.split("train")], k)
 
-    def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Index more tools; how rare a word is counts over all of them, old and new.
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Index more tools; how rare a word is counts over all of them, old and new."""
+        self.documents += tuple(all_words(tool) for tool in tools)
+        self.index = LexicalIndex(self.documents)
 
-        Raises:
-            InputError: one of them is there already.
-        """
-        self.tools = join_names(self.tools, tools)
-        self._texts += tuple(all_words(tool) for tool in tools)
-        self._index = LexicalIndex(self._texts)
-
-    def save(self, folder: Path) -> None:
-        """Write all that `load` needs: the tools' texts."""
-        save_head(folder, self.config, self.tools)
-        save_texts(folder, "texts", self._texts)
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; no bank needed.
-
-        Raises:
-            InputError: a file is missing, damaged, or another method's.
-        """
-        config, tools = load_head(folder, Bm25Config)
-        retriever = cls(config)
-        retriever.tools = tools
-        retriever._texts = load_texts(folder, "texts", len(tools))
-        retriever._index = LexicalIndex(retriever._texts)
-        return retriever
+    def load_parts(self, folder: Path) -> None:  # noqa: ARG002
+        """Index the texts."""
+        self.index = LexicalIndex(self.documents)

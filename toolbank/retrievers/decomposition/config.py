@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
 from toolbank.llm.config import EngineConfig
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
 
 TEMPLATE = "decompose.j2"
 """The prompt that asks a model for the subtasks of a request."""
@@ -37,7 +37,7 @@ class DecomposeConfig(EngineConfig):
         return value
 
 
-class DecompositionConfig(RetrieverConfig):
+class DecompositionConfig(TwoStageConfig):
     """Split the request into subtasks, and search for each by another retriever."""
 
     type: Literal["decomposition"] = "decomposition"
@@ -48,11 +48,6 @@ class DecompositionConfig(RetrieverConfig):
         Literal["rules"] | DecomposeConfig,
         Choice("should be 'rules', or a mapping of keys"),
     ] = Field(default="rules", description="rules, or the settings of an engine")
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Its first stage."""
-        return (self.first_stage,)
 
     @property
     def baseline(self) -> str:

@@ -1,12 +1,11 @@
 """Configuration of embedded descriptions."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining, PairKind
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.method import DenseConfig, RetrieverKind
 
 
 class DescriptionsTraining(EncoderTraining):
@@ -19,13 +18,10 @@ class DescriptionsTraining(EncoderTraining):
     )
 
 
-class DescriptionsConfig(RetrieverConfig):
+class DescriptionsConfig(DenseConfig):
     """Cosine between the request and the tools' embedded descriptions."""
 
-    has_vectors: ClassVar[bool] = True
-
     type: Literal["descriptions"] = "descriptions"
-    encoder: EncoderConfig = EncoderConfig()
     text: Literal["summary", "full"] = Field(
         default="summary",
         description="full: the description and the parameters too, as far as the encoder reads",

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from toolbank.retrievers.mlc.loss import multi_label_loss
+from toolbank.retrievers.network import drop_pooler
 
 _HIDDEN = 1024
 _DROPOUT = 0.2
@@ -41,6 +42,12 @@ class SequenceClassifier(nn.Module):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
+
+    @property
+    def weighted(self) -> nn.Module:
+        """The module whose weights are saved: transformers' own, so that it reads them."""
+        module: nn.Module = self.model
+        return module
 
     @property
     def last(self) -> nn.Linear:
@@ -89,11 +96,14 @@ class MeanClassifier(nn.Module):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
-        # It pools [CLS]: nothing would train it.
-        if getattr(model, "pooler", None) is not None:
-            model.pooler = None
+        drop_pooler(model)
         self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1))
         self.last = nn.Linear(model.config.hidden_size, model.config.num_labels)
+
+    @property
+    def weighted(self) -> nn.Module:
+        """The module whose weights are saved."""
+        return self
 
     def features(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
@@ -113,10 +123,14 @@ class MeanClassifier(nn.Module):
         return logits
 
 
+TransformerClassifier = SequenceClassifier | MeanClassifier
+Classifier = VectorClassifier | TransformerClassifier
+
+
 class LastLayer(nn.Module):
     """The last layer of a transformer's classifier, and its dropout; not a copy of them."""
 
-    def __init__(self, classifier: SequenceClassifier | MeanClassifier) -> None:
+    def __init__(self, classifier: TransformerClassifier) -> None:
         super().__init__()
         self.dropout = classifier.dropout
         self.last = classifier.last
@@ -125,9 +139,6 @@ class LastLayer(nn.Module):
         """Logits [n, n_labels] of features [n, d]."""
         logits: torch.Tensor = self.last(self.dropout(vectors))
         return logits
-
-
-Classifier = VectorClassifier | SequenceClassifier | MeanClassifier
 
 
 class Objective(nn.Module):

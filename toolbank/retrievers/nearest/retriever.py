@@ -4,77 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import Hits, blocks, join, top_k
-from toolbank.retrievers.calibration import (
-    AS_IT_IS,
-    bridge,
-    fit_bridge,
-    spread_rows,
-    unused_without,
-)
-from toolbank.retrievers.growth import join_names
-from toolbank.retrievers.likeness import Likeness, create_likeness, load_likeness
+from toolbank.ranking.topk import Hits, rank_blocks, top_k
+from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.nearest.config import NearestConfig
-from toolbank.retrievers.protocol import ALONE, FitContext
-from toolbank.retrievers.store import (
-    VECTORS,
-    demand,
-    load_arrays,
-    load_head,
-    save_arrays,
-    save_head,
-    within,
+from toolbank.retrievers.nearest.similarity import (
+    Bm25Index,
+    EmbeddingIndex,
+    SimilarityIndex,
 )
-from toolbank.retrievers.usage import train_usage
+from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.stored import Arrays, floats, integers
+from toolbank.retrievers.unseen.alignment import (
+    align,
+    fit_alignment,
+    unseen_without,
+)
+from toolbank.retrievers.unseen.platt import spread_rows
 
 _TIE = 0.01
 
 
-class NearestRetriever:
+class NearestRetriever(Retriever):
     """Votes of the most similar train queries, each weighted by its similarity.
 
     Similar is what has a high cosine or a high BM25, as `by` says. A tool's score is its share
     of the votes; among tools with nearly equal shares the similarity to the tool's own text
     decides. Tools without a vote follow, by that similarity alone; but those that no train
     query uses, and so can't have one, stand where their similarity says
-    (`toolbank.retrievers.calibration`).
+    (`toolbank.retrievers.unseen`).
+
+    `uses` [n_train, most] are the positions of each train query's tools, padded with -1.
     """
 
-    def __init__(self, config: NearestConfig) -> None:
-        self.name: str = config.label
-        self.config = config
-        self.tools: tuple[str, ...] = ()
-        self._likeness: Likeness = create_likeness(config)
-        self._uses: NDArray[np.int64] = np.zeros((0, 0), np.int64)
-        self._line = AS_IT_IS
+    config: NearestConfig
+    uses: NDArray[np.int64]
+    alignment: NDArray[np.float64]
+    index: SimilarityIndex
+
+    arrays: ClassVar[Arrays] = {
+        "uses": integers("queries", "most", low=-1, high="tools"),
+        "alignment": floats(2, dtype=np.float64),
+    }
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Keep the train queries and the tools' texts, embedded or indexed."""
-        usage = train_usage(bank)
-        self.tools = tuple(tool.name for tool in bank.tools)
-        self._likeness = create_likeness(self.config)
-        self._likeness.add_queries(usage.queries)
-        self._likeness.add_tools(bank.tools)
-        self._uses = usage.tools
-        self._line = self._calibrate(usage.queries)
+        relevance = train_relevance(bank)
+        self.tools, self.uses = bank.tool_names, relevance.tools
+        self.index = self._new_index()
+        self.index.build(relevance.queries, bank.tools)
+        self.alignment = self._align(relevance.queries)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        counts = np.bincount(self._uses[self._uses >= 0], minlength=len(self.tools))
-        parts = []
-        for block in self._blocks(len(queries)):
-            to_queries, to_tools = self._likeness.compare(queries[block])
+        counts = np.bincount(self.uses[self.uses >= 0], minlength=len(self.tools))
+        unseen = (counts == 0)[None]
+
+        def score(rows: slice) -> NDArray[np.float32]:
+            to_queries, to_tools = self.index.compare(queries[rows])
             scores = self._score(to_queries, to_tools)
-            unused = (counts == 0)[None]
-            parts.append(top_k(bridge(scores, to_tools, unused, self._line), k))
-        return join(parts, min(k, len(self.tools)))
+            return align(scores, to_tools, unseen, self.alignment)
+
+        return rank_blocks(score, len(queries), len(self.tools), k, len(self.uses))
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
         """Hits for every train query, which is never its own neighbour.
@@ -82,68 +79,51 @@ class NearestRetriever:
         Another query with the same words stays one: it would be there without this one, too.
         By BM25, how rare a word is counts over all train queries, this one among them.
         """
-        queries = train_usage(bank).queries
-        left = unused_without(self._uses, len(self.tools))
-        parts = []
-        for block in self._blocks(len(queries)):
+        queries = train_relevance(bank).queries
+        unseen = unseen_without(self.uses, len(self.tools))
+
+        def score(block: slice) -> NDArray[np.float32]:
             rows = np.arange(len(queries))[block]
             scores, to_tools = self._score_without(queries, rows)
-            parts.append(top_k(bridge(scores, to_tools, left(rows), self._line), k))
-        return join(parts, min(k, len(self.tools)))
+            return align(scores, to_tools, unseen(rows), self.alignment)
 
-    def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Make tools found that were not there in the fit, by their texts.
+        return rank_blocks(score, len(queries), len(self.tools), k, len(self.uses))
 
-        Raises:
-            InputError: one of them is there already.
-        """
-        names = join_names(self.tools, tools)
-        self._likeness.add_tools(tools)
-        self.tools = names
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Make tools found by their texts."""
+        self.index.extend(tools)
 
-    def save(self, folder: Path) -> None:
-        """Write all that `load` needs; an encoder is named, not copied."""
-        save_head(folder, self.config, self.tools)
-        arrays = self._likeness.save(folder)
-        save_arrays(folder, {**arrays, "uses": self._uses, "line": self._line})
+    def save_parts(self, folder: Path) -> None:
+        """Write what is compared with; an encoder is named, not copied."""
+        self.index.save_state(folder / "index")
 
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; no bank needed.
+    def load_parts(self, folder: Path) -> None:
+        """Read what is compared with.
 
         Raises:
-            InputError: a file is missing, damaged, or another method's.
+            InputError: a file is missing or damaged.
         """
-        config, tools = load_head(folder, NearestConfig)
-        retriever = cls(config)
-        retriever.tools = tools
-        arrays = load_arrays(folder, {"uses": (None, None), "line": (2,)})
-        uses = arrays["uses"]
-        demand(
-            within(uses, -1, len(tools)),
-            folder / VECTORS,
-            "uses of tools that are not in tools.json",
-        )
-        retriever._line = arrays["line"].astype(np.float64, copy=False)
-        retriever._uses = uses.astype(np.int64, copy=False)
-        retriever._likeness = load_likeness(config, folder, len(uses), len(tools))
-        return retriever
+        self.index = self._new_index()
+        lengths = {"tools": len(self.tools), "queries": len(self.uses)}
+        self.index.load_state(folder / "index", lengths)
 
-    def _blocks(self, n_queries: int) -> list[slice]:
-        return blocks(n_queries, max(len(self.tools), len(self._uses)))
+    def _new_index(self) -> SimilarityIndex:
+        if self.config.by == "bm25":
+            return Bm25Index()
+        return EmbeddingIndex(self.config.encoder)
 
-    def _calibrate(self, queries: Sequence[str]) -> NDArray[np.float64]:
+    def _align(self, queries: Sequence[str]) -> NDArray[np.float64]:
         """What brings similarities to tools to the scale of the scores by votes."""
         rows = spread_rows(len(queries), max(len(queries), len(self.tools)))
         scores, to_tools = self._score_without(queries, rows)
-        left = unused_without(self._uses, len(self.tools))
-        return fit_bridge(scores, to_tools, self._uses[rows], left(rows))
+        unseen = unseen_without(self.uses, len(self.tools))
+        return fit_alignment(scores, to_tools, self.uses[rows], unseen(rows))
 
     def _score_without(
         self, queries: Sequence[str], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Scores [n, n_tools] of these train queries without their own votes; and to tools."""
-        to_queries, to_tools = self._likeness.compare([queries[row] for row in rows])
+        to_queries, to_tools = self.index.compare([queries[row] for row in rows])
         to_queries[np.arange(len(rows)), rows] = -np.inf
         return self._score(to_queries, to_tools), to_tools
 
@@ -164,7 +144,7 @@ class NearestRetriever:
         nearest, similarities = top_k(to_queries, self.config.neighbours)
         weights = np.clip(similarities, 0, None)
         weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
-        voted = self._uses[nearest]
+        voted = self.uses[nearest]
         rows = np.arange(len(to_queries))[:, None, None]
         np.add.at(votes, (rows, voted), weights[:, :, None])
         return votes[:, :n_tools]

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
 
 
-class NnnConfig(RetrieverConfig):
+class NnnConfig(TwoStageConfig):
     """Explain the request's vector as a sum of few tools' vectors.
 
     Strengths that are unset are chosen on the bank's validation queries; without any, they are
@@ -25,11 +25,6 @@ class NnnConfig(RetrieverConfig):
     l2: float | None = Field(
         default=None, ge=0, description="more, and the weights are more alike"
     )
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Its first stage."""
-        return (self.first_stage,)
 
     @property
     def needs_vectors(self) -> str:

@@ -15,35 +15,35 @@ Vectors = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class Steps:
+class SearchTrace:
     """Every step of a search for n requests.
 
     `hits` [n, steps, depth] are the tools by their distance to the step's query, nearest first,
     and those taken before last; the first is the one that is taken. `distances` [n, steps,
-    depth] are theirs. `rests` [n, steps] is how much of the request is left at the step, the
+    depth] are theirs. `residuals` [n, steps] is how much of the request is left at the step, the
     norm of its query over the distance of the nearest tool: below 1, no tool is as near as
     nothing at all.
     """
 
     hits: NDArray[np.int64]
     distances: NDArray[np.float64]
-    rests: NDArray[np.float64]
+    residuals: NDArray[np.float64]
 
     def lengths(
-        self, least_rest: float, at_least: int | NDArray[np.int64] = 1
+        self, stop_threshold: float, at_least: int | NDArray[np.int64] = 1
     ) -> NDArray[np.int64]:
-        """How many steps [n] each plan has: it ends before the first with a smaller rest."""
-        goes_on = np.minimum.accumulate(self.rests >= least_rest, axis=1)
+        """How many steps [n] each plan has: it ends before the first with a smaller residual."""
+        goes_on = np.minimum.accumulate(self.residuals >= stop_threshold, axis=1)
         return np.asarray(np.maximum(goes_on.sum(axis=1), at_least), dtype=np.int64)
 
 
-def search_steps(
+def trace_search(
     queries: Vectors,
     tools: Vectors,
     steps: int,
     depth: int,
     history: Sequence[Sequence[int]] = (),
-) -> Steps:
+) -> SearchTrace:
     """Search by L2 distance for `steps` tools in turn (arXiv 2312.10332, section 3).
 
     Step j's query is E(q) less the vectors of the tools taken before it; `queries` [n, d] are
@@ -57,23 +57,23 @@ def search_steps(
         for block in blocks(len(queries), 3 * len(tools) + steps * depth)
         or [slice(None)]
     ]
-    return Steps(
+    return SearchTrace(
         np.concatenate([part.hits for part in parts]),
         np.concatenate([part.distances for part in parts]),
-        np.concatenate([part.rests for part in parts]),
+        np.concatenate([part.residuals for part in parts]),
     )
 
 
 def search_plans(
-    queries: Vectors, tools: Vectors, steps: int, least_rest: float, k: int
+    queries: Vectors, tools: Vectors, steps: int, stop_threshold: float, k: int
 ) -> Hits:
     """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
     k = min(k, len(tools))
     vectors = tools.astype(np.float64)
     parts = []
     for block in blocks(len(queries), len(tools) * (3 + steps)):
-        found = search_steps(queries[block], vectors, steps, k)
-        lengths = found.lengths(least_rest)
+        found = trace_search(queries[block], vectors, steps, k)
+        lengths = found.lengths(stop_threshold)
         parts.append(interleave(found.hits, lengths, len(tools), k))
     return join(parts, k)
 
@@ -94,25 +94,27 @@ def _search_block(
     steps: int,
     depth: int,
     history: Sequence[Sequence[int]],
-) -> Steps:
-    rest = queries.astype(np.float64)
+) -> SearchTrace:
+    residual = queries.astype(np.float64)
     taken = np.zeros((len(queries), len(vectors)), dtype=np.bool_)
     for row, used in enumerate(history):
         distinct = list(dict.fromkeys(used))
         taken[row, distinct] = True
-        rest[row] -= vectors[distinct].sum(axis=0)
+        residual[row] -= vectors[distinct].sum(axis=0)
     rows = np.arange(len(queries))
-    hits, near, rests = [], [], []
+    hits, near, residuals = [], [], []
     for _ in range(min(steps, len(vectors))):
-        distances = measure_distances(rest, vectors)
+        distances = measure_distances(residual, vectors)
         distances[taken] = np.inf
         nearest_first, _ = top_k(-distances.astype(np.float32), depth)
         best = nearest_first[:, 0]
         nearest = distances[rows, best]
-        norms = np.linalg.norm(rest, axis=1)
+        norms = np.linalg.norm(residual, axis=1)
         hits.append(nearest_first)
         near.append(np.take_along_axis(distances, hits[-1], axis=1))
-        rests.append(np.where(np.isinf(nearest), 0, norms / np.maximum(nearest, 1e-9)))
+        residuals.append(
+            np.where(np.isinf(nearest), 0, norms / np.maximum(nearest, 1e-9))
+        )
         taken[rows, best] = True
-        rest -= vectors[best]
-    return Steps(*(np.stack(found, axis=1) for found in (hits, near, rests)))
+        residual -= vectors[best]
+    return SearchTrace(*(np.stack(found, axis=1) for found in (hits, near, residuals)))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.encoder import embed
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
@@ -13,7 +14,6 @@ from toolbank.retrievers.protip.mining import mine_negatives
 from toolbank.retrievers.protip.model import PlanModel
 from toolbank.retrievers.protip.plans import Plan
 from toolbank.retrievers.protip.progressive import measure_distances
-from toolbank.retrievers.protocol import FitContext
 from toolbank.training.pairs import encode_texts
 from toolbank.training.run import Training, train_model
 from toolbank.training.text import pad_id

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from toolbank.ranking.metrics import find_gold
 from toolbank.ranking.topk import Hits
-from toolbank.retrievers.refiner.standing import describe_standing
-from toolbank.retrievers.usage import Usage
+from toolbank.retrievers.refiner.first_stage import first_stage_features
+from toolbank.retrievers.relevance import Relevance
 from toolbank.training.text import Ids, pad
 
 Row = Mapping[str, Any]
@@ -23,15 +23,15 @@ _DESCRIBED = 0.15
 
 @dataclass(frozen=True)
 class Rows(Sequence[Row]):
-    """A row a request: its token ids, and the vector and the standing of each candidate.
+    """A row a request: its token ids, and the vector and the first stage's features of each candidate.
 
-    `candidates` [n, k] are places in `vectors` [n_tools, d], `standing` is [n, k, 2]. Vectors
+    `candidates` [n, k] are places in `vectors` [n_tools, d], `features` is [n, k, 2]. Vectors
     are put together when a row is taken: all of them at once would fill the memory.
     """
 
     ids: Sequence[Ids]
     candidates: NDArray[np.int64]
-    standing: NDArray[np.float32]
+    features: NDArray[np.float32]
     vectors: NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class Rows(Sequence[Row]):
         return {
             "ids": self.ids[index],
             "vectors": self.vectors[self.candidates[index]],
-            "standing": self.standing[index],
+            "features": self.features[index],
         }
 
 
@@ -76,12 +76,12 @@ class TrainRows(Sequence[Row]):
 
 def search_rows(ids: Sequence[Ids], hits: Hits, vectors: NDArray[np.float32]) -> Rows:
     """Rows of requests to be searched for, by a first stage's hits."""
-    return Rows(ids, hits[0], describe_standing(hits[1]), vectors)
+    return Rows(ids, hits[0], first_stage_features(hits[1]), vectors)
 
 
 def train_rows(
     rows: Rows,
-    usage: Usage,
+    relevance: Relevance,
     own: NDArray[np.float32],
     descriptions: NDArray[np.float32],
     seed: int,
@@ -95,9 +95,9 @@ def train_rows(
     random = np.random.default_rng(seed % 2**32)
     return TrainRows(
         rows,
-        labels=find_gold(rows.candidates, usage.tools),
-        weights=usage.weights,
-        own_tools=usage.tools,
+        labels=find_gold(rows.candidates, relevance.tools),
+        weights=relevance.weights,
+        own_tools=relevance.tools,
         own=own,
         described=random.random(rows.candidates.shape) < _DESCRIBED,
         descriptions=descriptions,
@@ -106,12 +106,12 @@ def train_rows(
 
 def collate(rows: Sequence[Row], pad_id: int) -> dict[str, torch.Tensor]:
     """Rows as the model's inputs, padded to the longest request and the most candidates."""
-    most = max(len(row["standing"]) for row in rows)
+    most = max(len(row["features"]) for row in rows)
     batch = pad([row["ids"] for row in rows], pad_id)
-    names = ("vectors", "standing", *(["labels"] if "labels" in rows[0] else []))
+    names = ("vectors", "features", *(["labels"] if "labels" in rows[0] else []))
     for name in names:
         batch[name] = torch.from_numpy(np.stack([_fill(r[name], most) for r in rows]))
-    real = [_fill(np.ones(len(row["standing"]), np.int64), most) for row in rows]
+    real = [_fill(np.ones(len(row["features"]), np.int64), most) for row in rows]
     batch["candidate_mask"] = torch.from_numpy(np.stack(real))
     if "weight" in rows[0]:
         batch["weights"] = torch.tensor([row["weight"] for row in rows])

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
 from toolbank.training.config import TrainingConfig
 
 
@@ -23,7 +23,7 @@ class RefinerTraining(TrainingConfig):
     )
 
 
-class RefinerConfig(RetrieverConfig):
+class RefinerConfig(TwoStageConfig):
     """Judge the candidates of a first stage together with the request."""
 
     type: Literal["refiner"] = "refiner"

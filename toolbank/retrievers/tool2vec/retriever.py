@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.encoders.sentence import Encoder, load_encoder
-from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, top_k
-from toolbank.retrievers.calibration import (
-    AS_IT_IS,
-    bridge,
-    fit_bridge,
-    spread_rows,
-    unused_without,
-)
-from toolbank.retrievers.centring import common_part, take_out
-from toolbank.retrievers.crossfit import cross_fit
-from toolbank.retrievers.growth import join_names
-from toolbank.retrievers.protocol import ALONE, FitContext
-from toolbank.retrievers.store import (
-    VECTORS,
-    demand,
-    demand_width,
-    load_arrays,
-    load_head,
-    save_arrays,
-    save_head,
-    within,
-)
-from toolbank.retrievers.text import title_and_summary
+from toolbank.ranking.topk import Hits, cosine_scores, rank_blocks
+from toolbank.retrievers.dense import DenseRetriever
+from toolbank.retrievers.mean_centering import common_part, take_out
+from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.stored import Arrays, flags, floats
 from toolbank.retrievers.tool2vec.centroids import Centroids, Rows, make_centroids
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.tuning import read_encoder, save_encoder, take_encoder
-from toolbank.retrievers.usage import train_usage
-from toolbank.training.card import read_card
-
-if TYPE_CHECKING:
-    from toolbank.encoders.finetune.finetune import FineTuned
-
-_METHOD = (
-    "Tool2Vec (arXiv 2409.02141): cosine between a request and the mean of the requests that use "
-    "a tool, drawn toward its description, by a sentence encoder fine-tuned on them."
+from toolbank.retrievers.unseen.alignment import (
+    align,
+    fit_alignment,
+    unseen_without,
 )
+from toolbank.retrievers.unseen.platt import spread_rows
 
 
-class Tool2VecRetriever:
+class Tool2VecRetriever(DenseRetriever):
     """Cosine between a request and the mean of the train queries that use a tool.
 
     The paper's mean is drawn toward the description: v_t = normalised (sum of E(q) over the
@@ -62,100 +36,100 @@ class Tool2VecRetriever:
     the encoder is fine-tuned on the train queries first.
 
     Cosines of descriptions are lower than those of queries' means, so the scores of tools that
-    no query uses are brought to the scale of the others' (`toolbank.retrievers.calibration`).
+    no query uses are brought to the scale of the others' (`toolbank.retrievers.unseen`).
 
-    `vectors` [n_tools, d] are the tools' unit vectors; `common` [d] is what is taken out of a
-    request.
+    `common` [d] is what is taken out of a request.
     """
 
-    def __init__(self, config: Tool2VecConfig) -> None:
-        self.name: str = config.label
-        self.config = config
-        self.tools: tuple[str, ...] = ()
-        self.vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
-        self.common: NDArray[np.float32] = np.zeros(0, np.float32)
-        self._common_to_descriptions: NDArray[np.float32] = np.zeros(0, np.float32)
-        self._used: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._line = AS_IT_IS
-        self._own_encoder: Encoder | None = None
-        self._tuned: FineTuned | None = None
-        self._card = ""
+    config: Tool2VecConfig
+    common: NDArray[np.float32]
+    common_to_descriptions: NDArray[np.float32]
+    seen: NDArray[np.bool_]
+    alignment: NDArray[np.float64]
+
+    arrays: ClassVar[Arrays] = {
+        **DenseRetriever.arrays,
+        "common": floats("width"),
+        "common_to_descriptions": floats("width"),
+        "seen": flags("tools"),
+        "alignment": floats(2, dtype=np.float64),
+    }
+    summary = (
+        "Tool2Vec (arXiv 2409.02141): cosine between a request and the mean of the requests that "
+        "use a tool, drawn toward its description, by a sentence encoder fine-tuned on them."
+    )
 
     @property
-    def unused(self) -> NDArray[np.bool_]:
+    def unseen(self) -> NDArray[np.bool_]:
         """Which tools [n_tools] no train query uses; added ones among them."""
-        unused: NDArray[np.bool_] = self._used == 0
-        return unused
+        return ~self.seen
 
-    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
-        """Average the train queries of every tool and its description.
+    @property
+    def query_mean(self) -> NDArray[np.float32]:
+        """What all train queries have in common [d], and is taken out of a request."""
+        return self.common
 
-        Raises:
-            InputError: no pair can be made of the queries, or the encoder can't be trained.
-        """
-        texts = [title_and_summary(tool) for tool in bank.tools]
-        average = partial(self._average, bank)
-        self._tuned = take_encoder(self, bank, texts, context, average)
+    def embed_bank(self, bank: Bank) -> None:
+        """Average the train queries of every tool and its description."""
+        relevance = train_relevance(bank)
+        queries = self.encoder.encode_queries(relevance.queries)
+        descriptions = self.encoder.encode_documents(self.read(bank.tools))
+        self.common = np.zeros(queries.shape[1], np.float32)
+        self.common_to_descriptions = self.common
+        if self.config.centre:
+            self.common = common_part(queries)
+            self.common_to_descriptions = common_part(descriptions)
+        centroids = make_centroids(
+            take_out(self.common, queries),
+            take_out(self.common_to_descriptions, descriptions),
+            relevance.tools,
+            relevance.weights,
+            self.config.description_weight,
+        )
+        self.vectors = centroids.vectors
+        self.seen = np.isin(np.arange(len(bank.tools)), relevance.tools)
+        self.alignment = self._align(centroids)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        Scores are cosines; those of tools without use are brought to the scale of the others.
+        Scores are cosines; those of unseen tools are brought to the scale of the others.
         """
-        encoded = self.embed(queries)
-        parts = []
-        for block in blocks(len(encoded), len(self.vectors)):
-            cosines = cosine_scores(encoded[block], self.vectors)
-            parts.append(
-                top_k(bridge(cosines, cosines, self.unused[None], self._line), k)
-            )
-        return join(parts, min(k, len(self.vectors)))
+        encoded, unseen = self.embed(queries), self.unseen[None]
 
-    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
-        """Hits for every train query as of a retriever that has not seen it.
+        def score(rows: slice) -> NDArray[np.float32]:
+            cosines = cosine_scores(encoded[rows], self.vectors)
+            return align(cosines, cosines, unseen, self.alignment)
 
-        Without `training`, its own tools' vectors are made as if without it (`own_vectors`).
-        With it, encoders are fine-tuned on a part of the queries each (`cross_fit`).
-        """
-        if self.config.training is not None:
-            return cross_fit(self.config, bank, k, context)
+        return rank_blocks(score, len(encoded), len(self.vectors), k)
+
+    def search_held_out(self, bank: Bank, k: int) -> Hits:
+        """Hits for every train query; its tools' vectors are made as if without it."""
         centroids = self._centroids(bank)
-        left = unused_without(centroids.uses, len(self.vectors))
-        parts = []
-        for block in blocks(len(centroids.queries), len(self.vectors)):
-            cosines = self._compare(centroids, block)
-            parts.append(top_k(bridge(cosines, cosines, left(block), self._line), k))
-        return join(parts, min(k, len(self.vectors)))
+        unseen = unseen_without(centroids.uses, len(self.vectors))
 
-    def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Make tools found that were not there in the fit, by their descriptions.
+        def score(rows: slice) -> NDArray[np.float32]:
+            cosines = self._compare(centroids, rows)
+            return align(cosines, cosines, unseen(rows), self.alignment)
 
-        Raises:
-            InputError: one of them is there already.
-        """
-        names = join_names(self.tools, tools)
-        self.vectors = np.concatenate([self.vectors, self.embed_tools(tools)])
-        self._used = np.concatenate([self._used, np.zeros(len(tools), np.int64)])
-        self.tools = names
+        return rank_blocks(score, len(centroids.queries), len(self.vectors), k)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Add vectors of descriptions; no train query uses these tools."""
+        super().extend(tools)
+        self.seen = np.concatenate([self.seen, np.zeros(len(tools), np.bool_)])
 
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] of requests, in the space of `vectors`.
+        """Unit vectors [n, d] of requests, less what all train queries have in common."""
+        return take_out(self.common, super().embed(queries))
 
-        Raises:
-            InputError: the encoder gives vectors of another length than those saved.
-        """
-        encoder = self._encoder()
-        demand_width(encoder.dimension, self.common, encoder.config.model)
-        return take_out(self.common, encoder.encode_queries(queries))
-
-    def embed_train(self, bank: Bank) -> NDArray[np.float32]:
-        """Unit vectors [n_train, d] of the bank's train queries, in the space of `vectors`."""
-        return self.embed(train_usage(bank).queries)
+    def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
+        """Unit vectors [n, d] of descriptions, less what all of them have in common."""
+        return take_out(self.common_to_descriptions, super().embed_tools(tools))
 
     def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
-        """Vectors of each train query's own tools, made as if without that query.
+        """Vectors [n_train, most, d] of each train query's own tools; zeros where padded.
 
-        [n_train, most, d], parallel to `train_usage(bank).tools`; zeros where that is padded.
         Of a mean v over n queries that is (n v - q) / (n - 1), and the same with weights and
         a description in the sum. It equals a new fit without the query, but for `common`, in
         which the query stays: one part in n_train + 20; and, with `training`, but for the
@@ -163,99 +137,14 @@ class Tool2VecRetriever:
         """
         return self._centroids(bank).without(slice(None))
 
-    def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
-        """Unit vectors [n, d] that tools have here by their descriptions alone.
-
-        Raises:
-            InputError: the encoder gives vectors of another length than those saved.
-        """
-        encoder = self._encoder()
-        demand_width(encoder.dimension, self.common, encoder.config.model)
-        return take_out(self._common_to_descriptions, self._describe(tools))
-
-    def save(self, folder: Path) -> None:
-        """Write all that `load` needs; an encoder that was not trained is named, not copied."""
-        save_head(folder, self.config, self.tools)
-        save_arrays(
-            folder,
-            {
-                "tools": self.vectors,
-                "common": self.common,
-                "common_to_descriptions": self._common_to_descriptions,
-                "used": self._used,
-                "line": self._line,
-            },
-        )
-        save_encoder(
-            folder, self.config, self._own_encoder, self._tuned, _METHOD, self._card
-        )
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; no bank needed.
-
-        Raises:
-            InputError: a file is missing, damaged, or another method's.
-        """
-        config, tools = load_head(folder, Tool2VecConfig)
-        retriever = cls(config)
-        retriever.tools = tools
-        commons = ("common", "common_to_descriptions")
-        shapes: dict[str, tuple[int | None, ...]] = {
-            "tools": (len(tools), None),
-            "used": (len(tools),),
-            "line": (2,),
-            **dict.fromkeys(commons, (None,)),
-        }
-        arrays = load_arrays(folder, shapes)
-        for name in commons:
-            demand(
-                arrays["tools"].shape[1:] == arrays[name].shape,
-                folder / VECTORS,
-                f"tools and {name} differ in length",
-            )
-        retriever.vectors, retriever.common, retriever._common_to_descriptions = (
-            arrays[name].astype(np.float32, copy=False) for name in ("tools", *commons)
-        )
-        demand(within(arrays["used"], 0, 2), folder / VECTORS, "used is not 0 or 1")
-        retriever._used = arrays["used"].astype(np.int64, copy=False)
-        retriever._line = arrays["line"].astype(np.float64, copy=False)
-        if config.training is not None:
-            retriever._own_encoder = read_encoder(folder, config.encoder)
-            retriever._card = read_card(folder)
-        return retriever
-
-    def _average(self, bank: Bank, own_encoder: Encoder | None) -> None:
-        self._own_encoder = own_encoder
-        self.tools = tuple(tool.name for tool in bank.tools)
-        usage = train_usage(bank)
-        queries = self._encoder().encode_queries(usage.queries)
-        descriptions = self._describe(bank.tools)
-        self.common = np.zeros(queries.shape[1], np.float32)
-        self._common_to_descriptions = self.common
-        if self.config.centre:
-            self.common = common_part(queries)
-            self._common_to_descriptions = common_part(descriptions)
-        centroids = make_centroids(
-            take_out(self.common, queries),
-            take_out(self._common_to_descriptions, descriptions),
-            usage.tools,
-            usage.weights,
-            self.config.description_weight,
-        )
-        self.vectors = centroids.vectors
-        used = np.isin(np.arange(len(self.tools)), usage.tools)
-        self._used = used.astype(np.int64)
-        self._line = self._calibrate(centroids)
-
-    def _calibrate(self, centroids: Centroids) -> NDArray[np.float64]:
-        """What brings cosines of descriptions to the scale of those of used tools."""
+    def _align(self, centroids: Centroids) -> NDArray[np.float64]:
+        """What brings cosines of descriptions to the scale of those of seen tools."""
         rows = spread_rows(len(centroids.queries), len(self.vectors))
-        return fit_bridge(
+        return fit_alignment(
             self._compare(centroids, rows),
             cosine_scores(centroids.queries[rows], centroids.descriptions),
             centroids.uses[rows],
-            unused_without(centroids.uses, len(self.vectors))(rows),
+            unseen_without(centroids.uses, len(self.vectors))(rows),
         )
 
     def _compare(self, centroids: Centroids, queries: Rows) -> NDArray[np.float32]:
@@ -270,18 +159,11 @@ class Tool2VecRetriever:
 
     def _centroids(self, bank: Bank) -> Centroids:
         """The sums that `vectors` were made of, from the bank that it was fitted on."""
-        usage = train_usage(bank)
+        relevance = train_relevance(bank)
         return make_centroids(
-            self.embed(usage.queries),
+            self.embed(relevance.queries),
             self.embed_tools(bank.tools),
-            usage.tools,
-            usage.weights,
+            relevance.tools,
+            relevance.weights,
             self.config.description_weight,
         )
-
-    def _encoder(self) -> Encoder:
-        return self._own_encoder or load_encoder(self.config.encoder)
-
-    def _describe(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
-        texts = [title_and_summary(tool) for tool in tools]
-        return self._encoder().encode_documents(texts)

@@ -45,7 +45,7 @@ class FitStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the retriever, and what it builds on."""
-        from toolbank.encoders.places import encoder_identity
+        from toolbank.encoders.resolve import encoder_identity
 
         return {
             "bank": bank_hashes(self.folder),

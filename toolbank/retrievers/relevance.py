@@ -1,4 +1,4 @@
-"""Which query uses which tool."""
+"""Which tools are relevant to which query: the labels of a bank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _RULES_WEIGHT = 0.25
 
 
 @dataclass(frozen=True)
-class Usage:
+class Relevance:
     """Queries, and the indices of their tools, [n_queries, most], padded with -1.
 
     `weights` [n_queries] say how much each query tells of its tools, in queries of a language
@@ -26,16 +26,16 @@ class Usage:
     weights: NDArray[np.float64]
 
 
-def train_usage(bank: Bank) -> Usage:
-    """The uses in the train split; a tool counts once a query, by whichever name.
+def train_relevance(bank: Bank) -> Relevance:
+    """The labels of the train split; a tool counts once a query, by whichever name.
 
-    Names that the bank lacks are no uses.
+    Names that the bank lacks are no labels.
     """
-    return find_usage(bank, bank.split("train"))
+    return find_relevance(bank, bank.split("train"))
 
 
-def find_usage(bank: Bank, queries: Sequence[Query]) -> Usage:
-    """The uses in these queries, as of `train_usage`."""
+def find_relevance(bank: Bank, queries: Sequence[Query]) -> Relevance:
+    """The labels of these queries, as of `train_relevance`."""
     used = [
         sorted({bank.index[n] for n in query.tools if n in bank.index})
         for query in queries
@@ -44,7 +44,7 @@ def find_usage(bank: Bank, queries: Sequence[Query]) -> Usage:
     for row, indices in zip(tools, used, strict=True):
         row[: len(indices)] = indices
     weights = np.array([_weight(query) for query in queries], dtype=np.float64)
-    return Usage([query.query for query in queries], tools, weights)
+    return Relevance([query.query for query in queries], tools, weights)
 
 
 def _weight(query: Query) -> float:

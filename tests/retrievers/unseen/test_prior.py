@@ -1,4 +1,4 @@
-"""Tools without use: their descriptions' cosines are chances that can be believed."""
+"""Unseen tools: their descriptions' cosines are chances that can be believed."""
 
 import re
 
@@ -10,9 +10,9 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.calibration import fit_line
-from toolbank.retrievers.fallback import Fallback
-from toolbank.retrievers.usage import train_usage
+from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.unseen.platt import fit_line
+from toolbank.retrievers.unseen.prior import DescriptionPrior
 from toolbank.system.errors import InputError
 
 
@@ -26,8 +26,8 @@ def encoder(bank, tmp_path_factory):
 
 
 @pytest.fixture
-def fallback(encoder, bank):
-    return Fallback.fit(encoder, bank.tools, train_usage(bank))
+def prior(encoder, bank):
+    return DescriptionPrior(encoder).fit(bank.tools, train_relevance(bank))
 
 
 def test_the_line_is_that_of_a_logistic_regression():
@@ -66,47 +66,46 @@ def test_a_nearer_description_is_never_the_less_likely_one():
     assert chances.mean() == pytest.approx(0.3, rel=0.01)
 
 
-def test_a_tool_is_found_by_the_words_of_its_description(fallback, bank):
+def test_a_tool_is_found_by_the_words_of_its_description(prior, bank):
     summaries = [tool.summary for tool in bank.tools]
-    best = fallback.log_odds(summaries).argmax(axis=1)
+    best = prior.log_odds(summaries).argmax(axis=1)
     assert best.tolist() == list(range(len(bank.tools)))
 
 
-def test_some_tools_have_the_log_odds_that_they_have_among_all(fallback):
+def test_some_tools_have_the_log_odds_that_they_have_among_all(prior):
     some = np.array([4, 1])
     np.testing.assert_array_equal(
-        fallback.log_odds(["any song"], some), fallback.log_odds(["any song"])[:, some]
+        prior.log_odds(["any song"], some), prior.log_odds(["any song"])[:, some]
     )
 
 
 def test_an_added_tool_is_as_one_that_was_there(encoder, bank):
-    usage = train_usage(bank)
-    part = Fallback.fit(encoder, bank.tools[:-1], train_usage(Bank(bank.tools[:-1])))
+    relevance = train_relevance(bank)
+    part = DescriptionPrior(encoder).fit(
+        bank.tools[:-1], train_relevance(Bank(bank.tools[:-1]))
+    )
     before = part.log_odds(["be quiet"])
-    part.add_tools(bank.tools[-1:])
+    part.extend(bank.tools[-1:])
     after = part.log_odds(["be quiet"])
     np.testing.assert_array_equal(after[:, :-1], before)
     assert part.log_odds([bank.tools[-1].summary]).argmax() == len(bank.tools) - 1
-    assert len(Fallback.fit(encoder, bank.tools, usage).vectors) == len(part.vectors)
+    assert len(DescriptionPrior(encoder).fit(bank.tools, relevance).vectors) == len(
+        part.vectors
+    )
 
 
 def test_tools_that_read_alike_have_the_same_log_odds(encoder, bank):
     twins = [Tool(name="x", kind="function", summary="Same.") for _ in range(5)]
-    fallback = Fallback.fit(encoder, twins, train_usage(Bank(tuple(twins))))
-    assert len(set(fallback.log_odds(["the same"])[0].tolist())) == 1
+    prior = DescriptionPrior(encoder).fit(twins, train_relevance(Bank(tuple(twins))))
+    assert len(set(prior.log_odds(["the same"])[0].tolist())) == 1
 
 
-def test_arrays_give_it_back(fallback, encoder, bank, tmp_path):
-    again = Fallback.from_arrays(encoder, fallback.arrays(), len(bank.tools), tmp_path)
+def test_saved_it_comes_back(prior, encoder, bank, tmp_path):
+    prior.save_state(tmp_path)
+    again = DescriptionPrior(encoder)
+    again.load_state(tmp_path, {"tools": len(bank.tools)})
     np.testing.assert_array_equal(
-        again.log_odds(["a song"]), fallback.log_odds(["a song"])
+        again.log_odds(["a song"]), prior.log_odds(["a song"])
     )
-
-
-@pytest.mark.parametrize("name", ["descriptions", "common_query", "common_description"])
-def test_arrays_that_do_not_fit_are_told(fallback, encoder, bank, tmp_path, name):
-    arrays = {**fallback.arrays(), name: fallback.arrays()[name][..., :-1]}
-    with pytest.raises(InputError, match="Fit it again"):
-        Fallback.from_arrays(encoder, arrays, len(bank.tools), tmp_path)
-    with pytest.raises(InputError, match="other tools"):
-        Fallback.from_arrays(encoder, fallback.arrays(), 3, tmp_path)
+    with pytest.raises(InputError, match=r"vectors is \[6, 32\], expected \[3, "):
+        again.load_state(tmp_path, {"tools": 3})

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
-from toolbank.encoders.places import encoder_identity, find_folder
+from toolbank.encoders.resolve import encoder_identity, find_folder
 from toolbank.encoders.sentence import forget_encoders, load_encoder
 from toolbank.system.errors import InputError
 
@@ -101,7 +101,7 @@ def told(model, cache):
     code = (
         "import sys\n"
         "from toolbank.encoders.config import EncoderConfig\n"
-        "from toolbank.encoders.places import encoder_identity\n"
+        "from toolbank.encoders.resolve import encoder_identity\n"
         f"print(encoder_identity(EncoderConfig(model={model!r})))\n"
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)\n"
     )

@@ -1,4 +1,4 @@
-"""Tools that no train plan uses, among the hits of a search that was not trained on them."""
+"""Unseen tools by their own log-odds, among hits by the log-odds of their ranks."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.ranking.topk import Hits, top_k
-from toolbank.retrievers.protip.plans import Plan
 
 _RANKS = 20
 _FALL = 1e-4
 
 
 def measure_ranks(
-    hits: NDArray[np.int64], plans: Sequence[Plan]
+    hits: NDArray[np.int64], plans: Sequence[Sequence[int]]
 ) -> NDArray[np.float64]:
     """Log-odds [ranks] that the hit of a rank is one of the plan's tools; they never rise.
 
-    `hits` [n, ranks] are what was found for the plans' requests.
+    `hits` [n, ranks] are what was found for the requests of `plans`, the indices of their tools.
     """
     right = np.array(
-        [np.isin(row, plan.tools) for row, plan in zip(hits, plans, strict=True)]
+        [np.isin(row, plan) for row, plan in zip(hits, plans, strict=True)]
     ).sum(axis=0)
     odds = (right + 0.5) / (len(plans) - right + 0.5)
     return np.minimum.accumulate(np.log(odds))

@@ -1,15 +1,15 @@
-"""Scores of unused tools are brought to those of used ones with the same odds."""
+"""Scores of unseen tools are brought to those of used ones with the same odds."""
 
 import numpy as np
 import pytest
 
-from toolbank.retrievers.calibration import (
+from toolbank.retrievers.unseen.alignment import (
     AS_IT_IS,
-    bridge,
-    fit_bridge,
-    spread_rows,
-    unused_without,
+    align,
+    fit_alignment,
+    unseen_without,
 )
+from toolbank.retrievers.unseen.platt import spread_rows
 
 
 def test_equal_odds_get_equal_scores():
@@ -23,27 +23,27 @@ def test_equal_odds_get_equal_scores():
         row[: len(tools)] = tools
     # Of the same odds one kind of score is a tenth plus a half, the other a twentieth.
     scores, described = odds / 10 + 0.5, odds / 20
-    slope, intercept = fit_bridge(scores, described, uses, np.zeros((n, m), bool))
+    slope, intercept = fit_alignment(scores, described, uses, np.zeros((n, m), bool))
     np.testing.assert_allclose([slope, intercept], [2, 0.5], atol=0.05)
 
 
 def test_without_a_used_tool_scores_stay():
     uses = np.zeros((0, 0), np.int64)
     nothing = np.zeros((0, 3), np.float32)
-    unused = unused_without(uses, 3)(slice(None))
-    assert fit_bridge(nothing, nothing, uses, unused) is AS_IT_IS
+    unseen = unseen_without(uses, 3)(slice(None))
+    assert fit_alignment(nothing, nothing, uses, unseen) is AS_IT_IS
 
 
-def test_only_unused_tools_are_moved():
+def test_only_unseen_tools_are_moved():
     scores = np.array([[0.5, 0.25]], np.float32)
-    unused = np.array([[False, True]])
-    moved = bridge(scores, scores, unused, np.array([2.0, 0.125]))
+    unseen = np.array([[False, True]])
+    moved = align(scores, scores, unseen, np.array([2.0, 0.125]))
     assert moved.tolist() == [[0.5, 0.625]]
 
 
-def test_without_its_only_query_a_tool_is_unused():
+def test_without_its_only_query_a_tool_is_unseen():
     uses = np.array([[0, 1], [1, -1], [2, -1]])
-    assert unused_without(uses, 4)(slice(None)).tolist() == [
+    assert unseen_without(uses, 4)(slice(None)).tolist() == [
         [True, False, False, True],
         [False, False, False, True],
         [False, False, True, True],

@@ -3,21 +3,23 @@
 import numpy as np
 import pytest
 
-from toolbank.retrievers.refiner.standing import describe_standing, fit_log_odds
+from toolbank.retrievers.refiner.first_stage import first_stage_features, fit_log_odds
 
 
 def test_standing_is_the_same_in_any_first_stages_units():
     scores = np.array([[0.9, 0.5, 0.1], [3.0, 2.0, -4.0]], np.float32)
-    standing = describe_standing(scores)
+    standing = first_stage_features(scores)
     np.testing.assert_allclose(standing[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
     np.testing.assert_allclose(standing[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
-    np.testing.assert_allclose(describe_standing(7 * scores + 3), standing, atol=1e-4)
+    np.testing.assert_allclose(
+        first_stage_features(7 * scores + 3), standing, atol=1e-4
+    )
 
 
 def test_equal_scores_stand_apart_by_rank_alone():
-    standing = describe_standing(np.ones((1, 3), np.float32))
+    standing = first_stage_features(np.ones((1, 3), np.float32))
     assert standing[0, :, 0].tolist() == [0, 0, 0]
-    assert describe_standing(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
+    assert first_stage_features(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
 
 
 def test_log_odds_are_those_that_the_labels_were_drawn_by():
@@ -32,7 +34,7 @@ def test_log_odds_are_those_that_the_labels_were_drawn_by():
 
 @pytest.mark.parametrize("label", [True, False])
 def test_the_first_stages_order_stays_whatever_the_labels(label):
-    standing = describe_standing(np.array([[0.9, 0.5, 0.1]], np.float32))
+    standing = first_stage_features(np.array([[0.9, 0.5, 0.1]], np.float32))
     labels = np.array([[label, False, not label]])
     slopes, intercept = fit_log_odds(standing, labels)
     assert (slopes > 0).all()

@@ -65,7 +65,7 @@ def fit_once(bank, tmp_path_factory):
     return cache(lambda label: fit(label, configs, bank))
 
 
-def find_unused(retriever, k):
+def find_unseen(retriever, k):
     """The share of requests for a tool without use that have it among the first k."""
     asked = [
         (form.format(*SUBJECTS[place].split()), place)
@@ -81,5 +81,5 @@ def find_unused(retriever, k):
 
 @pytest.mark.parametrize("label", ["tool2vec", *TRAINED])
 def test_a_tool_without_use_is_found_no_worse_than_by_descriptions(fit_once, label):
-    found = find_unused(fit_once(label), 5)
-    assert found >= max(0.9, find_unused(fit_once("descriptions"), 5))
+    found = find_unseen(fit_once(label), 5)
+    assert found >= max(0.9, find_unseen(fit_once("descriptions"), 5))

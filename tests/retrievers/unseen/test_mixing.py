@@ -7,7 +7,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.retrievers.mlc.mixing import WEIGHTS, description_shares
+from toolbank.retrievers.unseen.mixing import WEIGHTS, description_shares
 from toolbank.retrievers.validation import validation_recall
 
 NOUNS = ("lamp", "door", "garden", "kettle", "piano", "car", "boat", "letter")
@@ -59,7 +59,7 @@ def test_the_weight_is_the_best_on_validation_queries(wording, epochs):
     chosen = validation_recall(retriever.search, bank)
     tried = []
     for weight in WEIGHTS:
-        retriever._shares = description_shares(np.ones(len(NOUNS)), weight)
+        retriever.shares = description_shares(np.ones(len(NOUNS)), weight)
         tried.append(validation_recall(retriever.search, bank))
     assert min(tried) < max(tried) == chosen
 

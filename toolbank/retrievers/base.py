@@ -1,0 +1,178 @@
+"""What every retriever is: it is fitted, searched, added to, saved and loaded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import get_annotations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits
+from toolbank.retrievers.crossfit import Search, cross_fit
+from toolbank.retrievers.head import write_head
+from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.stored import Stored
+from toolbank.system.errors import InputError
+from toolbank.training.card import read_card, write_card
+from toolbank.training.context import TrainingContext
+
+
+@dataclass(frozen=True)
+class FitContext(TrainingContext):
+    """What a fit is given beside the bank.
+
+    `fitted` are the retrievers that its configuration needs, by label.
+    """
+
+    fitted: Mapping[str, Retriever] = field(default_factory=dict)
+
+
+ALONE = FitContext()
+
+
+class Retriever(Stored, ABC):
+    """Finds the tools that a request needs.
+
+    `tools` are the names of the tools it was fitted on, in the order of the indices that
+    `search` gives. `card` is the text of its model card, if it was trained.
+
+    A method is a subclass with `fit`, `search` and `extend`. It annotates the attributes that
+    a fit sets, and declares those to be saved in `arrays` and `texts`; what is none of both, as
+    a network is, it writes in `save_parts` and reads in `load_parts`. One that is annotated and
+    read before a fit set it is told as such.
+    """
+
+    config: RetrieverConfig
+    tools: tuple[str, ...]
+    card: str = ""
+
+    def __init__(self, config: RetrieverConfig) -> None:
+        self.config = config
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say of an attribute that a fit sets that there was none.
+
+            Raises:
+                InputError: it is one of those.
+            """
+            if any(name in get_annotations(kind) for kind in type(self).__mro__):
+                raise InputError(
+                    f"{self.name}: not fitted yet. First: toolbank train RUN."
+                )
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+
+    @property
+    def name(self) -> str:
+        """What tables and folders call it."""
+        return self.config.label
+
+    @property
+    def folds(self) -> int:
+        """Into how many parts `search_train` cuts the train queries."""
+        return 2
+
+    @property
+    def built_on(self) -> Mapping[str, Retriever]:
+        """The retrievers that it builds on, by their labels."""
+        return {}
+
+    @abstractmethod
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Learn from the bank's tools and from its queries of split "train".
+
+        Those of split "validation" may decide when to stop and which checkpoint is the best;
+        others are not looked at.
+        """
+
+    @abstractmethod
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        Scores fall from left to right; ties stand in the order of the tools.
+        """
+
+    @abstractmethod
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Make tools found, by their descriptions, that were not there in the fit.
+
+        Their indices follow those of the others. Nothing is trained. `add_tools` has looked at
+        their names, and adds them to `tools` afterwards.
+        """
+
+    def add_tools(self, tools: Sequence[Tool]) -> None:
+        """Make tools found, by their descriptions, that were not there in the fit.
+
+        Raises:
+            InputError: one of them is there already, or is given twice.
+        """
+        names = _join_tool_names(self.tools, tools)
+        self.extend(tools)
+        self.tools = names
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query as of a retriever that has not seen it.
+
+        What a second stage is trained on: in the order of the bank's train queries, two arrays
+        [n_train, k]. `bank` is the one that this retriever was fitted on. Unless a method knows
+        better, it and what it builds on are fitted anew without a part of the queries at a time.
+        """
+
+        def fit(part: Bank, within: FitContext) -> Search:
+            return self.fit_anew(part, within).search
+
+        return cross_fit(self.name, fit, bank, k, context, self.folds)
+
+    def fit_anew(self, bank: Bank, context: FitContext) -> Retriever:
+        """One of the same settings, fitted with what it builds on on this bank alone."""
+        fitted = {
+            label: self.built_on[label].fit_anew(bank, context.within(label))
+            for label in self.config.needs
+        }
+        anew = type(self)(self.config)
+        anew.fit(bank, replace(context, fitted=fitted))
+        return anew
+
+    def save(self, folder: Path) -> None:
+        """Write all that `load_retriever` needs."""
+        write_head(folder, self.config, self.tools)
+        self.save_state(folder)
+        self.save_parts(folder)
+        write_card(folder, self.card)
+
+    def load(self, folder: Path, tools: tuple[str, ...]) -> None:
+        """Take over what `save` wrote of these tools; `load_retriever` calls it.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+        self.tools, self.card = tools, read_card(folder)
+        self.load_state(folder, {"tools": len(tools)})
+        self.load_parts(folder)
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what is neither an array nor texts."""
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what `save_parts` wrote, and make what follows from the arrays and texts.
+
+        Raises:
+            InputError: a file is missing or damaged.
+        """
+
+
+def _join_tool_names(known: Sequence[str], added: Sequence[Tool]) -> tuple[str, ...]:
+    names = set(known)
+    for tool in added:
+        if tool.name in names:
+            raise InputError(
+                f"{tool.name}: can't be added, because a tool of that name is there already. "
+                "Leave it out, or fit again: toolbank train RUN."
+            )
+        names.add(tool.name)
+    return (*known, *(tool.name for tool in added))

@@ -1,0 +1,175 @@
+"""Retrievers by the cosines of an encoder, which is fine-tuned first or stays as it is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.encoders.resolve import saved_encoder
+from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.ranking.topk import Hits
+from toolbank.retrievers.base import ALONE, FitContext, Retriever
+from toolbank.retrievers.method import DenseConfig
+from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.stored import Arrays, floats
+from toolbank.retrievers.text import title_and_summary
+from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.training.card import make_card
+
+
+class DenseRetriever(Retriever):
+    """Cosines between a request and the unit vectors of tools, `vectors` [n_tools, d].
+
+    With `training`, the encoder is fine-tuned on the train queries first, and saved with the
+    retriever. A method says what it is in `summary`, how tools are embedded in `embed_bank`, and
+    how a train query is answered without having been seen in `search_held_out`.
+    """
+
+    config: DenseConfig
+    vectors: NDArray[np.float32]
+
+    arrays: ClassVar[Arrays] = {"vectors": floats("tools", "width")}
+    summary: ClassVar[str]
+    tuned: Encoder | None = None
+    """The fine-tuned encoder, if it was."""
+
+    @property
+    def unseen(self) -> NDArray[np.bool_] | None:
+        """Which tools [n_tools] no train query uses; None if that makes no difference here.
+
+        Their `vectors` are of another kind than the others', and so are their cosines:
+        `search` brings these to one scale.
+        """
+        return None
+
+    @property
+    def query_mean(self) -> NDArray[np.float32]:
+        """What is taken out of the vector of every request [d]; zeros if nothing is."""
+        return np.zeros(self.vectors.shape[1], np.float32)
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Fine-tune the encoder, if so configured, and embed the tools.
+
+        Raises:
+            InputError: no pair can be made of the queries, or the encoder can't be trained.
+        """
+        self.tools, self.card, self.tuned = bank.tool_names, "", None
+        if self.config.training is not None:
+            self._fine_tune(bank, context)
+        self.embed_bank(bank)
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query as of a retriever that has not seen it.
+
+        With `training`, encoders are fine-tuned on a part of the queries each.
+        """
+        if self.config.training is not None:
+            return super().search_train(bank, k, context)
+        return self.search_held_out(bank, k)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Add vectors of descriptions."""
+        self.vectors = np.concatenate([self.vectors, self.embed_tools(tools)])
+
+    @abstractmethod
+    def embed_bank(self, bank: Bank) -> None:
+        """Make `vectors` of the bank's tools, by `encoder`."""
+
+    @abstractmethod
+    def search_held_out(self, bank: Bank, k: int) -> Hits:
+        """Hits for every train query by an encoder that was not trained on any."""
+
+    @abstractmethod
+    def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
+        """Vectors of each train query's own tools, made as if without that query.
+
+        [n_train, most, d], parallel to `train_relevance(bank).tools`; zeros where that is padded.
+        What a second stage may see of a tool while it is trained on a query that uses it. An
+        encoder that was fine-tuned on the query has seen it all the same.
+        """
+
+    def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, d] of requests, in the space of `vectors`.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        return self._suited_encoder().encode_queries(queries)
+
+    def embed_train(self, bank: Bank) -> NDArray[np.float32]:
+        """Unit vectors [n_train, d] of the bank's train queries, in the space of `vectors`."""
+        return self.embed([query.query for query in bank.split("train")])
+
+    def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
+        """Unit vectors [n, d] that tools have here by their descriptions alone.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        return self._suited_encoder().encode_documents(self.read(tools))
+
+    def read(self, tools: Sequence[Tool]) -> list[str]:
+        """The texts that are embedded for tools."""
+        return [title_and_summary(tool) for tool in tools]
+
+    @property
+    def encoder(self) -> Encoder:
+        """What embeds requests and tools."""
+        return self.tuned or load_encoder(self.config.encoder)
+
+    def save_parts(self, folder: Path) -> None:
+        """Write the fine-tuned encoder; one that was not is named, not copied."""
+        if self.tuned is not None:
+            self.tuned.save(Path(saved_encoder(folder, self.config.encoder).model))
+
+    def load_parts(self, folder: Path) -> None:
+        """Read the fine-tuned encoder.
+
+        Raises:
+            InputError: it is missing or damaged.
+        """
+        if self.config.training is not None:
+            self.tuned = load_encoder(saved_encoder(folder, self.config.encoder))
+
+    def _fine_tune(self, bank: Bank, context: FitContext) -> None:
+        from toolbank.encoders.finetune.finetune import fine_tune
+        from toolbank.encoders.finetune.texts import make_texts
+
+        config, training = self.config.encoder, self.config.training
+        assert training is not None
+
+        def validate(encoder: Encoder) -> float:
+            self.tuned = encoder
+            self.embed_bank(bank)
+            return validation_recall(self.search, bank)
+
+        relevance = train_relevance(bank)
+        found = fine_tune(
+            config,
+            training,
+            make_texts(
+                config, relevance.queries, relevance.tools, self.read(bank.tools)
+            ),
+            context,
+            validate if validation_queries(bank) else None,
+            f"{self.name}: encoder",
+        )
+        self.tuned = found.encoder
+        self.card = make_card(
+            self.config,
+            method=self.summary,
+            counts=found.counts,
+            trainings={"encoder": found.training},
+        )
+
+    def _suited_encoder(self) -> Encoder:
+        encoder = self.encoder
+        encoder.demand_width(self.vectors.shape[1])
+        return encoder

@@ -1,0 +1,125 @@
+"""How similar a request is to the train queries and to the tools: by embedding, or by BM25."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.records import Tool
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.ranking.topk import cosine_scores
+from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
+from toolbank.retrievers.text import all_words, title_and_summary
+
+
+class SimilarityIndex(Stored):
+    """Train queries and tools' texts that requests are compared with."""
+
+    @abstractmethod
+    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
+        """Compare with these, and with nothing else."""
+
+    @abstractmethod
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Compare with these tools, too."""
+
+    @abstractmethod
+    def compare(
+        self, requests: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Similarities [n, n_train] to the queries, and [n, n_tools] from 0 to 1 to the tools."""
+
+
+class EmbeddingIndex(SimilarityIndex):
+    """Cosines of embedded texts; a tool's text is its name and summary."""
+
+    queries: NDArray[np.float32]
+    descriptions: NDArray[np.float32]
+
+    arrays: ClassVar[Arrays] = {
+        "queries": floats("queries", "width"),
+        "descriptions": floats("tools", "width"),
+    }
+
+    def __init__(self, encoder: EncoderConfig) -> None:
+        self._encoder = encoder
+
+    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
+        """Embed them and keep their vectors."""
+        encoder = load_encoder(self._encoder)
+        self.queries = encoder.encode_queries(queries)
+        self.descriptions = _encode_tools(encoder, tools)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Embed tools and keep their vectors.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        added = _encode_tools(self._suited_encoder(), tools)
+        self.descriptions = np.concatenate([self.descriptions, added])
+
+    def compare(
+        self, requests: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Cosines to the queries; those to the tools brought to 0 ... 1.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        vectors = self._suited_encoder().encode_queries(requests)
+        to_tools = (1 + cosine_scores(vectors, self.descriptions)) * np.float32(0.5)
+        return cosine_scores(vectors, self.queries), to_tools
+
+    def _suited_encoder(self) -> Encoder:
+        encoder = load_encoder(self._encoder)
+        encoder.demand_width(self.queries.shape[1])
+        return encoder
+
+
+class Bm25Index(SimilarityIndex):
+    """BM25 of texts; a tool's text is all that is said of it."""
+
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    texts: ClassVar[Texts] = {"queries": "queries", "documents": "tools"}
+
+    def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
+        """Index them."""
+        self.queries, self.documents = tuple(queries), ()
+        self._to_queries = LexicalIndex(self.queries)
+        self.extend(tools)
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Index tools; how rare a word is counts over all of them, old and new."""
+        self.documents += tuple(all_words(tool) for tool in tools)
+        self._to_tools = LexicalIndex(self.documents)
+
+    def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
+        """Read the texts, and index them.
+
+        Raises:
+            InputError: a file is missing or damaged, or not of so many queries and tools.
+        """
+        super().load_state(folder, lengths)
+        self._to_queries = LexicalIndex(self.queries)
+        self._to_tools = LexicalIndex(self.documents)
+
+    def compare(
+        self, requests: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """BM25 b of the queries, and b / (1 + b) of the tools."""
+        to_tools = self._to_tools.scores(requests)
+        return self._to_queries.scores(requests), to_tools / (1 + to_tools)
+
+
+def _encode_tools(encoder: Encoder, tools: Sequence[Tool]) -> NDArray[np.float32]:
+    return encoder.encode_documents([title_and_summary(tool) for tool in tools])

@@ -1,0 +1,119 @@
+"""Networks on a transformer: read from an encoder's folder, written, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from toolbank.encoders.model import find_model, has_tokenizer, reading
+from toolbank.retrievers.stored import AGAIN
+from toolbank.system.files import atomic_path
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_WEIGHTS = "model.safetensors"
+
+N = TypeVar("N", bound=torch.nn.Module)
+
+
+def read_transformer(
+    encoder: str, choose: Callable[[Path], Any], **settings: Any
+) -> tuple[Any, PreTrainedTokenizerBase]:
+    """An encoder's transformer, and its tokenizer.
+
+    `choose` says by the folder which of transformers' Auto classes reads it; `settings` go into
+    its configuration.
+
+    Raises:
+        InputError: there is no such encoder, or it can't be had or read.
+    """
+    from transformers import AutoTokenizer
+
+    folder = find_model(encoder)
+    with reading(folder, "It needs config.json, a tokenizer, and safetensors."):
+        model = choose(folder).from_pretrained(
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
+            **settings,
+        )
+        return model, AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def save_network(
+    folder: Path,
+    network: torch.nn.Module,
+    config: Any = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+) -> None:
+    """Write a network's weights, and its transformer's configuration and tokenizer, if any."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if config is not None:
+        config.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+    weights = {
+        name: values.detach().cpu().contiguous()
+        for name, values in network.state_dict().items()
+    }
+    with atomic_path(folder / _WEIGHTS) as temporary:
+        save_file(weights, temporary, metadata={"format": "pt"})
+
+
+def load_network(
+    folder: Path, make: Callable[[Any], N]
+) -> tuple[N, PreTrainedTokenizerBase]:
+    """Read a network on a transformer, which `make` makes of the latter's configuration.
+
+    No code that lies there is run, and nothing unpickled.
+
+    Raises:
+        InputError: a file is missing or damaged, or its weights are another network's.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    with reading(folder, AGAIN):
+        if not has_tokenizer(folder):
+            raise ValueError("no tokenizer")
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        network = make(config)
+        load_weights(folder, network)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        if len(tokenizer) > config.vocab_size:
+            raise ValueError("a tokenizer with more tokens than the model has")
+    return network, tokenizer
+
+
+def load_weights(folder: Path, network: torch.nn.Module) -> None:
+    """Read the weights that `save_network` wrote into a network, ready to be used.
+
+    Raises:
+        InputError: the file is missing or damaged, or its weights are another network's.
+    """
+    from safetensors.torch import load_file
+
+    with reading(folder, AGAIN):
+        weights = load_file(folder / _WEIGHTS)
+        network.load_state_dict(weights)
+        if not all(bool(torch.isfinite(values).all()) for values in weights.values()):
+            raise ValueError("weights that are not finite")
+    network.eval()
+
+
+def make_transformer(config: Any, auto: Any) -> Any:
+    """A transformer of a configuration, its weights still to be read."""
+    return auto.from_config(config, trust_remote_code=False, dtype=torch.float32)
+
+
+def drop_pooler(body: Any) -> None:
+    """Leave out a layer that is not read: a training in many processes would miss it."""
+    if getattr(body, "pooler", None) is not None:
+        body.pooler = None

@@ -1,0 +1,191 @@
+"""State that is declared, and by that checked, saved and loaded: arrays and texts of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.system.errors import InputError
+from toolbank.system.files import atomic_path, read_json, write_json
+
+ARRAYS = "vectors.safetensors"
+AGAIN = "Fit it again: toolbank train RUN."
+
+
+@dataclass(frozen=True)
+class Array:
+    """What an array has to be; a `str` in the shape is a length that is the same wherever it stands.
+
+    Values are finite, and from `low` up to `high`; those of integers stay below `high`, which
+    may be such a length, too.
+    """
+
+    shape: tuple[int | str, ...]
+    dtype: type[np.generic]
+    low: float = -np.inf
+    high: float | str = np.inf
+
+
+def floats(
+    *shape: int | str,
+    dtype: type[np.floating[Any]] = np.float32,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> Array:
+    """Floating-point numbers, such as `floats("tools", "width")`; without a shape, one."""
+    return Array(shape, dtype, low, high)
+
+
+def integers(*shape: int | str, low: int, high: int | str) -> Array:
+    """Integers from `low` up to and without `high`, as are positions: `high="tools"`."""
+    return Array(shape, np.int64, low, high)
+
+
+def flags(*shape: int | str) -> Array:
+    """Booleans."""
+    return Array(shape, np.bool_)
+
+
+Arrays = Mapping[str, Array]
+Texts = Mapping[str, str]
+
+
+class Stored:
+    """A thing whose state is attributes that its class declares.
+
+    `arrays` are in one file of a folder, vectors.safetensors; each of `texts`, whose value is
+    the name of its length, is a list in a JSON file of its own name.
+    """
+
+    arrays: ClassVar[Arrays] = {}
+    texts: ClassVar[Texts] = {}
+
+    def save_state(self, folder: Path) -> None:
+        """Write the declared attributes; the same values, the same bytes."""
+        if self.arrays:
+            save_arrays(
+                folder,
+                {
+                    name: np.asarray(getattr(self, name), declared.dtype)
+                    for name, declared in self.arrays.items()
+                },
+            )
+        for name in self.texts:
+            write_json(folder / f"{name}.json", list(getattr(self, name)))
+
+    def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
+        """Read the declared attributes; `lengths` are those known, to which the read ones come.
+
+        Raises:
+            InputError: a file is missing or damaged, or is not what is declared.
+        """
+        if self.arrays:
+            found = load_arrays(folder, self.arrays, lengths)
+            for name, array in found.items():
+                setattr(self, name, array[()])
+        for name, length in self.texts.items():
+            texts = _load_texts(folder / f"{name}.json")
+            wanted = lengths.setdefault(length, len(texts))
+            demand(
+                len(texts) == wanted,
+                folder / f"{name}.json",
+                f"{len(texts)} texts, expected {wanted}",
+            )
+            setattr(self, name, texts)
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write named arrays to vectors.safetensors; same arrays, same bytes."""
+    from safetensors.numpy import save_file
+
+    with atomic_path(folder / ARRAYS) as temporary:
+        save_file({k: np.asarray(v, order="C") for k, v in arrays.items()}, temporary)
+
+
+def load_arrays(
+    folder: Path, declared: Mapping[str, Array], lengths: dict[str, int]
+) -> dict[str, NDArray[Any]]:
+    """Read the declared arrays of vectors.safetensors; `lengths` are as of `Stored.load_state`.
+
+    Raises:
+        InputError: the file is missing or damaged, or an array is not what is declared.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = folder / ARRAYS
+    try:
+        arrays = load_file(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file. {AGAIN}") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged ({error}). {AGAIN}") from error
+    for name, wanted in declared.items():
+        demand(name in arrays, path, f"{name} is missing")
+        _check_shape(path, name, arrays[name].shape, wanted, lengths)
+        _check_values(path, name, arrays[name], wanted, lengths)
+    return {
+        name: arrays[name].astype(wanted.dtype, copy=False)
+        for name, wanted in declared.items()
+    }
+
+
+def demand(holds: bool, path: Path, what: str) -> None:
+    """Refuse a file that does not fit the others; `what` says what is wrong with it.
+
+    Raises:
+        InputError: it does not hold.
+    """
+    if not holds:
+        raise InputError(f"{path}: damaged ({what}). {AGAIN}")
+
+
+def _check_shape(
+    path: Path,
+    name: str,
+    found: tuple[int, ...],
+    wanted: Array,
+    lengths: dict[str, int],
+) -> None:
+    expected = [lengths.get(n, n) if isinstance(n, str) else n for n in wanted.shape]
+    fits = len(found) == len(expected) and all(
+        isinstance(length, str) or length == there
+        for length, there in zip(expected, found, strict=True)
+    )
+    demand(fits, path, f"{name} is {list(found)}, expected {expected}")
+    named = zip(wanted.shape, found, strict=True)
+    lengths.update({name: there for name, there in named if isinstance(name, str)})
+
+
+def _check_values(
+    path: Path,
+    name: str,
+    values: NDArray[Any],
+    wanted: Array,
+    lengths: Mapping[str, int],
+) -> None:
+    kinds = (np.bool_, np.integer, np.floating)
+    kind = next(kind for kind in kinds if issubclass(wanted.dtype, kind))
+    demand(
+        np.issubdtype(values.dtype, kind), path, f"{name} has values of another kind"
+    )
+    if kind is np.bool_:
+        return
+    finite = bool(np.isfinite(values).all())
+    demand(finite, path, f"{name} has numbers that are not finite")
+    high = lengths[wanted.high] if isinstance(wanted.high, str) else wanted.high
+    below = values < high if kind is np.integer else values <= high
+    in_range = bool(((values >= wanted.low) & below).all())
+    demand(in_range, path, f"{name} has numbers out of their range")
+
+
+def _load_texts(path: Path) -> tuple[str, ...]:
+    texts = read_json(path)
+    is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    demand(is_list, path, "not a list of texts")
+    return tuple(texts)

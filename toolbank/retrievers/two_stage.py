@@ -1,0 +1,91 @@
+"""Retrievers that work on what others find, or on others' vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toolbank.bank.records import Tool
+from toolbank.retrievers import load_retriever
+from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.dense import DenseRetriever
+from toolbank.retrievers.method import TwoStageConfig
+from toolbank.retrievers.stored import demand
+from toolbank.system.errors import InputError
+
+
+class TwoStage(Retriever):
+    """A retriever that is built on those that its configuration needs.
+
+    `stages` are these by their labels, each saved in a folder of its own. A fit begins with
+    `take_stages`.
+    """
+
+    config: TwoStageConfig
+    stages: Mapping[str, Retriever]
+
+    @property
+    def built_on(self) -> Mapping[str, Retriever]:
+        """The retrievers that it builds on, by their labels."""
+        return self.stages
+
+    @property
+    def first(self) -> Retriever:
+        """The first stage."""
+        return self.stages[self.config.first_stage]
+
+    @property
+    def dense(self) -> DenseRetriever:
+        """The retriever whose vectors it reads."""
+        retriever = self.stages[self.config.needs_vectors]
+        assert isinstance(retriever, DenseRetriever)
+        return retriever
+
+    def take_stages(self, fitted: Mapping[str, Retriever]) -> None:
+        """Build on these, and take over their tools.
+
+        Raises:
+            InputError: one that has to have vectors of tools has none.
+        """
+        self.stages = {label: fitted[label] for label in self.config.needs}
+        self.tools = self.first.tools
+        vectors = self.config.needs_vectors
+        if vectors and not isinstance(self.stages[vectors], DenseRetriever):
+            raise InputError(
+                f"retrievers: {self.name} needs vectors of tools, and {vectors} "
+                f"({self.stages[vectors].config.type}) has none. Name one that has, such as "
+                "one of type tool2vec or descriptions."
+            )
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Add tools to what it is built on."""
+        for stage in self.stages.values():
+            # One may be built on another, and have added them to it.
+            if stage.tools == self.tools:
+                stage.add_tools(tools)
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what it is built on, each into a folder of its own."""
+        for label, stage in self.stages.items():
+            stage.save(_folder(folder, label))
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what it is built on.
+
+        Raises:
+            InputError: a file is missing or damaged, or of other tools.
+        """
+        tools = self.tools
+        self.take_stages(
+            {
+                label: load_retriever(_folder(folder, label))
+                for label in self.config.needs
+            }
+        )
+        for label, stage in self.stages.items():
+            same = stage.tools == tools
+            demand(same, _folder(folder, label), "not of the tools here")
+
+
+def _folder(folder: Path, label: str) -> Path:
+    return folder / "stages" / label

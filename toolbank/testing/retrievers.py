@@ -1,0 +1,343 @@
+"""What every retriever has to do, whoever brings it.
+
+In the tests of a package that brings one:
+
+    import pytest
+    from toolbank.testing.retrievers import CHECKS, RetrieverCase
+
+    CASE = RetrieverCase(KIND, MyConfig(), my_small_bank())
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    def test_my_retriever(check):
+        check(CASE)
+
+The package has to be installed, so that its entry point is found. A check that fails raises an
+AssertionError that says what a retriever should do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.ranking.topk import Hits
+from toolbank.retrievers import METHODS, create_retriever, load_retriever
+from toolbank.retrievers.base import FitContext, Retriever
+from toolbank.retrievers.dense import DenseRetriever
+from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.stored import ARRAYS
+from toolbank.system.errors import InputError
+
+REQUESTS = ("soak the plants", "", "refund order 17", "¿dónde está?")
+"""What is searched for; an encoder made for the tests should know the words."""
+
+_PICKLES = {".bin", ".pkl", ".pickle", ".pt", ".npy", ".npz"}
+_NEW = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
+# Of scores after a training, whose sums may be taken in another order.
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class RetrieverCase:
+    """A retriever under test, and the small bank that it is fitted on.
+
+    The bank should have some four queries or more to train on and one to test with, and no tool
+    called "door.bell". `built_on` are the configurations of the retrievers that it needs, each
+    after those that it needs itself.
+    """
+
+    kind: RetrieverKind
+    config: RetrieverConfig
+    bank: Bank
+    built_on: tuple[RetrieverConfig, ...] = ()
+
+    @cached_property
+    def fitted(self) -> Retriever:
+        """The retriever, fitted once; checks don't change it."""
+        return self.fit(self.bank)
+
+    def fit(self, bank: Bank) -> Retriever:
+        """A retriever that is fitted, with all that it is built on, on a bank."""
+        fitted: dict[str, Retriever] = {}
+        for config in (*self.built_on, self.config):
+            fitted[config.label] = create_retriever(config)
+            fitted[config.label].fit(bank, FitContext(fitted=dict(fitted)))
+        return fitted[self.config.label]
+
+
+def check_settings(case: RetrieverCase) -> None:
+    """The configuration is of the method's own model, which refuses what it does not know."""
+    model = case.kind.config
+    assert isinstance(case.config, model), f"the kind's settings are {model.__name__}"
+    found = METHODS.load(case.config.type)
+    assert found == case.kind, "the kind is found by the `type` of its settings"
+    settings = case.config.model_dump(mode="json")
+    assert model.model_validate(settings) == case.config, "settings survive a recipe"
+    try:
+        model.model_validate({**settings, "no_such_setting": 1})
+    except ValidationError:
+        return
+    raise AssertionError("an unknown setting is an error; derive from RetrieverConfig")
+
+
+def check_traits(case: RetrieverCase) -> None:
+    """What the configuration says of the retriever is true."""
+    config, needed = case.config, case.config.needs_vectors
+    assert not needed or needed in config.needs, "needs_vectors names one of needs"
+    is_dense = isinstance(case.fitted, DenseRetriever)
+    assert config.has_vectors == is_dense, "has_vectors says if it is a DenseRetriever"
+    assert set(case.fitted.built_on) == set(config.needs), "it is built on its needs"
+
+
+def check_search(case: RetrieverCase) -> None:
+    """Hits are all tools in falling order, ties in the order of the tools."""
+    n_tools = len(case.bank.tools)
+    indices, scores = case.fitted.search(REQUESTS, n_tools + 50)
+    shape = (len(REQUESTS), n_tools)
+    assert case.fitted.tools == case.bank.tool_names, "tools are the bank's"
+    assert indices.shape == scores.shape == shape, "min(k, n_tools) hits a request"
+    assert indices.dtype == np.int64, "indices are int64"
+    assert scores.dtype == np.float32, "scores are float32"
+    assert _are_all_tools(indices, n_tools), "no tool comes twice"
+    assert (np.diff(scores, axis=1) <= 0).all(), "scores fall"
+    tied = np.diff(scores, axis=1) == 0
+    rises = np.diff(indices, axis=1) > 0
+    assert rises[tied].all(), "tools of the same score stand in their order; see top_k"
+
+
+def check_parts_of_a_search(case: RetrieverCase) -> None:
+    """What a request gets depends neither on the others nor on how many hits are wanted."""
+    n_tools = len(case.bank.tools)
+    together = case.fitted.search(REQUESTS, n_tools)
+    few = case.fitted.search(REQUESTS, 2)
+    _assert_same(few, _cut(together, 2), "fewer hits are the first of more")
+    for row, request in enumerate(REQUESTS):
+        (alone,), (scores,) = case.fitted.search([request], n_tools)
+        assert (alone == together[0][row]).all(), "other requests change no hit"
+        near = np.allclose(scores, together[1][row], atol=_TOLERANCE)
+        assert near, "other requests change no score"
+    indices, scores = case.fitted.search([], 3)
+    assert indices.shape == scores.shape == (0, min(3, n_tools)), "none gives none"
+
+
+def check_fit(case: RetrieverCase) -> None:
+    """The same seed gives the same hits, and queries of split "test" are not learnt from."""
+    blind = case.fit(
+        Bank(
+            case.bank.tools,
+            (*case.bank.split("train"), *case.bank.split("validation")),
+            case.bank.info,
+        )
+    )
+    n_tools = len(case.bank.tools)
+    expected = case.fitted.search(REQUESTS, n_tools)
+    found = blind.search(REQUESTS, n_tools)
+    assert np.allclose(found[1], expected[1], atol=_TOLERANCE), (
+        "a second fit without the queries of split test gives other scores"
+    )
+
+
+def check_saving(case: RetrieverCase) -> None:
+    """Loaded without the bank it finds the same; saved twice it has the same bytes."""
+    with _folder() as folder:
+        for name in ("one", "two"):
+            case.fitted.save(folder / name)
+        files = _files(folder / "one")
+        for path in files:
+            assert path.suffix not in _PICKLES, f"{path.name}: save to safetensors"
+            copy = folder / "two" / path.relative_to(folder / "one")
+            same = path.read_bytes() == copy.read_bytes()
+            assert same, f"{path.name}: another content when it is saved again"
+        loaded = load_retriever(folder / "one")
+        assert type(loaded) is type(case.fitted), "it is loaded as what it was"
+        assert loaded.config == case.config, "it is loaded with its settings"
+        assert loaded.tools == case.fitted.tools, "it is loaded with its tools"
+        assert loaded.card == case.fitted.card, "it is loaded with its card"
+        n_tools = len(loaded.tools)
+        expected = case.fitted.search(REQUESTS, n_tools)
+        _assert_same(loaded.search(REQUESTS, n_tools), expected, "loaded, same hits")
+        (folder / "one" / "tools.json").write_text('["only.one"]', encoding="utf-8")
+        _assert_refused(folder / "one", "tools.json of other tools")
+
+
+def check_damage(case: RetrieverCase) -> None:
+    """A damaged or missing file is told, or makes no difference."""
+    n_tools = len(case.bank.tools)
+    expected = case.fitted.search(REQUESTS, n_tools)
+    with _folder() as folder:
+        case.fitted.save(folder)
+        for path in _files(folder):
+            content = path.read_bytes()
+            for damaged in (content[: len(content) // 2], b"[1, 2]", None):
+                if damaged is None:
+                    path.unlink()
+                else:
+                    path.write_bytes(damaged)
+                try:
+                    found = load_retriever(folder).search(REQUESTS, n_tools)
+                except InputError:
+                    continue
+                essential = path.suffix == ".safetensors" or path.name == "tools.json"
+                assert not essential, f"{path.name}: damage to it is not told"
+                _assert_same(found, expected, f"{path.name}: damage changes hits")
+            path.write_bytes(content)
+
+
+def check_impossible_values(case: RetrieverCase) -> None:
+    """Arrays of another shape, and with numbers that can't be, are told."""
+    from safetensors.numpy import load_file, save_file
+
+    with _folder() as folder:
+        case.fitted.save(folder)
+        for path in folder.rglob(ARRAYS):
+            arrays = load_file(path)
+            for name, array in arrays.items():
+                for changed in _damage(array):
+                    save_file({**arrays, name: np.array(changed, order="C")}, path)
+                    _assert_refused(folder, f"{name}, which is {changed.tolist()}"[:99])
+                without = {key: kept for key, kept in arrays.items() if key != name}
+                save_file(without, path)
+                _assert_refused(folder, f"{name} missing")
+            save_file({**arrays, "more": np.zeros(3)}, path)
+            load_retriever(folder)
+            save_file(arrays, path)
+
+
+def check_adding_tools(case: RetrieverCase) -> None:
+    """Added tools are found, once more when saved; the others keep their order."""
+    n_tools = len(case.bank.tools)
+    before, _ = case.fitted.search(REQUESTS, n_tools)
+    with _folder() as folder:
+        case.fitted.save(folder / "before")
+        for grown in (deepcopy(case.fitted), load_retriever(folder / "before")):
+            grown.add_tools([_NEW])
+            assert grown.tools == (*case.fitted.tools, _NEW.name), "it comes last"
+            hits = grown.search(REQUESTS, n_tools + 1)
+            found = _are_all_tools(hits[0], n_tools + 1)
+            assert found, "an added tool is among the hits"
+            others = hits[0][0][hits[0][0] < n_tools]
+            assert (others == before[0]).all(), "the others keep their order"
+            grown.save(folder / "after")
+            again = load_retriever(folder / "after")
+            assert again.tools == grown.tools, "added tools are saved"
+            later = again.search(REQUESTS, n_tools + 1)
+            _assert_same(later, hits, "added tools are found when they were saved")
+
+
+def check_adding_again(case: RetrieverCase) -> None:
+    """A tool that is there, or is given twice, is refused, and nothing is added."""
+    there = Tool(name=case.fitted.tools[0], kind="function")
+    for tools in ([there], [_NEW, _NEW]):
+        try:
+            case.fitted.add_tools(tools)
+        except InputError as error:
+            assert tools[-1].name in str(error), "the error names the tool"
+        else:
+            raise AssertionError("a tool that is there can't be added")
+    assert case.fitted.tools == case.bank.tool_names, "what is refused adds nothing"
+
+
+def check_search_train(case: RetrieverCase) -> None:
+    """A loaded one gives hits for train queries, in their order, cut at k."""
+    n_train, n_tools = len(case.bank.split("train")), len(case.bank.tools)
+    with _folder() as folder:
+        case.fitted.save(folder)
+        loaded = load_retriever(folder)
+    indices, scores = loaded.search_train(case.bank, n_tools + 50)
+    assert len(indices) == n_train, "a row for each train query"
+    assert scores.shape == indices.shape, "as many scores as hits"
+    assert _are_all_tools(indices, n_tools), "min(k, n_tools) hits; no tool comes twice"
+    assert (np.diff(scores, axis=1) <= 0).all(), "scores fall"
+
+
+def check_unfitted(case: RetrieverCase) -> None:
+    """One that was not fitted says so, and leaves no files."""
+    with _folder() as folder:
+        uses: tuple[Callable[[Retriever], object], ...] = (
+            lambda one: one.search(REQUESTS, 3),
+            lambda one: one.add_tools([_NEW]),
+            lambda one: one.save(folder / "saved"),
+        )
+        for use in uses:
+            try:
+                use(create_retriever(case.config))
+            except InputError as error:
+                assert "not fitted yet" in str(error), "it says what is wrong"
+            else:
+                raise AssertionError("one that was not fitted can't be used")
+        assert not (folder / "saved").exists(), "it writes nothing"
+
+
+CHECKS = (
+    check_settings,
+    check_traits,
+    check_search,
+    check_parts_of_a_search,
+    check_fit,
+    check_saving,
+    check_damage,
+    check_impossible_values,
+    check_adding_tools,
+    check_adding_again,
+    check_search_train,
+    check_unfitted,
+)
+"""All that a retriever has to do."""
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def _are_all_tools(indices: NDArray[np.int64], n_tools: int) -> bool:
+    expected = np.tile(np.arange(n_tools), (len(indices), 1))
+    return np.array_equal(np.sort(indices, axis=1), expected)
+
+
+def _cut(hits: Hits, k: int) -> Hits:
+    return hits[0][:, :k], hits[1][:, :k]
+
+
+def _damage(array: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
+    """An array with fewer entries, of another shape, and with impossible numbers."""
+    if array.ndim and len(array):
+        yield array[None]
+    if array.dtype.kind == "f":
+        wrong: Sequence[float] = (np.nan, np.inf)
+    else:
+        wrong = () if array.dtype.kind == "b" else (-2, 10**6)
+    for number in wrong:
+        changed = array.copy()
+        if changed.size:
+            changed.flat[changed.size // 2] = number
+            yield changed
+
+
+def _assert_same(found: Hits, expected: Hits, what: str) -> None:
+    assert np.array_equal(found[0], expected[0]), what
+    assert np.array_equal(found[1], expected[1]), what
+
+
+def _assert_refused(folder: Path, what: str) -> None:
+    try:
+        load_retriever(folder).search(REQUESTS, 1)
+    except InputError:
+        return
+    raise AssertionError(f"{what}: not told when it is loaded")
