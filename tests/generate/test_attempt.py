@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer
 from tests.generate.test_loop import good, run
+from tests.servers.chat import Answer, ChatServer
 from toolbank.chat.chat import ChatReply, ChatRequest, PolishTask
 from toolbank.journal import Journal
 

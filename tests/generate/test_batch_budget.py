@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.batch_server import BatchServer
 from tests.generate.test_batch_rounds import by_hand, numbered, run, written
+from tests.servers.batch import BatchServer
 from toolbank.llm.engines.batch import hosted
 from toolbank.system.errors import ToolbankError
 

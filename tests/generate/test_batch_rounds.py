@@ -10,9 +10,9 @@ import threading
 
 import pytest
 
-from tests.batch_server import BatchServer, answer_file
-from tests.chat_server import Answer, ChatServer
 from tests.generate.test_loop import TOOLS, adds_up
+from tests.servers.batch import BatchServer, answer_file
+from tests.servers.chat import Answer, ChatServer
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate

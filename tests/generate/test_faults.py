@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from tests.chat_server import Answer
-from tests.faults import FAULTS, FaultyScript, digest, send
-from tests.wire_server import WireServer
+from tests.servers.chat import Answer
+from tests.servers.faults import FAULTS, FaultyScript, digest, send
+from tests.servers.wire import WireServer
 from toolbank.bank.records import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer, closed_url
+from tests.servers.chat import Answer, ChatServer, closed_url
 from toolbank.bank.records import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate

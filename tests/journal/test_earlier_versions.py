@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat_server import closed_url
+from tests.servers.chat import closed_url
 from toolbank.bank.records import Tool
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate

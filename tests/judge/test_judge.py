@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer
+from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.journal import Journal

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.batch_server import answer_file, reply_line, unanswered_line
-from tests.chat_server import Answer
 from tests.engines import create_engine
 from tests.llm.batch_rounds import command, config, jsonl, request
+from tests.servers.batch import answer_file, reply_line, unanswered_line
+from tests.servers.chat import Answer
 from toolbank.llm.engines.batch import writing
 from toolbank.llm.engines.batch.folder import Folder
 from toolbank.llm.engines.batch.lines import read_line

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from tests.batch_server import BatchServer, HostedBatch, answer_file
-from tests.chat_server import Answer
 from tests.journal.test_earlier_versions import DATA, QUERIES, TOOLS, config
+from tests.servers.batch import BatchServer, HostedBatch, answer_file
+from tests.servers.chat import Answer
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.engines.batch import hosted

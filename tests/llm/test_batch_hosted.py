@@ -11,9 +11,9 @@ import sys
 import pytest
 from tqdm import tqdm
 
-from tests.batch_server import BatchServer
-from tests.chat_server import Answer, closed_url
 from tests.llm.batch_rounds import command, jsonl, request
+from tests.servers.batch import BatchServer
+from tests.servers.chat import Answer, closed_url
 from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.batch import hosted
 from toolbank.llm.engines.batch.endpoint import Batch

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer
+from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, WriteTask
 from toolbank.generate.config import GenerateConfig

@@ -10,8 +10,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.chat_server import Answer
-from tests.wire_server import Wire, WireServer
+from tests.servers.chat import Answer
+from tests.servers.wire import Wire, WireServer
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import (
     ChatReply,

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer, closed_url
+from tests.servers.chat import Answer, ChatServer, closed_url
 from toolbank.chat.chat import ChatRequest, EngineError, Message
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Journal

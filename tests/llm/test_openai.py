@@ -4,8 +4,8 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from tests.chat_server import Answer, ChatServer, closed_url
 from tests.engines import create_engine
+from tests.servers.chat import Answer, ChatServer, closed_url
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig

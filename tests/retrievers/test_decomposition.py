@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.chat_server import Answer, ChatServer
+from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer
+from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.files import read_attempts, write_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe

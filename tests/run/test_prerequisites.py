@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.test_dataset import NAMES, run, write_recipe
+from tests.run.test_dataset import NAMES, run, write_recipe
 from tests.tiny_models import tiny_encoder
 from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import load_recipe

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from tests.chat_server import Call
+from tests.servers.chat import Call
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 
-from tests.kill_server import digest
+from tests.servers.kill import digest
 from tests.small_disk import small_disk
 from toolbank.journal import Journal
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]
 RECIPE = """\
 name: mine
@@ -95,7 +95,7 @@ def endpoint(folder):
     """The URL of an endpoint with faults, and the log of its requests."""
     log = folder / "requests.log"
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.kill_server", str(log)],
+        [sys.executable, "-m", "tests.servers.kill", str(log)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

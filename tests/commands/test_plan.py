@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer, closed_url
+from tests.servers.chat import Answer, ChatServer, closed_url
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
 from toolbank.commands.plan.plan import describe_plan

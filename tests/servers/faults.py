@@ -21,8 +21,8 @@ from itertools import cycle
 from random import Random
 from typing import Any
 
-from tests.chat_server import Answer, Call
-from tests.wire_server import Wire
+from tests.servers.chat import Answer, Call
+from tests.servers.wire import Wire
 
 # Longer than the calls of any test may take.
 HANG = 60.0

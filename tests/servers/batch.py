@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.chat_server import Answer, Call
+from tests.servers.chat import Answer, Call
 
 
 def reply_line(key: str, answer: Answer, **changes: Any) -> str:

@@ -16,7 +16,7 @@ from time import sleep
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer
+from tests.servers.chat import Answer, ChatServer
 from toolbank.journal import Journal
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))

@@ -1,6 +1,6 @@
 """An endpoint in a process of its own, which outlives the runs that are killed.
 
-    python -m tests.kill_server LOG
+    python -m tests.servers.kill LOG
 
 It prints its URL, and writes the digest of each request into LOG before it answers. What it says
 in the end depends on the request alone, so that a run comes out the same however often it is
@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from tests.chat_server import Answer, Call
-from tests.faults import FAULTS, send
-from tests.wire_server import Wire, WireServer
+from tests.servers.chat import Answer, Call
+from tests.servers.faults import FAULTS, send
+from tests.servers.wire import Wire, WireServer
 
 _UNUSABLE, _FAILED = 0.2, 0.3
 _LONGEST = 0.1

@@ -65,7 +65,7 @@ def finished(tmp_path_factory):
 
 
 def test_every_file_of_a_run_is_on_its_page(finished):
-    page = (Path(__file__).resolve().parents[1] / "docs/run-folder.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs/run-folder.md").read_text()
     table = page.partition("\n\n    ")[2].partition("\n\n")[0]
     named = {word.strip(",") for line in table.splitlines() for word in line.split()}
     [run] = (finished / "runs").iterdir()
@@ -204,7 +204,7 @@ def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
 
 
 def test_the_python_of_the_pages_runs_as_it_stands(finished):
-    page = Path(__file__).resolve().parents[1] / "docs" / "run-folder.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "run-folder.md"
     section = page.read_text().partition("## From Python")[2]
     code = section.partition("```python")[2].partition("```")[0]
     code = code.replace("runs/quickstart", "runs/mine").replace(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.chat_server import Answer, ChatServer
 from tests.engines import kind_of
 from tests.generate.test_attempts import Rounds
+from tests.servers.chat import Answer, ChatServer
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.recipe import load_recipe
 from toolbank.run.result import describe_result
