@@ -31,8 +31,8 @@ def space():
     bank = make_bank()
     tools, descriptions = unit(5, seed=1), unit(5, seed=2)
     methods = {
-        "tool2vec": ToolVectors(tools, np.full(8, 0.2, np.float32)),
-        "descriptions": ToolVectors(descriptions, np.zeros(8, np.float32)),
+        "requests": ToolVectors("mine", tools, np.full(8, 0.2, np.float32)),
+        "descriptions": ToolVectors("theirs", descriptions, np.zeros(8, np.float32)),
     }
     return Space(methods, bank.queries, unit(len(bank.queries), seed=3))
 
@@ -43,16 +43,16 @@ def unit(n, seed):
 
 
 def test_cosines_are_of_test_queries_with_their_own_tools_and_with_others(space):
-    cosines = compare_cosines(space, make_bank(), "tool2vec", seed=0)
+    cosines = compare_cosines(space, make_bank(), "requests", seed=0)
     assert len(cosines.positive) == 2 * 2
     assert len(cosines.negative) == 2 * 3
     request = space.query_vectors[0] - 0.2
-    own = space.methods["tool2vec"].tools[[0, 1]] @ request / np.linalg.norm(request)
+    own = space.methods["requests"].tools[[0, 1]] @ request / np.linalg.norm(request)
     assert cosines.positive[:2] == pytest.approx(own, rel=1e-4)
 
 
 def test_separation_is_the_area_under_the_roc_curve(space):
-    cosines = compare_cosines(space, make_bank(), "tool2vec", seed=0)
+    cosines = compare_cosines(space, make_bank(), "requests", seed=0)
     labels = [1] * len(cosines.positive) + [0] * len(cosines.negative)
     scores = np.concatenate([cosines.positive, cosines.negative])
     assert cosines.separation == pytest.approx(roc_auc_score(labels, scores))
@@ -62,13 +62,13 @@ def test_the_map_holds_everything_within_its_frame_and_is_the_same_twice(space):
     points = lay_out(space, make_bank())
     assert {name: len(row) for name, row in points.items()} == {
         "queries": 6,
-        "tool2vec": 5,
+        "requests": 5,
         "descriptions": 5,
     }
     everything = [point for row in points.values() for point in row]
     assert all(0 <= value <= 1 for point in everything for value in point.at)
     assert points == lay_out(space, make_bank())
-    tools = lay_out_tools(space, make_bank(), "tool2vec")
+    tools = lay_out_tools(space, make_bank(), "requests")
     assert {point.group for point in tools} == {"lib.part"}
 
 
@@ -162,7 +162,7 @@ def test_cosines_are_the_scores_that_the_retriever_gives(run):
     retriever = create_retriever(Tool2VecConfig())
     retriever.fit(bank)
     retriever.save(run / "models" / "tool2vec")
-    cosines = compare_cosines(read_space(read_content(run)), bank, "tool2vec", seed=3)
+    cosines = compare_cosines(read_space(read_content(run)), bank, "requests", seed=3)
     tests = [query.query for query in bank.split("test")]
     indices, scores = retriever.search(tests, len(bank.tools))
     found = [dict(zip(*row, strict=True)) for row in zip(indices, scores, strict=True)]
@@ -182,7 +182,7 @@ def test_requests_are_embedded_by_the_encoder_that_was_trained(run, tmp_path):
     retriever.fit(bank)
     retriever.save(run / "models" / "tool2vec")
     space = read_space(read_content(run))
-    found = space.methods["tool2vec"].bring_in(space.query_vectors)
+    found = space.methods["requests"].bring_in(space.query_vectors)
     expected = retriever.embed([query.query for query in space.queries])
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

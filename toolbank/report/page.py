@@ -35,6 +35,7 @@ from toolbank.report.scores import (
     widest,
 )
 from toolbank.report.vectors import (
+    MADE_OF,
     Point,
     Space,
     compare_cosines,
@@ -210,7 +211,7 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
     if space is None:
         return nothing
     points = lay_out(space, content.bank)
-    method = "tool2vec" if "tool2vec" in points else "descriptions"
+    method = next(iter(space.methods))
     tool_points = lay_out_tools(space, content.bank, method)
     modules = Counter(point.group for point in tool_points).most_common()
     named = [name for name, _ in modules[:_MODULE_COLOURS]]
@@ -230,9 +231,9 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
 
 def _moves(points: Mapping[str, Sequence[Point]]) -> list[tuple[Point, Point]]:
     """From the description to the vector of every tool that requests have moved."""
-    if not {"descriptions", "tool2vec"} <= points.keys():
+    if not set(MADE_OF) <= points.keys():
         return []
-    pairs = zip(points["descriptions"], points["tool2vec"], strict=True)
+    pairs = zip(points["descriptions"], points["requests"], strict=True)
     return [(start, end) for start, end in pairs if math.dist(start.at, end.at) > 1e-6]
 
 
@@ -243,14 +244,14 @@ def _draw_order(
         name: points[name] for name in ("descriptions", "queries") if name in points
     }
     moved = [end for _, end in moves]
-    if "tool2vec" in points:
-        order["tool2vec"] = moved if "descriptions" in points else points["tool2vec"]
+    if "requests" in points:
+        order["requests"] = moved if "descriptions" in points else points["requests"]
     return order
 
 
 def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
     described = []
-    for method in space.methods:
+    for method, vectors in space.methods.items():
         cosines = compare_cosines(space, content.bank, method, content.seed)
         if cosines is not None:
             samples = [
@@ -258,7 +259,9 @@ def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
                 ("tools it needs", cosines.positive),
             ]
             figure = overlay(samples, limits=(-0.2, 1.0))
-            described.append({"method": method, "cosines": cosines, "figure": figure})
+            described.append(
+                {"method": vectors.label, "cosines": cosines, "figure": figure}
+            )
     return described
 
 

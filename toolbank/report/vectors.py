@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,16 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.encoders.config import EncoderConfig
 from toolbank.report.content import Content
+from toolbank.retrievers import METHODS, load_retriever
 from toolbank.retrievers.mean_centering import take_out
 
+if TYPE_CHECKING:
+    from toolbank.retrievers.dense import DenseRetriever
+
 Vectors = NDArray[np.float32]
+
+MADE_OF = ("requests", "descriptions")
+"""What the vectors of tools are made of."""
 
 _RANDOM_TOOLS = 10
 _MOST_QUERIES = 600
@@ -52,8 +60,9 @@ class Point:
 
 @dataclass(frozen=True)
 class ToolVectors:
-    """Unit vectors [n_tools, d] of the tools, and what the method takes out of a request [d]."""
+    """A retriever's unit vectors of tools [n_tools, d], and what it takes out of a request [d]."""
 
+    label: str
     tools: Vectors
     common: Vectors
 
@@ -69,7 +78,10 @@ class ToolVectors:
 
 @dataclass(frozen=True)
 class Space:
-    """The vectors of one encoder: tools by method, and the queries' unit vectors [n, d]."""
+    """The vectors of one encoder: tools by what theirs are made of, and the queries' [n, d].
+
+    `methods` has one of `MADE_OF`, or both.
+    """
 
     methods: dict[str, ToolVectors]
     queries: tuple[Query, ...]
@@ -77,24 +89,35 @@ class Space:
 
 
 def read_space(content: Content) -> Space | None:
-    """Read the tool vectors of `tool2vec` and `descriptions`, and embed the queries.
+    """Read the fitted retrievers that have vectors of tools, and embed the queries.
 
-    Only vectors of one encoder can lie in one space: those of `tool2vec`, where it was fitted,
-    decide. None where no such retriever was fitted on the bank's tools, or it has no queries.
+    Shown is the first whose vectors are made of requests, and the first whose vectors are those
+    of descriptions; the second only where its encoder is that of the first, since only vectors
+    of one encoder can lie in one space. None where no such retriever was fitted on the bank's
+    tools, or it has no queries.
 
     Raises:
         InputError: a file is damaged, or the encoder can't be had.
     """
     from toolbank.encoders.sentence import load_encoder
 
-    config: EncoderConfig | None = None
-    methods = {}
-    for name in ("tool2vec", "descriptions"):
-        found = _read_vectors(content.models / name, content.bank)
-        if found is not None and config in (None, found[0]):
-            config, methods[name] = found
-    if config is None or not content.bank.queries:
+    found: dict[str, tuple[EncoderConfig, ToolVectors]] = {}
+    for folder in content.model_folders():
+        retriever = _load_dense(folder, content.bank)
+        if retriever is not None:
+            made_of = MADE_OF[0 if retriever.unseen is not None else 1]
+            vectors = ToolVectors(
+                retriever.name, retriever.vectors, retriever.query_mean
+            )
+            found.setdefault(made_of, (retriever.encoder.config, vectors))
+    if not found or not content.bank.queries:
         return None
+    config = next(found[part][0] for part in MADE_OF if part in found)
+    methods = {
+        part: found[part][1]
+        for part in MADE_OF
+        if part in found and found[part][0] == config
+    }
     queries = _drawn_queries(content)
     encoded = load_encoder(config).encode_queries([query.query for query in queries])
     if any(m.tools.shape[1] != encoded.shape[1] for m in methods.values()):
@@ -169,17 +192,16 @@ def lay_out_tools(space: Space, bank: Bank, method: str) -> list[Point]:
     ]
 
 
-def _read_vectors(folder: Path, bank: Bank) -> tuple[EncoderConfig, ToolVectors] | None:
-    from toolbank.retrievers import load_retriever
+def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
+    """The fitted retriever of a folder, if it has vectors of the bank's tools."""
     from toolbank.retrievers.dense import DenseRetriever
+    from toolbank.retrievers.head import read_settings, read_tools
 
-    if not folder.is_dir():
+    kind = METHODS.find(read_settings(folder)["type"], str(folder))
+    if not kind.config.has_vectors or read_tools(folder) != bank.tool_names:
         return None
     retriever = load_retriever(folder)
-    if not isinstance(retriever, DenseRetriever) or retriever.tools != bank.tool_names:
-        return None
-    vectors = ToolVectors(retriever.vectors, retriever.query_mean)
-    return retriever.encoder.config, vectors
+    return retriever if isinstance(retriever, DenseRetriever) else None
 
 
 def _drawn_queries(content: Content) -> tuple[Query, ...]:
