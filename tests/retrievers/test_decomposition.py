@@ -120,11 +120,6 @@ def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path
         np.testing.assert_array_equal(hits[row], expected)
 
 
-def test_no_request_gives_no_hit(bank, bm25):
-    indices, scores = fit(bank, bm25).search([], 3)
-    assert indices.shape == scores.shape == (0, 3)
-
-
 def by_model(server, folder, **settings):
     return DecomposeConfig(
         base_url=server.url,

@@ -264,14 +264,6 @@ def test_the_epoch_that_is_best_on_validation_stays(bank, folder):
     assert "1.0000 after epoch 3" in retriever.card
 
 
-def test_queries_of_other_splits_are_not_learnt_from(bank, folder):
-    config = make_config(folder, frozen=True)
-    blind = fit(Bank(bank.tools, bank.split("train")), config)
-    np.testing.assert_array_equal(
-        blind.search(REQUESTS, 6)[1], fit(bank, config).search(REQUESTS, 6)[1]
-    )
-
-
 def test_a_query_written_by_rules_counts_for_a_quarter(bank, folder):
     made = Provenance(attempt=0, engine="rules", model="", prompt_hash="", seed=0)
     by_rules = bank.queries[0].model_copy(update={"provenance": made})
@@ -317,20 +309,6 @@ def test_a_head_has_settings_of_its_own_where_none_are_given():
     assert (own.training.epochs, own.training.learning_rate) == (7, 2e-3)
     assert MlcConfig().training.learning_rate == 5e-5
     assert MlcConfig.model_validate(own.model_dump()) == own
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
-def test_a_damaged_model_is_told(fine_tuned, tmp_path, name):
-    fine_tuned.save(tmp_path)
-    path = tmp_path / "model" / name
-    content = path.read_bytes()
-    for damaged in (content[: len(content) // 2], b"", b"[1, 2]"):
-        path.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"model: can't be read .* Fit it again"):
-            load_retriever(tmp_path)
-    path.unlink()
-    with pytest.raises(InputError, match="Fit it again"):
-        load_retriever(tmp_path)
 
 
 def test_a_classifier_of_other_tools_is_told(fine_tuned, bank, folder, tmp_path):
@@ -430,14 +408,6 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
         torch.testing.assert_close(
             resumed.classifier.state_dict()[name], values, atol=0, rtol=0
         )
-
-
-def test_saved_again_it_still_tells_how_it_was_trained(fine_tuned, tmp_path):
-    fine_tuned.save(tmp_path / "one")
-    load_retriever(tmp_path / "one").save(tmp_path / "two")
-    one, two = ((tmp_path / name / "README.md").read_text() for name in ("one", "two"))
-    assert one == two
-    assert "## Training: last layer alone" in one
 
 
 def test_an_encoder_of_another_width_is_told(fine_tuned, tmp_path):

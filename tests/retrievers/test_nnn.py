@@ -176,19 +176,6 @@ def test_train_queries_meet_their_own_tools_as_if_they_were_not_there(bank, firs
         np.testing.assert_allclose(scores[row], found[1][0], atol=1e-5)
 
 
-def test_a_saved_one_searches_alike_without_its_first_stage(bank, first, tmp_path):
-    retriever = fit(bank, first, candidates=5)
-    retriever.save(tmp_path / "nnn")
-    loaded = load_retriever(tmp_path / "nnn")
-    assert loaded.tools == retriever.tools
-    for one, other in zip(
-        retriever.search(["the rain", "a song"], 5),
-        loaded.search(["the rain", "a song"], 5),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first):
     from toolbank.retrievers.validation import validation_recall
 
@@ -258,15 +245,6 @@ def test_unseen_tools_keep_the_ranks_of_the_first_stage(few, first_of_few):
     np.testing.assert_allclose(scores[~unused].reshape(-1, 5), own, atol=1e-5)
     assert (np.diff(scores) <= 0).all()
     assert sorted(indices[0].tolist()) == list(range(8))
-
-
-def test_a_score_does_not_depend_on_how_many_are_asked_for(few, first_of_few):
-    retriever = fit(few, first_of_few, candidates=5)
-    indices, scores = retriever.search(REQUESTS, 8)
-    for k in range(1, 8):
-        fewer = retriever.search(REQUESTS, k)
-        np.testing.assert_array_equal(fewer[0], indices[:, :k])
-        np.testing.assert_array_equal(fewer[1], scores[:, :k])
 
 
 def test_tools_that_only_one_train_query_uses_are_without_use_for_it(few, encoder):

@@ -17,7 +17,6 @@ from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import full_text
 from toolbank.retrievers.tool2vec.centroids import tool_sums, unit_vectors
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.system.errors import InputError
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 2e-3, "warmup": 0}
 E5 = {"query_prefix": "query: ", "document_prefix": "passage: "}
@@ -192,16 +191,6 @@ def test_a_folder_that_was_moved_and_saved_anew_still_finds(bank, tmp_path, meth
         load_retriever(tmp_path / "third").search(REQUESTS, 4)[0],
         retriever.search(REQUESTS, 4)[0],
     )
-
-
-def test_a_saved_encoder_that_is_missing_is_told(bank, tmp_path):
-    folder = tiny_encoder(tmp_path / "model", "bert")
-    retriever = create_retriever(config_of(DescriptionsConfig, folder, "", epochs=1))
-    retriever.fit(bank)
-    retriever.save(tmp_path / "saved")
-    (tmp_path / "saved" / "encoder" / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="saved/encoder: it has no weights"):
-        load_retriever(tmp_path / "saved")
 
 
 def test_hits_of_train_queries_are_of_encoders_that_have_not_seen_them(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from toolbank.encoders.resolve import (
     is_default,
 )
 from toolbank.system.errors import InputError
+from toolbank.training.quiet import quiet
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -177,26 +177,3 @@ def reading(folder: Path, remedy: str) -> Iterator[None]:
                 f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}). "
                 f"{remedy}"
             ) from error
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep the libraries' loading bars and notes off the terminal."""
-    from transformers.utils import logging as transformers_logging
-
-    loggers = [
-        logging.getLogger(n) for n in ("sentence_transformers", "huggingface_hub")
-    ]
-    levels = [logger.level for logger in loggers]
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity(logging.ERROR)
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-        transformers_logging.set_verbosity(verbosity)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.training.arguments import METRIC, make_arguments, one_gpu
 from toolbank.training.checkpoints import find_checkpoint, read_state
 from toolbank.training.config import TrainingConfig
+from toolbank.training.quiet import quiet
 from toolbank.training.ranks import broadcast, join_ranks, rank, wait_for_ranks
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ def _train(
 
     join_ranks()
     start = _copy_weights(model) if validate else {}
-    with _folder(context, part) as folder, _quiet(), _logs(context, part):
+    with _folder(context, part) as folder, quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
         arguments = make_arguments(
             config, folder, context.seed, validates=validate is not None
@@ -244,27 +243,3 @@ def _logs(context: TrainingContext, part: str) -> Iterator[None]:
         yield
     finally:
         del os.environ[name]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the libraries' bars, notes and warnings off the terminal."""
-    from transformers.utils import logging as transformers_logging
-
-    verbosity = transformers_logging.get_verbosity()
-    loggers = [
-        logging.getLogger(name) for name in ("sentence_transformers", "datasets")
-    ]
-    levels = [logger.level for logger in loggers]
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-        transformers_logging.set_verbosity(verbosity)

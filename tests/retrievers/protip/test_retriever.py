@@ -149,12 +149,6 @@ def test_a_tool_without_use_is_found_by_its_description(bank, tmp_path):
     assert (np.diff(scores[0]) <= 0).all()
 
 
-def test_train_hits_are_of_retrievers_that_have_not_seen_the_query(bank, tmp_path):
-    retriever = fit(bank, encoder_at(tmp_path / "tiny"), epochs=1)
-    hits, scores = retriever.search_train(bank, 3)
-    assert hits.shape == scores.shape == (len(bank.split("train")), 3)
-
-
 def test_a_bank_whose_order_means_nothing_is_refused(bank):
     unordered = Bank(bank.tools, bank.queries, {"ordered": False})
     with pytest.raises(InputError, match="order of a query's tools means nothing"):

@@ -86,20 +86,6 @@ def test_before_any_training_it_has_the_first_stages_order(encoders, bank):
     np.testing.assert_array_equal(made.search(REQUESTS, 6)[0], first)
 
 
-def test_fewer_hits_are_the_first_of_more(fitted):
-    for k in (0, 2, 5):
-        same(fitted.search(REQUESTS, k), [a[:, :k] for a in fitted.search(REQUESTS, 6)])
-
-
-def test_one_by_one_is_as_all_together(fitted):
-    together, scores = fitted.search(REQUESTS, 6)
-    for row, request in enumerate(REQUESTS):
-        indices, alone = fitted.search([request], 6)
-        np.testing.assert_array_equal(indices[0], together[row])
-        np.testing.assert_allclose(alone[0], scores[row], atol=2e-4)
-    assert fitted.search([], 3)[0].shape == (0, 3)
-
-
 def test_loaded_it_finds_the_same_without_the_bank(fitted, tmp_path):
     fitted.save(tmp_path / "one")
     loaded = load_retriever(tmp_path / "one")
@@ -113,16 +99,6 @@ def test_loaded_it_finds_the_same_without_the_bank(fitted, tmp_path):
     for name in ("README.md", "model/model.safetensors"):
         one, again = tmp_path / "one" / name, tmp_path / "again" / name
         assert one.read_bytes() == again.read_bytes()
-
-
-def test_saved_twice_it_has_the_same_bytes(fitted, tmp_path):
-    for name in ("one", "two"):
-        fitted.save(tmp_path / name)
-    files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
-    assert {path.suffix for path in files} == {".json", ".md", ".safetensors"}
-    for path in files:
-        copy = tmp_path / "two" / path.relative_to(tmp_path / "one")
-        assert path.read_bytes() == copy.read_bytes()
 
 
 def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_path):
@@ -278,19 +254,6 @@ def test_a_first_stage_on_the_vectors_retriever_grows_it_once(encoders, bank):
     assert made.search(REQUESTS, 7)[0].shape == (4, 7)
 
 
-def test_one_that_was_not_fitted_says_so(encoders, tmp_path):
-    unfitted = create_retriever(refiner(encoders["minilm"]))
-    for use in (
-        lambda: unfitted.search(REQUESTS, 3),
-        lambda: unfitted.add_tools([]),
-        lambda: unfitted.save(tmp_path / "saved"),
-        lambda: unfitted.built_on,
-    ):
-        with pytest.raises(InputError, match="refiner: not fitted yet"):
-            use()
-    assert not (tmp_path / "saved").exists()
-
-
 def test_vectors_are_needed(encoders, bank):
     config = refiner(encoders["minilm"], first_stage="bm25", vectors="bm25")
     with pytest.raises(InputError, match=r"vectors of tools, and bm25 .* has none"):
@@ -300,33 +263,6 @@ def test_vectors_are_needed(encoders, bank):
 def test_train_queries_are_needed(encoders, bank):
     with pytest.raises(InputError, match="no train queries"):
         fit(refiner(encoders["minilm"]), Bank(bank.tools))
-
-
-def test_a_damaged_or_missing_file_is_told(encoders, bank, tmp_path):
-    encoder = encoders["minilm"]
-    made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder))
-    made.save(tmp_path)
-    names = [
-        "config.json",
-        "tools.json",
-        "stages/tool2vec/config.json",
-        "stages/tool2vec/tools.json",
-    ]
-    names += ["model/config.json", "model/tokenizer.json", "model/model.safetensors"]
-    for name in names:
-        path = tmp_path / name
-        content = path.read_bytes()
-        for damaged in (content[: len(content) // 2], b"", b"[1, 2]", None):
-            if damaged is None:
-                path.unlink()
-            else:
-                path.write_bytes(damaged)
-            with pytest.raises(InputError):
-                load_retriever(tmp_path)
-        path.write_bytes(content)
-    (tmp_path / "stages" / "tool2vec" / "tools.json").write_text('["one"]')
-    with pytest.raises(InputError):
-        load_retriever(tmp_path)
 
 
 def test_weights_that_can_not_be_are_told(encoders, bank, tmp_path):
