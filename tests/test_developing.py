@@ -64,7 +64,9 @@ def package(tmp_path):
     (tmp_path / "functions.json").write_text(f"[{', '.join(functions)}]")
     rows = [("request", "tool", "description", "split")]
     for split in ("train", "test"):
-        rows += [(f"{split} {thing}?", "sort", "Sort.", split) for thing in THINGS]
+        rows += [
+            (f"{split} {thing}?", f"sort.{thing}", "Sort.", split) for thing in THINGS
+        ]
     (tmp_path / "pairs").mkdir()
     (tmp_path / "pairs" / "pairs.tsv").write_text("\n".join(map("\t".join, rows)))
     return tmp_path
@@ -90,9 +92,10 @@ def test_the_engine_passes_the_checks_of_the_page(package):
 
 CHECKED = """
 import pytest
-from my_package import functions, pairs
+from my_package import functions, pairs, popular
 
-from toolbank.testing import datasets, sources
+from toolbank.bank.bank import Bank
+from toolbank.testing import datasets, retrievers, sources
 
 FILE = PATH / "functions.json"
 
@@ -118,10 +121,18 @@ def test_source(check, tmp_path):
 def test_format(check):
     config = pairs.PairsConfig(type="pairs", path=PATH / "pairs")
     check(datasets.DatasetCase(pairs.KIND, config))
+
+
+@pytest.mark.parametrize("check", retrievers.CHECKS, ids=lambda check: check.__name__)
+def test_retriever(check):
+    config = pairs.PairsConfig(type="pairs", path=PATH / "pairs")
+    dataset = pairs.KIND.read(config)
+    bank = Bank(dataset.tools, dataset.queries)
+    check(retrievers.RetrieverCase(popular.KIND, popular.PopularConfig(), bank))
 """
 
 
-def test_the_source_and_the_format_pass_the_checks_of_their_kinds(package):
+def test_the_other_kinds_pass_the_checks_of_theirs(package):
     code = CHECKED.replace("PATH", f"__import__('pathlib').Path({str(package)!r})")
     (package / "tests" / "test_engine.py").write_text(code)
     assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
