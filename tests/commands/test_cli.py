@@ -11,24 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.world import write_recipe
 from toolbank.evaluation.config import TEST_PARTS
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
-
-RECIPE = """\
-name: mine
-sources:
-  - {type: python, package: json}
-  - {type: python, package: statistics}
-generate:
-  engine: rules
-  queries: 30
-  offered: 6
-  max_tools: 3
-baselines: false
-retrievers:
-  - type: bm25
-"""
+BY_RULES = {"engine": "rules", "queries": 30}
 
 
 def toolbank(*arguments, cwd, **environment):
@@ -51,14 +38,14 @@ def rerun(folder, command, *settings):
 
 @pytest.fixture
 def recipe(tmp_path):
-    (tmp_path / "mine.yaml").write_text(RECIPE)
+    write_recipe(tmp_path, **BY_RULES)
     return tmp_path
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
-    (folder / "mine.yaml").write_text(RECIPE)
+    write_recipe(folder, **BY_RULES)
     done = toolbank("run", "mine.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
@@ -110,17 +97,9 @@ def test_help_does_not_import_what_is_heavy(tmp_path):
 def test_a_run_leaves_what_was_promised(finished):
     run = finished / "runs" / "mine"
     for name in (
-        "recipe.yaml",
-        "bank/tools.parquet",
-        "bank/queries.parquet",
-        "bank/attempts.parquet",
-        "bank/bank.json",
-        "journal.sqlite",
-        "models/bm25",
-        "metrics.json",
-        "comparisons.json",
-        "hits/bm25.jsonl",
-        "judge.json",
+        *("recipe.yaml", "bank/tools.parquet", "bank/queries.parquet"),
+        *("bank/attempts.parquet", "bank/bank.json", "journal.sqlite", "models/bm25"),
+        *("metrics.json", "comparisons.json", "hits/bm25.jsonl", "judge.json"),
         "report.html",
     ):
         assert (run / name).exists(), name
@@ -155,7 +134,7 @@ def test_more_queries_go_on_from_those_that_are_there(finished, tmp_path):
 
 
 def test_figures_of_an_earlier_bank_are_not_shown_nor_used(tmp_path):
-    (tmp_path / "mine.yaml").write_text(RECIPE)
+    write_recipe(tmp_path, **BY_RULES)
     assert "R@5" in toolbank("run", "mine.yaml", cwd=tmp_path).stdout
     done = rerun(tmp_path, "generate", "generate.queries=45")
     assert "R@5" not in done.stdout
@@ -185,7 +164,8 @@ def test_one_stage_alone_changes_its_part_of_the_recipe_and_keeps_its_origin(fin
 def test_a_run_folder_that_was_moved_can_still_be_searched_and_evaluated(tmp_path):
     asked = '{"query": "middle value", "tools": ["statistics.median"]}\n'
     (tmp_path / "asked.jsonl").write_text(asked)
-    (tmp_path / "mine.yaml").write_text(RECIPE + "evaluate: {on: [asked.jsonl]}\n")
+    with Path(write_recipe(tmp_path, **BY_RULES)).open("a") as file:
+        file.write("evaluate: {on: [asked.jsonl]}\n")
     assert toolbank("run", "mine.yaml", cwd=tmp_path).returncode == 0
     (tmp_path / "runs" / "mine").rename(tmp_path / "moved")
     (tmp_path / "asked.jsonl").rename(tmp_path / "other.jsonl")

@@ -1,10 +1,10 @@
 import json
 import re
-from random import Random
 
 import pytest
 
 from tests.servers.chat import Answer, ChatServer, closed_url
+from tests.world import good, write_recipe
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Tool
 from toolbank.commands.plan.plan import describe_plan
@@ -13,49 +13,6 @@ from toolbank.recipe import dump_recipe, load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_text
-
-RECIPE = """\
-name: mine
-sources:
-  - {type: python, package: json}
-  - {type: python, package: statistics}
-generate:
-  engine: openai
-  base_url: URL
-  model: some-model
-  queries: 20
-  offered: 6
-  max_tools: 3
-baselines: false
-retrievers:
-  - type: bm25
-"""
-
-
-WORDS = [
-    "apple",
-    "boat",
-    "clock",
-    "dance",
-    "eagle",
-    "forest",
-    "garden",
-    "horse",
-    "island",
-    "jungle",
-    "kettle",
-    "lemon",
-]
-
-
-def good(call):
-    drawn = " ".join(Random(call.number).choices(WORDS, k=12))
-    text = f"What is the best way to sort the {drawn} that I have at home?"
-    if call.asks_polish:
-        return Answer.json({"already_good": False, "reason": "", "query": text})
-    return Answer.json(
-        {"tools": call.offered[:2], "explanation": "One by one.", "draft": text}
-    )
 
 
 @pytest.fixture
@@ -66,9 +23,8 @@ def server():
 
 @pytest.fixture
 def recipe(tmp_path, server):
-    path = tmp_path / "mine.yaml"
-    path.write_text(RECIPE.replace("URL", server.url))
-    return lambda *settings: load_recipe(str(path), settings)
+    path = write_recipe(tmp_path, base_url=server.url, model="some-model", queries=20)
+    return lambda *settings: load_recipe(path, settings)
 
 
 @pytest.fixture
@@ -83,7 +39,6 @@ def plan(recipe, out):
 
 def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
     told = plan(recipe(), out)
-    assert "20 queries over" in told
     assert "40 if every attempt is accepted, 80 if only every second one is" in told
     assert "unknown: set generate.price" in told
     assert " time " not in told
@@ -101,8 +56,6 @@ def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     )
     # The server says that every prompt has 7 tokens and every answer 3.
     assert "a write about 7 in and 3 out; a polish about 7 in and 3 out" in told
-    assert "by the tokens that the journal tells" in told
-    assert "each, as in the journal" in told
     run_recipe(recipe("generate.queries=50"), out, until="generate")
     assert len(server.calls) == made + 60
 
@@ -200,21 +153,13 @@ def test_every_engine_is_planned_in_its_own_way(recipe, out, engine, told):
     assert told in plan(recipe(f"generate.engine={engine}"), out)
 
 
-@pytest.mark.parametrize("section", ["generate", "judge"])
-@pytest.mark.parametrize("work", [plan, run_recipe])
-def test_a_misspelt_engine_is_told_before_anything_is_read(recipe, out, section, work):
-    with pytest.raises(InputError) as caught:
-        work(recipe(f"{section}.engine=opneai"), out)
-    told = str(caught.value)
-    assert (
-        f"{section}.engine: there is no engine 'opneai'. Did you mean openai?" in told
-    )
-    assert not out.exists()
-
-
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
+        (
+            ["engine=opneai"],
+            "{}.engine: there is no engine 'opneai'. Did you mean openai?",
+        ),
         (["engine=openai", "model=''"], "{}.model: not set"),
         (
             ["engine=openai", "model=m", "parameters={n: 3}"],

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
+from tests.world import drafted, polished
 from toolbank.bank.files import read_attempts, write_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
@@ -35,42 +36,24 @@ SALES = "How much do our monthly sales vary around the typical month of the last
 LETTERS = "Which word length turns up most often in the letters my grandmother wrote?"
 
 
-def draft(call, text):
-    return Answer.json(
-        {
-            "declined": False,
-            "reason": "",
-            "tools": call.offered[:2],
-            "explanation": "why",
-            "draft": text,
-        }
-    )
-
-
-def polished(text):
-    return Answer.json({"already_good": False, "reason": "fluent", "query": text})
-
-
 DECLINED = Answer.json({"declined": True, "reason": "nothing in common"})
-TOO_FEW = Answer.json(
-    {"declined": False, "reason": "", "tools": [], "explanation": "", "draft": SALES}
-)
+TOO_FEW = Answer.json(drafted([], SALES))
 FIRST = "draft of the sales, which is long enough to be one"
 AGAIN = "the same sales again, in a draft of other words"
 LAST = "draft of the letters, which is long enough to be one"
 # What each attempt's writer is answered, try by try.
 WRITTEN = [
-    [lambda call: draft(call, FIRST)],
+    [lambda call: Answer.json(drafted(call.offered[:2], FIRST))],
     [lambda _: DECLINED],
     [
         lambda _: Answer.error(503, "the first try broke"),
         lambda _: Answer.error(500, "the second try broke"),
     ],
-    [lambda call: draft(call, AGAIN)],
+    [lambda call: Answer.json(drafted(call.offered[:2], AGAIN))],
     [lambda _: TOO_FEW],
     [
         lambda _: Answer.error(503, "overloaded for a moment"),
-        lambda call: draft(call, LAST),
+        lambda call: Answer.json(drafted(call.offered[:2], LAST)),
     ],
 ]
 POLISHED = {FIRST: SALES, AGAIN: SALES.lower(), LAST: LETTERS}
@@ -82,7 +65,8 @@ def play():
 
     def answer(call):
         if call.asks_polish:
-            return polished(next(t for d, t in POLISHED.items() if d in call.prompt))
+            text = next(t for d, t in POLISHED.items() if d in call.prompt)
+            return Answer.json(polished(text))
         left = tries.setdefault(call.prompt, list(WRITTEN[len(tries) % len(WRITTEN)]))
         return left.pop(0)(call)
 

@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
-from tests.generate.test_loop import good, run
+from tests.generate.test_loop import run
 from tests.servers.chat import Answer, ChatServer
+from tests.world import good
 from toolbank.chat.chat import ChatReply, ChatRequest, PolishTask
 from toolbank.journal import Journal
 

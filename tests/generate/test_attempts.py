@@ -11,30 +11,19 @@ from collections import Counter
 import pytest
 
 from tests.engines import kind_of
-from tests.generate.test_loop import TOOLS, adds_up
+from tests.world import SHOP, adds_up, drafted, polished, sentence
 from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.system.errors import ToolbankError
 
-WORDS = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "ne") for b in ("ra", "st", "to")]
-
 
 def answer(request):
     """A reply that passes every check, a function of the attempt alone."""
-    chosen = random.Random(request.attempt).sample(WORDS, 9)
-    text = f"Please tell what comes of {' '.join(chosen)}."
-    if request.stage == "polish":
-        reply = {"already_good": False, "reason": "", "query": text}
-    else:
-        reply = {
-            "declined": False,
-            "reason": "",
-            "tools": [tool.prompt_name or tool.name for tool in request.task.tools[:2]],
-            "explanation": "One feeds the other.",
-            "draft": text,
-        }
+    text = sentence(request.attempt)
+    names = [tool.prompt_name for tool in request.task.tools[:2]]
+    reply = polished(text) if request.stage == "polish" else drafted(names, text)
     return ChatReply(json.dumps(reply), "m", 10, 5)
 
 
@@ -98,7 +87,7 @@ def run(tmp_path, monkeypatch):
         )
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:
-            made = generate(TOOLS, config, domain="shop", seed=0, journal=journal)
+            made = generate(SHOP, config, domain="shop", seed=0, journal=journal)
             return made, len(journal)
 
     return run_engine

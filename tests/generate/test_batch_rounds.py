@@ -10,9 +10,9 @@ import threading
 
 import pytest
 
-from tests.generate.test_loop import TOOLS, adds_up
 from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
+from tests.world import SHOP, adds_up, good
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
@@ -36,24 +36,11 @@ def numbered(call):
 def written(call):
     """What a model would say; some attempts are declined, some rejected."""
     if call.asks_polish:
-        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
-        return Answer.json(
-            {"already_good": False, "reason": "", "query": f"Could you, today: {draft}"}
-        )
+        return good(call)
     number = numbered(call)
     if number % 5 == 0:
         return Answer.text("I had rather write a poem.")
-    first, second = (name.replace("_", " ") for name in call.offered[:2])
-    words = f"clerk {number} in house {number * 7 % 9973} at noon of day {number % 365}"
-    return Answer.json(
-        {
-            "declined": False,
-            "reason": "",
-            "tools": call.offered[:2],
-            "explanation": "One feeds the other.",
-            "draft": f"For {words} please {first}, then for {number} also {second}.",
-        }
-    )
+    return good(call)
 
 
 def run(folder, engine, url="https://api.example.com/v1", **settings):
@@ -64,7 +51,7 @@ def run(folder, engine, url="https://api.example.com/v1", **settings):
         **{"queries": 12, "retries": 2, "max_outage": 0, **settings},
     )
     with Journal(folder / "journal.sqlite") as journal:
-        return generate(TOOLS, config, domain="shop", seed=0, journal=journal)
+        return generate(SHOP, config, domain="shop", seed=0, journal=journal)
 
 
 def by_hand(folder, script, **settings):
@@ -252,7 +239,6 @@ def test_the_command_ends_well_with_what_to_do_and_goes_on_when_that_is_done(tmp
     assert first.returncode == 0, first.stderr
     assert str(out / "batch" / "round-001-write-001.jsonl") in first.stdout
     assert f"toolbank run {out}" in first.stdout
-    assert f"{out / 'bank'}: tools\n" in first.stdout
     assert "wait for their replies" in first.stderr
     assert "0 queries" not in first.stderr
     queries = out / "bank" / "queries.parquet"

@@ -2,72 +2,16 @@
 
 import time
 from collections import Counter
-from random import Random
 
 import pytest
 
 from tests.servers.chat import Answer
 from tests.servers.faults import FAULTS, FaultyScript, digest, send
 from tests.servers.wire import WireServer
-from toolbank.bank.records import Tool
+from tests.world import SHOP, good, good_reply
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
-
-TOOLS = [
-    Tool(
-        name=f"shop.{verb}_{noun}",
-        kind="function",
-        summary=f"{verb.title()} the {noun} of a customer.",
-        prompt_name=f"{verb}_customer_{noun}",
-    )
-    for verb in ("find", "total", "list", "merge")
-    for noun in ("orders", "letters", "returns", "prices")
-]
-WORDS = [
-    "apple",
-    "basket",
-    "candle",
-    "drawer",
-    "engine",
-    "feather",
-    "garden",
-    "hammer",
-    "island",
-]
-WORDS += [
-    "jacket",
-    "kettle",
-    "ladder",
-    "mirror",
-    "needle",
-    "orange",
-    "pocket",
-    "ribbon",
-    "saddle",
-]
-
-
-def write(call):
-    """A good answer; a function of the prompt alone."""
-    random = Random(digest(call))
-    if call.asks_polish:
-        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
-        query = f"Could you, today: {draft}"
-        return {"already_good": False, "reason": "", "query": query}
-    first, second = (name.replace("_", " ") for name in call.offered[:2])
-    words = random.sample(WORDS, 4)
-    draft = (
-        f"For the {words[0]} and the {words[1]} please {first}, "
-        f"and for the {words[2]} with a {words[3]} {second}."
-    )
-    return {
-        "declined": False,
-        "reason": "",
-        "tools": call.offered[:2],
-        "explanation": "One feeds the other.",
-        "draft": draft,
-    }
 
 
 def run(url, folder, **settings):
@@ -78,7 +22,7 @@ def run(url, folder, **settings):
         **{"queries": 10_000, "concurrency": 32, "timeout": 2, **settings},
     )
     with Journal(folder / "journal.sqlite") as journal:
-        return generate(TOOLS, config, domain="shop", seed=0, journal=journal)
+        return generate(SHOP, config, domain="shop", seed=0, journal=journal)
 
 
 def count(folder):
@@ -102,7 +46,7 @@ def check_counts(made, attempts):
 
 
 def survive(folder, attempts):
-    script = FaultyScript(write, seed=4)
+    script = FaultyScript(good_reply, seed=4)
     with WireServer(script) as server:
         made = run(server.url, folder, max_attempts=attempts, retries=1)
         check_counts(made, attempts)
@@ -140,7 +84,7 @@ def test_faults_of_every_kind_lose_nothing_in_a_long_run(tmp_path):
 
 
 def undisturbed(folder, queries):
-    with WireServer(lambda call: send(Answer.json(write(call)))) as server:
+    with WireServer(lambda call: send(good(call))) as server:
         made = run(server.url, folder, queries=queries, concurrency=8)
     return list(made.queries), list(made.attempts)
 
@@ -157,7 +101,7 @@ def outlive(folder, queries, seconds, how, capsys):
         if ends_at and time.monotonic() < ends_at[0]:
             return send(Answer.error(503))
         answered.add(digest(call))
-        return send(Answer.json(write(call)))
+        return send(good(call))
 
     answered = set()
     with WireServer(script) as server:

@@ -1,69 +1,15 @@
 """The whole loop against a real local server of the chat-completions protocol."""
 
 import itertools
-import re
 
 import pytest
 
-from tests.servers.chat import Answer, ChatServer, closed_url
-from toolbank.bank.records import Tool
+from tests.servers.chat import Answer, ChatServer
+from tests.world import SHOP, adds_up, drafted, good, sentence
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.system.errors import ToolbankError
-
-TOOLS = [
-    Tool(
-        name=f"shop.{verb}_{noun}",
-        kind="function",
-        summary=f"{verb.title()} the {noun} of a customer.",
-        prompt_name=f"{verb}_customer_{noun}",
-    )
-    for verb in ("find", "total", "list", "merge")
-    for noun in ("orders", "letters", "returns", "prices")
-]
-CLERKS = [
-    "Anna",
-    "Bela",
-    "Cora",
-    "Dina",
-    "Elsa",
-    "Frida",
-    "Gerd",
-    "Hans",
-    "Ida",
-    "Jan",
-    "Karl",
-    "Lena",
-    "Max",
-    "Nora",
-    "Olaf",
-]
-
-
-def text_for(call):
-    first, second = (name.replace("_", " ") for name in call.offered[:2])
-    clerk = CLERKS[call.number % len(CLERKS)] + " " + CLERKS[call.number // 3 % 15]
-    return (
-        f"For the file of {clerk} please {first}, and in room {call.number} {second}."
-    )
-
-
-def good(call):
-    if call.asks_polish:
-        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
-        return Answer.json(
-            {"already_good": False, "reason": "", "query": f"Could you, today: {draft}"}
-        )
-    return Answer.json(
-        {
-            "declined": False,
-            "reason": "",
-            "tools": call.offered[:2],
-            "explanation": "One feeds the other.",
-            "draft": text_for(call),
-        }
-    )
 
 
 def run(server_url, tmp_path, **settings):
@@ -74,16 +20,7 @@ def run(server_url, tmp_path, **settings):
         **{"queries": 20, "concurrency": 8, "retries": 2, **settings},
     )
     with Journal(tmp_path / "journal.sqlite") as journal:
-        return generate(TOOLS, config, domain="shop", seed=0, journal=journal)
-
-
-def adds_up(counts):
-    return counts["attempts"] == (
-        counts["accepted"]
-        + counts["declined"]
-        + sum(counts["rejected"].values())
-        + sum(counts["failed"].values())
-    )
+        return generate(SHOP, config, domain="shop", seed=0, journal=journal)
 
 
 def test_good_answers_make_the_wanted_number_of_queries_and_no_call_is_in_vain(
@@ -97,7 +34,7 @@ def test_good_answers_make_the_wanted_number_of_queries_and_no_call_is_in_vain(
     assert made.complete
     first = next(iter(made.queries))
     assert first.query == f"Could you, today: {first.draft}"
-    assert set(first.tools) <= {tool.name for tool in TOOLS}
+    assert set(first.tools) <= {tool.name for tool in SHOP}
     assert first.provenance.model == "served-model"
 
 
@@ -107,13 +44,8 @@ def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
     def script(call):
         if call.asks_polish:
             return good(call)
-        fair = {
-            "declined": False,
-            "reason": "",
-            "tools": call.offered[:2],
-            "explanation": "",
-            "draft": text_for(call),
-        }
+        text = sentence(call.prompt)
+        fair = drafted(call.offered[:2], text)
         return [
             lambda: good(call),
             lambda: Answer.json({**fair, "declined": True, "reason": "nothing fits"}),
@@ -124,9 +56,7 @@ def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
             lambda: Answer.json({**fair, "tools": ["no_such_tool", call.offered[0]]}),
             lambda: Answer.json({**fair, "tools": call.offered[:1]}),
             lambda: Answer.json({**fair, "draft": "Too short."}),
-            lambda: Answer.json(
-                {**fair, "draft": f"{text_for(call)} By {TOOLS[0].name}."}
-            ),
+            lambda: Answer.json({**fair, "draft": f"{text} By {SHOP[0].name}."}),
             lambda: Answer.text("I would rather not answer in JSON."),
             lambda: Answer.error(400, "this prompt is too long"),
         ][next(kinds) % 10]()
@@ -147,24 +77,6 @@ def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
     }
     assert counts["failed"]
     assert made.info["examples"]["tool-not-offered"][0] == "no_such_tool"
-
-
-def test_busy_and_broken_servers_are_asked_again(tmp_path):
-    seen = set()
-
-    def script(call):
-        if call.prompt not in seen:
-            seen.add(call.prompt)
-            return [
-                Answer.error(429, Retry_After="0"),
-                Answer.error(500),
-                Answer.connection_reset(),
-            ][call.number % 3]
-        return good(call)
-
-    with ChatServer(script) as server:
-        made = run(server.url, tmp_path, queries=6, retries=3)
-    assert made.counts["accepted"] == made.counts["attempts"] == 6
 
 
 def test_a_second_run_asks_nothing_and_gives_the_same(tmp_path):
@@ -210,12 +122,6 @@ def test_failed_attempts_are_tried_again_by_the_next_run(tmp_path):
     assert again.complete
 
 
-def test_an_endpoint_that_is_not_there_stops_the_run_with_its_address(tmp_path):
-    url = closed_url()
-    with pytest.raises(ToolbankError, match=re.escape(url)):
-        run(url, tmp_path, max_outage=0)
-
-
 def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
     with (
         ChatServer(lambda call: Answer.text("la la la")) as server,
@@ -232,14 +138,8 @@ def test_a_model_that_answers_rubbish_stops_the_run_early(tmp_path):
 
 
 def test_the_same_seed_gives_the_same_queries_at_any_concurrency(tmp_path):
-    with ChatServer(lambda call: good_by_prompt(call)) as server:
+    with ChatServer(good) as server:
         one = run(server.url, tmp_path / "a", concurrency=1)
         many = run(server.url, tmp_path / "b", concurrency=16)
     assert list(one.queries) == list(many.queries)
     assert one.counts == many.counts
-
-
-def good_by_prompt(call):
-    """Like `good`, but a function of the prompt and not of the moment."""
-    number = sum(map(ord, call.prompt)) % 100_003
-    return good(type(call)(number, call.path, call.headers, call.body))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.chat import closed_url
-from toolbank.bank.records import Tool
+from tests.world import SHOP
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
@@ -26,15 +26,8 @@ DATA = Path(__file__).parent / "data"
 QUERIES = [tuple(row) for row in json.loads((DATA / "queries.json").read_text())]
 WARM = '{"engine": "openai", "model": "m", "temperature": 0.9, "max_tokens": 4096}'
 COOL = WARM.replace("0.9", "0.2")
-TOOLS = [
-    Tool(
-        name=f"shop.{verb}_{noun}",
-        kind="function",
-        summary=f"{verb.title()} the {noun} of a customer.",
-    )
-    for verb in ("find", "total", "list", "merge")
-    for noun in ("orders", "letters", "returns", "prices")
-]
+# In those runs, prompts gave tools their own names.
+TOOLS = [tool.model_copy(update={"prompt_name": ""}) for tool in SHOP]
 
 
 def config(**settings):

@@ -72,8 +72,6 @@ def test_the_message_says_where_the_files_are_and_how_to_go_on(tmp_path):
     folder = tmp_path / "my run" / "batch"
     message = command(folder, THREE).message
     assert str(folder / FIRST) in message
-    assert "3 requests" in message
-    assert "/v1/chat/completions" in message
     assert f"toolbank run '{tmp_path / 'my run'}'" in message
     assert "generate.options.submit=true" in message
 
@@ -454,8 +452,3 @@ def test_the_file_of_submissions_is_named_where_it_is_damaged(tmp_path):
 def test_an_option_with_a_value_that_can_not_be_is_named(tmp_path, options, key):
     with pytest.raises(InputError, match=rf"^generate\.options\.{key}: "):
         command(tmp_path, THREE, options=options)
-
-
-def test_a_model_is_needed(tmp_path):
-    with pytest.raises(InputError, match=r"generate\.model: not set"):
-        create_engine(config(model=""))

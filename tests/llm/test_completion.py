@@ -78,14 +78,8 @@ def test_servers_get_the_form_that_they_take():
 @pytest.mark.parametrize(
     "name",
     [
-        "model",
-        "messages",
-        "response_format",
-        "stream",
-        "n",
-        "temperature",
-        "max_tokens",
-        "max_completion_tokens",
+        *("model", "messages", "response_format", "stream", "n", "temperature"),
+        *("max_tokens", "max_completion_tokens"),
     ],
 )
 def test_what_is_said_elsewhere_is_no_parameter(name):
@@ -183,16 +177,8 @@ JSON = st.recursive(
         st.dictionaries(
             st.sampled_from(
                 [
-                    "choices",
-                    "message",
-                    "content",
-                    "refusal",
-                    "error",
-                    "usage",
-                    "model",
-                    "text",
-                    "finish_reason",
-                    "prompt_tokens",
+                    *("choices", "message", "content", "refusal", "error", "usage"),
+                    *("model", "text", "finish_reason", "prompt_tokens"),
                 ]
             ),
             inner,

@@ -12,34 +12,21 @@ import pytest
 
 from tests.servers.chat import Answer
 from tests.servers.wire import Wire, WireServer
-from toolbank.bank.records import Tool
-from toolbank.chat.chat import (
-    ChatReply,
-    ChatRequest,
-    EngineError,
-    Message,
-    PolishTask,
-)
+from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.engines.openai.endpoint import MAX_REPLY_BYTES
 from toolbank.llm.engines.openai.engine import OpenAIEngine
 from toolbank.system.errors import InputError
+from toolbank.testing.engines import polish_request as request
 
 KEY = "sk-test/5f1c9a+b"
 GOOD = Answer.json({"query": "fine"}).body
-SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
 BIG = b'{"choices": "' + b"x" * (2 * MAX_REPLY_BYTES)
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-def request(attempt=0):
-    task = PolishTask("draft", (Tool(name="a.b", kind="function"),))
-    message = Message("user", f"Polish number {attempt}. Answer in JSON.")
-    return ChatRequest(attempt, "polish", (message,), SCHEMA, task)
 
 
 def config(url, **settings):
@@ -108,12 +95,9 @@ def test_a_good_answer_is_read_however_it_is_packed(wire):
         (Wire.http(GOOD, length=len(GOOD) - 9), "connection"),
         (Wire.http(GOOD[:-9]), "not-json-response"),
         (Wire.http(b""), "not-json-response"),
-        (Wire.http(b'{"choices": null}'), "not-json-response"),
         (Wire.http(GOOD.replace(b"fine", b"\xff\xfe")), "not-json-response"),
-        (Wire.http(b"<html>Log in</html>"), "not-json-response"),
         (Wire.http(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "stream-in-reply"),
         (Wire.http(b'{"error": {"message": "overloaded"}}'), "error-in-reply"),
-        (Wire.http(b'{"choices": null, "error": "busy"}'), "error-in-reply"),
         (Wire.http(GOOD, headers={"Content-Encoding": "br"}), "unknown-encoding"),
         (
             Wire.http(packed(GOOD, "gzip"), headers={"Content-Encoding": "gzip, zz"}),
@@ -244,7 +228,7 @@ def ask(url):
         engine = OpenAIEngine(config(url))
         try:
             async with asyncio.timeout(10):
-                return await engine.answer(request())
+                return await engine.answer(request(0))
         finally:
             await engine.close()
 
@@ -304,7 +288,7 @@ def test_no_more_connections_are_opened_than_the_system_allows(hard):
 
         async def talk(url):
             engine = OpenAIEngine(config(url, concurrency=300))
-            await asyncio.gather(*(engine.answer(request()) for _ in range(300)))
+            await asyncio.gather(*(engine.answer(request(0)) for _ in range(300)))
             await engine.close()
 
         resource.setrlimit(resource.RLIMIT_NOFILE, (80, int(sys.argv[2])))

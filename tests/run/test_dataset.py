@@ -150,12 +150,9 @@ def test_a_folder_that_is_not_there_is_named(recipe, tmp_path):
 def test_its_queries_are_shown_with_their_tools(recipe, tmp_path):
     folder = run(recipe, tmp_path / "out", until="dataset").folder
     listed = show_outcomes(folder.path)
-    assert "come from a dataset" in listed
     assert "test                10  q0, q4, q8, q12" in listed
     shown = show_attempt(folder.path, "q12")
-    assert "of the dataset (test)" in shown
     assert "Please tool_plot it, 12 times." in shown
-    assert "tool_plot  Does tool_plot." in shown
     with pytest.raises(InputError, match=r"nope: no query of this run.*from a dataset"):
         show_attempt(folder.path, "nope")
 

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import random
 import re
 import select
 import signal
@@ -17,54 +16,16 @@ from time import sleep
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
+from tests.world import good, write_recipe
 from toolbank.journal import Journal
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
 PATIENCE_S = 60
 
-RECIPE = """\
-name: mine
-sources:
-  - {{type: python, package: json}}
-  - {{type: python, package: statistics}}
-generate:
-  base_url: {url}
-  model: m
-  concurrency: 4
-  queries: 30
-  offered: 6
-  max_tools: 3
-baselines: false
-retrievers:
-  - type: bm25
-"""
-WORDS = [
-    "apple",
-    "bread",
-    "cloud",
-    "dream",
-    "earth",
-    "flame",
-    "grass",
-    "house",
-    "ivory",
-    "juice",
-    "knife",
-    "lemon",
-    "metal",
-    "night",
-    "ocean",
-    "paper",
-    "queen",
-    "river",
-    "stone",
-    "table",
-    "uncle",
-    "voice",
-    "water",
-    "youth",
-    "zebra",
-]
+
+def write(folder, server):
+    settings = {"model": "m", "concurrency": 4, "queries": 30}
+    write_recipe(folder, base_url=server.url, **settings)
 
 
 class Held:
@@ -79,23 +40,7 @@ class Held:
         if call.number >= self.first and not self.let_go.is_set():
             self.in_flight.release()
             self.let_go.wait(PATIENCE_S)
-        return answer(call)
-
-
-def answer(call):
-    words = " ".join(random.Random(call.prompt).sample(WORDS, 9))
-    text = f"Please tell what comes of this: {words}."
-    if call.asks_polish:
-        return Answer.json({"already_good": False, "reason": "", "query": text})
-    return Answer.json(
-        {
-            "declined": False,
-            "reason": "",
-            "tools": call.offered[:2],
-            "explanation": "One feeds the other.",
-            "draft": text,
-        }
-    )
+        return good(call)
 
 
 class Terminal:
@@ -140,7 +85,7 @@ def interrupted_run(folder):
     """A run whose first forty calls are answered and whose next four are in flight."""
     held = Held(first=40)
     with ChatServer(held) as server:
-        (folder / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        write(folder, server)
         terminal = Terminal([TOOLBANK, "run", "mine.yaml"], folder)
         for _ in range(4):
             assert held.in_flight.acquire(timeout=PATIENCE_S)
@@ -242,7 +187,7 @@ def test_an_interrupt_with_nothing_in_flight_says_so(tmp_path):
         return Answer.error(503, Retry_After="50")
 
     with ChatServer(fail) as server:
-        (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        write(tmp_path, server)
         alone = ["--set", "generate.concurrency=1"]
         terminal = Terminal([TOOLBANK, "run", "mine.yaml", *alone], tmp_path)
         terminal.wait_for("all calls wait")
@@ -259,10 +204,10 @@ def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
 
     def script(call):
         given.release()
-        return answer(call)
+        return good(call)
 
     with ChatServer(script) as server:
-        (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
+        write(tmp_path, server)
         for _ in range(3):
             terminal = Terminal([TOOLBANK, "generate", "mine.yaml"], tmp_path)
             for _ in range(7):

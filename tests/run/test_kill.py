@@ -14,24 +14,11 @@ import pytest
 
 from tests.servers.kill import digest
 from tests.small_disk import small_disk
+from tests.world import write_recipe
 from toolbank.journal import Journal
 
 ROOT = Path(__file__).parents[2]
 TOOLBANK = [str(Path(sys.executable).with_name("toolbank"))]
-RECIPE = """\
-name: mine
-sources:
-  - {type: python, package: json}
-  - {type: python, package: statistics}
-generate:
-  offered: 6
-  max_tools: 3
-  concurrency: 12
-judge: {pairs: 12}
-baselines: false
-retrievers:
-  - type: bm25
-"""
 BANK = ("tools.parquet", "queries.parquet", "attempts.parquet")
 
 
@@ -118,14 +105,14 @@ def works(tmp_path_factory):
     """Makes a kind of work, and what it gives where nobody disturbs it."""
     made = {}
     folder = tmp_path_factory.mktemp("kill")
-    (folder / "mine.yaml").write_text(RECIPE)
+    write_recipe(folder, concurrency=12)
     with endpoint(folder) as (url, log):
 
         def make(kind, queries):
             if (kind, queries) in made:
                 return made[kind, queries]
             settings = [f"generate.{one}" for one in KINDS[kind]]
-            settings += [f"generate.queries={queries}"]
+            settings += [f"generate.queries={queries}", "judge.pairs=12"]
             settings += [f"{stage}.base_url={url}" for stage in ("generate", "judge")]
             if kind == "two-engines":
                 settings += ["judge.engine=openai", "judge.model=judge"]

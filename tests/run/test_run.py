@@ -5,39 +5,27 @@ import pytest
 from tests.engines import kind_of
 from tests.generate.test_attempts import Rounds
 from tests.servers.chat import Answer, ChatServer
+from tests.world import good, write_recipe
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import ToolbankError
 
-RECIPE = """\
-name: mine
-sources:
-  - {type: python, package: json}
-  - {type: python, package: statistics}
-generate:
-  base_url: http://127.0.0.1:1/v1
-  model: m
-  queries: 12
-  offered: 6
-  max_tools: 3
-baselines: false
-retrievers:
-  - type: bm25
-"""
+
+def recipe(folder, *settings, base_url="http://127.0.0.1:1/v1"):
+    path = write_recipe(folder, base_url=base_url, model="m", queries=12)
+    return load_recipe(path, settings)
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    (tmp_path / "mine.yaml").write_text(RECIPE)
 
     def run_with(engine):
         monkeypatch.setattr(
             "toolbank.generate.attempt.find_writer", lambda _: kind_of(engine)
         )
-        recipe = load_recipe(str(tmp_path / "mine.yaml"))
-        return run_recipe(recipe, tmp_path / "out", until="judge")
+        return run_recipe(recipe(tmp_path), tmp_path / "out", until="judge")
 
     return run_with
 
@@ -58,25 +46,10 @@ def test_a_stage_that_waits_ends_the_run_and_the_next_run_goes_on_with_it(run):
 
 
 def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):
-    def script(call):
-        text = f"How far is the {call.number} from the {call.number * 7} of my shop?"
-        if call.asks_polish:
-            return Answer.json({"already_good": False, "reason": "", "query": text})
-        return Answer.json(
-            {"tools": call.offered[:2], "explanation": "One by one.", "draft": text}
-        )
-
-    (tmp_path / "mine.yaml").write_text(RECIPE)
-    with ChatServer(script) as server:
-        settings = [
-            "generate.engine=openai",
-            f"generate.base_url={server.url}",
-            "generate.model=m",
-            "generate.concurrency=1",
-            "generate.budget.calls=8",
-        ]
-        recipe = load_recipe(str(tmp_path / "mine.yaml"), settings)
-        result = run_recipe(recipe, tmp_path / "out", until="generate")
+    with ChatServer(good) as server:
+        eight = ["generate.concurrency=1", "generate.budget.calls=8"]
+        spent = recipe(tmp_path, *eight, base_url=server.url)
+        result = run_recipe(spent, tmp_path / "out", until="generate")
     told = describe_result(result)
     assert "the budget of 8 calls" in told
     assert "of an earlier bank or recipe" not in told
@@ -84,10 +57,7 @@ def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):
 
 
 def test_a_preview_of_an_endpoint_that_refuses_ends_with_its_message(tmp_path):
-    (tmp_path / "mine.yaml").write_text(RECIPE)
     with ChatServer(lambda call: Answer.error(401)) as server:
-        recipe = load_recipe(
-            str(tmp_path / "mine.yaml"), [f"generate.base_url={server.url}"]
-        )
+        refused = recipe(tmp_path, base_url=server.url).recipe
         with pytest.raises(ToolbankError, match="HTTP 401"):
-            preview_attempts(recipe.recipe, tmp_path / "out", 5)
+            preview_attempts(refused, tmp_path / "out", 5)

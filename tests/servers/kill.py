@@ -20,29 +20,10 @@ from random import Random
 from tests.servers.chat import Answer, Call
 from tests.servers.faults import FAULTS, send
 from tests.servers.wire import Wire, WireServer
+from tests.world import good_reply
 
 _UNUSABLE, _FAILED = 0.2, 0.3
 _LONGEST = 0.1
-_WORDS = [
-    "apple",
-    "basket",
-    "candle",
-    "drawer",
-    "engine",
-    "feather",
-    "garden",
-    "hammer",
-    "island",
-    "jacket",
-    "kettle",
-    "ladder",
-    "mirror",
-    "needle",
-    "orange",
-    "pocket",
-    "ribbon",
-    "saddle",
-]
 
 
 def digest(messages):
@@ -58,20 +39,9 @@ def stage_of(call: Call) -> str:
 
 
 def good_answer(call: Call, random: Random) -> dict[str, object]:
-    stage = stage_of(call)
-    if stage == "judge":
+    if stage_of(call) == "judge":
         return {"reason": "it reads well", "winner": random.choice(["A", "B", "tie"])}
-    one, two, three, four = random.sample(_WORDS, 4)
-    text = f"Weigh the {one} against the {two}, then sort each {three} by its {four}."
-    if stage == "polish":
-        return {"already_good": False, "reason": "", "query": text}
-    return {
-        "declined": False,
-        "reason": "",
-        "tools": call.offered[:2],
-        "explanation": "One feeds the other.",
-        "draft": text,
-    }
+    return good_reply(call)
 
 
 class Script:

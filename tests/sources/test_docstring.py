@@ -1,46 +1,23 @@
 import json
 from textwrap import dedent
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.markup import plain, plain_line
-from toolbank.sources.schema.parameters import (
-    Parameter,
-    is_optional,
-    parameters_schema,
-    schema_of,
-)
-from toolbank.sources.signatures import read_signature
+from toolbank.sources.schema.parameters import parameters_schema
 
 FRAGMENTS = st.lists(
     st.sampled_from(
         [
-            "Parameters\n----------\n",
-            "Returns\n-------\n",
-            "See Also\n--------\n",
-            "Notes\n-----\n",
-            "Args:\n",
-            "Returns:\n",
-            "    x (int): A number.\n",
-            ":param x: A number.\n",
-            "x : {'a', 'b'}, optional\n    Which.\n",
-            "f(x, [y, z=1])\n",
-            ".. deprecated:: 1.0\n    Gone.\n",
-            ".. note::\n",
-            "name : text, other\n",
-            "::\n",
-            "\n",
-            "`",
-            "``",
-            "*",
-            ":func:`~a.b`",
-            "Some words.",
-            "\t",
-            "===\n",
+            *("Parameters\n----------\n", "Returns\n-------\n", "See Also\n--------\n"),
+            *("Notes\n-----\n", "Args:\n", "Returns:\n", "    x (int): A number.\n"),
+            *(":param x: A number.\n", "x : {'a', 'b'}, optional\n    Which.\n"),
+            *("f(x, [y, z=1])\n", ".. deprecated:: 1.0\n    Gone.\n", ".. note::\n"),
+            *("name : text, other\n", "::\n", "\n", "`", "``", "*", ":func:`~a.b`"),
+            *("Some words.", "\t", "===\n"),
         ]
     )
     | st.text(max_size=12)
@@ -59,150 +36,6 @@ def test_no_docstring_is_refused(text: str) -> None:
 def test_no_markup_is_refused(text: str) -> None:
     plain(text)
     assert "\n" not in plain_line(text)
-
-
-CLASSIFIERS = st.lists(
-    st.sampled_from(
-        [
-            "int",
-            " or ",
-            ", ",
-            "{",
-            "}",
-            "'a'",
-            "None",
-            "optional",
-            "default ",
-            "=",
-            "tuple of ",
-            "array_like",
-            "[",
-            "]",
-            "(M, N)",
-            "|",
-            "list[",
-            "1e999",
-            "nan",
-            "with ",
-            "True",
-            '"',
-            "dict",
-            "shape ",
-            "Literal[",
-            "-",
-            "...",
-        ]
-    )
-    | st.text(max_size=5)
-).map("".join)
-
-
-@given(CLASSIFIERS | st.text())
-def test_any_type_text_gives_a_valid_schema(text: str) -> None:
-    schema = schema_of(text)
-    json.dumps(schema, allow_nan=False)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    is_optional(text)
-
-
-@given(st.text(alphabet="fxy()[]{}=,*/'\" \n12:", max_size=60) | st.text())
-def test_no_signature_is_refused(text: str) -> None:
-    read_signature(text)
-
-
-@pytest.mark.parametrize(
-    ("classifier", "schema"),
-    [
-        ("int", {"type": "integer"}),
-        ("int, optional", {"type": "integer"}),
-        ("int or None", {"type": ["integer", "null"]}),
-        ("int | None", {"type": ["integer", "null"]}),
-        ("Optional[int]", {"type": ["integer", "null"]}),
-        ("bool, default False", {"type": "boolean", "default": False}),
-        ("bool, default: True", {"type": "boolean", "default": True}),
-        ("int, default=3", {"type": "integer", "default": 3}),
-        ("str, optional (default 'a')", {"type": "string", "default": "a"}),
-        ("str or None, default is None", {"type": ["string", "null"], "default": None}),
-        ("{'a', 'b'}, optional", {"type": "string", "enum": ["a", "b"]}),
-        ("{True, False}", {"type": "boolean"}),
-        ("{1, 2}", {"enum": [1, 2]}),
-        (
-            "{'a' (default), 'b'}",
-            {"type": "string", "enum": ["a", "b"], "default": "a"},
-        ),
-        ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}),
-        ("array_like", {"type": "array", "format": "array_like"}),
-        (
-            "tuple of ints",
-            {"type": "array", "items": {"type": "integer"}, "format": "tuple of ints"},
-        ),
-        ("list[str]", {"type": "array", "items": {"type": "string"}}),
-        ("list of str", {"type": "array", "items": {"type": "string"}}),
-        (
-            "array_like, shape (M,) or (M, K)",
-            {"type": "array", "format": "array_like, shape (M,) or (M, K)"},
-        ),
-        (
-            "int or tuple of int",
-            {
-                "anyOf": [
-                    {"type": "integer"},
-                    {
-                        "type": "array",
-                        "items": {"type": "integer"},
-                        "format": "tuple of int",
-                    },
-                ]
-            },
-        ),
-        (
-            "{None, 'sort'}",
-            {"anyOf": [{"type": "string", "enum": ["sort"]}, {"type": "null"}]},
-        ),
-        ("DataFrame or Series", {"format": "DataFrame or Series"}),
-        ("callable", {"format": "callable"}),
-        ("", {}),
-    ],
-)
-def test_type_text_becomes_schema(classifier: str, schema: dict[str, object]) -> None:
-    assert schema_of(classifier) == schema
-
-
-def test_a_parameter_is_required_unless_something_says_otherwise() -> None:
-    schema = parameters_schema(
-        [
-            Parameter("a", "int"),
-            Parameter("b", "int, optional"),
-            Parameter("c", "int, default 3"),
-            Parameter("d", "int", required=False),
-            Parameter("*rest"),
-        ]
-    )
-    assert schema["required"] == ["a"]
-    assert list(schema["properties"]) == ["a", "b", "c", "d", "rest"]
-
-
-@pytest.mark.parametrize(
-    ("line", "names", "required"),
-    [
-        (
-            "add(x1, x2, /, out=None, *, where=True[, signature])",
-            ["x1", "x2", "out", "where", "signature"],
-            ["x1", "x2"],
-        ),
-        ("arange([start,] stop[, step,], dtype=None)",
-         ["start", "stop", "step", "dtype"], ["stop"]),
-        ("where(condition, [x, y], /)", ["condition", "x", "y"], ["condition"]),
-        ("f(a=(1, 2), b=[3, 4], c='x,y')", ["a", "b", "c"], []),
-        ("no signature", [], []),
-    ],
-)  # fmt: skip
-def test_signatures_are_read_from_text(
-    line: str, names: list[str], required: list[str]
-) -> None:
-    parameters = read_signature(line).parameters
-    assert [item.name for item in parameters] == names
-    assert [item.name for item in parameters if item.required] == required
 
 
 def test_links_and_roles_leave_their_words() -> None:

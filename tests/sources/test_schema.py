@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jsonschema
@@ -10,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbank.sources.schema.parameters import Parameter, parameters_schema, schema_of
+from toolbank.sources.schema.parameters import (
+    Parameter,
+    is_optional,
+    parameters_schema,
+    schema_of,
+)
+from toolbank.sources.signatures import read_signature
 
 TEXT = {"type": "string"}
 ANY_LIST = {"type": "array", "format": "list-like"}
@@ -19,6 +26,29 @@ ANY_LIST = {"type": "array", "format": "list-like"}
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        ("int", {"type": "integer"}),
+        ("int, optional", {"type": "integer"}),
+        ("int or None", {"type": ["integer", "null"]}),
+        ("int | None", {"type": ["integer", "null"]}),
+        ("Optional[int]", {"type": ["integer", "null"]}),
+        ("bool, default: True", {"type": "boolean", "default": True}),
+        ("int, default=3", {"type": "integer", "default": 3}),
+        ("str, optional (default 'a')", {**TEXT, "default": "a"}),
+        ("str or None, default is None", {"type": ["string", "null"], "default": None}),
+        ("{True, False}", {"type": "boolean"}),
+        ("{1, 2}", {"enum": [1, 2]}),
+        ("{'a' (default), 'b'}", {**TEXT, "enum": ["a", "b"], "default": "a"}),
+        ("Literal['a', 'b']", {**TEXT, "enum": ["a", "b"]}),
+        ("{None, 'sort'}", {"anyOf": [{**TEXT, "enum": ["sort"]}, {"type": "null"}]}),
+        ("list[str]", {"type": "array", "items": TEXT}),
+        ("tuple of ints", {
+            "type": "array", "items": {"type": "integer"}, "format": "tuple of ints"}),
+        ("int or tuple of int", {"anyOf": [{"type": "integer"}, {
+            "type": "array", "items": {"type": "integer"}, "format": "tuple of int"}]}),
+        ("array_like, shape (M,) or (M, K)", {
+            "type": "array", "format": "array_like, shape (M,) or (M, K)"}),
+        ("DataFrame or Series", {"format": "DataFrame or Series"}),
+        ("", {}),
         ("{index (0), columns (1)}", {"enum": [0, "index", 1, "columns"]}),
         ("{{0 or 'index', 1}}", {"enum": [0, "index", 1]}),
         ("str {'a', 'b'}, default 'a'", {**TEXT, "enum": ["a", "b"], "default": "a"}),
@@ -91,32 +121,20 @@ def test_the_rest_of_the_arguments_is_a_list_or_an_object() -> None:
     }
 
 
-PIECES = st.sampled_from(
-    [
-        "int",
-        "str",
-        "float",
-        "bool",
-        "None",
-        "list of ",
-        "scalar",
-        "dict",
-        "{'a', 'b'}",
-        "{0, 1}",
-        " or ",
-        ", ",
-        "array_like",
-        "Index",
-        "/",
-        "{1, 2, ...}",
-        "'x'",
-        " and ",
-    ]
-)
+PIECES = [
+    *("int", "str", "float", "bool", "None", "list of ", "scalar", "dict"),
+    *("{'a', 'b'}", "{0, 1}", " or ", ", ", "array_like", "Index", "/", "{1, 2, ...}"),
+    *("'x'", " and "),
+]
+SYNTAX = [
+    *("{", "}", "[", "]", "|", "=", '"', "-", "...", "'a'", "optional", "default "),
+    *("nan", "tuple of ", "(M, N)", "list[", "Literal[", "1e999", "with ", "shape "),
+    "True",
+]
 DEFAULTS = st.sampled_from(["None", "'a'", "'z'", "0", "7", "1.5", "True", "[]", "{}"])
 
 
-@given(st.lists(PIECES, max_size=6).map("".join), DEFAULTS)
+@given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), DEFAULTS)
 @settings(max_examples=400)
 def test_every_schema_allows_the_default_that_it_states(words: str, told: str) -> None:
     schema = schema_of(f"{words}, default {told}")
@@ -133,3 +151,56 @@ def test_every_schema_allows_the_default_that_it_states(words: str, told: str) -
 )
 def test_a_list_that_is_left_open_is_no_enumeration(words: str, kind: str) -> None:
     assert schema_of(words) == {"type": kind}
+
+
+WORDS = st.lists(st.sampled_from(PIECES + SYNTAX) | st.text(max_size=5)).map("".join)
+
+
+@given(WORDS | st.text())
+def test_any_type_text_gives_a_valid_schema(words: str) -> None:
+    schema = schema_of(words)
+    json.dumps(schema, allow_nan=False)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    is_optional(words)
+
+
+def test_a_parameter_is_required_unless_something_says_otherwise() -> None:
+    schema = parameters_schema(
+        [
+            Parameter("a", "int"),
+            Parameter("b", "int, optional"),
+            Parameter("c", "int, default 3"),
+            Parameter("d", "int", required=False),
+            Parameter("*rest"),
+        ]
+    )
+    assert schema["required"] == ["a"]
+    assert list(schema["properties"]) == ["a", "b", "c", "d", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "required"),
+    [
+        (
+            "add(x1, x2, /, out=None, *, where=True[, signature])",
+            ["x1", "x2", "out", "where", "signature"],
+            ["x1", "x2"],
+        ),
+        ("arange([start,] stop[, step,], dtype=None)",
+         ["start", "stop", "step", "dtype"], ["stop"]),
+        ("where(condition, [x, y], /)", ["condition", "x", "y"], ["condition"]),
+        ("f(a=(1, 2), b=[3, 4], c='x,y')", ["a", "b", "c"], []),
+        ("no signature", [], []),
+    ],
+)  # fmt: skip
+def test_signatures_are_read_from_text(
+    line: str, names: list[str], required: list[str]
+) -> None:
+    parameters = read_signature(line).parameters
+    assert [item.name for item in parameters] == names
+    assert [item.name for item in parameters if item.required] == required
+
+
+@given(st.text(alphabet="fxy()[]{}=,*/'\" \n12:", max_size=60) | st.text())
+def test_no_signature_is_refused(text: str) -> None:
+    read_signature(text)

@@ -119,13 +119,8 @@ def test_a_site_within_this_machine_is_not_let_in_by_a_public_name(
 @pytest.mark.parametrize(
     "address",
     [
-        "169.254.169.254",
-        "10.0.0.1",
-        "100.64.0.1",
-        "0.0.0.0",
-        "::1",
-        "::ffff:127.0.0.1",
-        "fe80::1",
+        *("169.254.169.254", "10.0.0.1", "100.64.0.1", "0.0.0.0", "::1"),
+        *("::ffff:127.0.0.1", "fe80::1"),
     ],
 )
 def test_no_public_name_leads_to_an_address_of_a_private_network(

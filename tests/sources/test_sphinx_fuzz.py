@@ -30,29 +30,13 @@ WORDS = st.text(
 )
 PIECES = st.sampled_from(
     [
-        "<p>",
-        "</p>",
-        "<dl class='field-list'>",
-        "<dl>",
-        "</dl>",
-        "<dt>Parameters:",
+        *("<p>", "</p>", "<dl class='field-list'>", "<dl>", "</dl>", "<dt>Parameters:"),
         "<dt>Returns:",
         "<dt><strong>x, *y</strong><span class='classifier'>int, optional</span>",
-        "<dd>",
-        "</dd>",
-        "<ul><li>",
-        "</ul>",
-        "<p class='rubric'>Examples</p>",
-        "<div class='admonition seealso'>",
-        "<div class='deprecated'>",
-        "<pre>",
-        "</div>",
-        "<a href='#r'>[1]</a>",
-        "<span class='math'>\\(x\\)</span>",
-        "<table><tr><td>",
-        "<!-- ",
-        "&nbsp;&lt;",
-        "&#0;",
+        *("<dd>", "</dd>", "<ul><li>", "</ul>", "<p class='rubric'>Examples</p>"),
+        *("<div class='admonition seealso'>", "<div class='deprecated'>", "<pre>"),
+        *("</div>", "<a href='#r'>[1]</a>", "<span class='math'>\\(x\\)</span>"),
+        *("<table><tr><td>", "<!-- ", "&nbsp;&lt;", "&#0;"),
     ]
 )
 
@@ -176,23 +160,9 @@ def test_a_path_fits_itself_and_a_star_stays_in_its_folder(path: str) -> None:
 
 KINDS_OF_TYPE = st.sampled_from(
     (
-        *(
-            "int",
-            "str or None",
-            "{'a', 'b'}",
-            "list of (int, float)",
-            "dict[str, list[int]]",
-        ),
-        *(
-            "array_like, shape (n,)",
-            "optional",
-            "default: 3",
-            "'x'|'y'",
-            "(",
-            "]",
-            "{",
-            "or",
-        ),
+        *("int", "str or None", "{'a', 'b'}", "list of (int, float)"),
+        *("dict[str, list[int]]", "array_like, shape (n,)", "optional", "default: 3"),
+        *("'x'|'y'", "(", "]", "{", "or"),
     )
 )
 
@@ -210,30 +180,9 @@ def test_a_type_of_one_sign_over_and_over_is_read_at_once(sign: str) -> None:
 
 SYNTAX = st.sampled_from(
     (
-        *(
-            "client.f(",
-            ")",
-            "A=",
-            "'string'",
-            "'x'|'y'",
-            "[",
-            "]",
-            "{",
-            "}",
-            ":",
-            ",",
-            "...",
-        ),
-        *(
-            "123",
-            "True|False",
-            "datetime(2015, 1, 1)",
-            "b'bytes'",
-            "\n",
-            "# note",
-            "'",
-            "|",
-        ),
+        *("client.f(", ")", "A=", "'string'", "'x'|'y'", "[", "]", "{", "}", ":", ","),
+        *("...", "123", "True|False", "datetime(2015, 1, 1)", "b'bytes'", "\n"),
+        *("# note", "'", "|"),
     )
 )
 
@@ -250,24 +199,10 @@ def test_syntax_of_one_sign_over_and_over_is_read(sign: str, times: int) -> None
 
 LINES = st.sampled_from(
     (
-        *(
-            "a.f py:function 1 p.html#$ -",
-            "a b c py:function 1 p.html#$ -",
-            "no line",
-            "",
-        ),
-        *(
-            "a py:function x p.html#$ -",
-            "a py 1 p.html#$ -",
-            "a py:function 1",
-            " ",
-            "#",
-        ),
-        *(
-            "Box::put cpp:function 1 p.html#_CPPv4$ -",
-            "a py:function -1 p.html# a b",
-            "\0",
-        ),
+        *("a.f py:function 1 p.html#$ -", "a b c py:function 1 p.html#$ -", "no line"),
+        *("", "a py:function x p.html#$ -", "a py 1 p.html#$ -", "a py:function 1"),
+        *(" ", "#", "Box::put cpp:function 1 p.html#_CPPv4$ -"),
+        *("a py:function -1 p.html# a b", "\0"),
     )
 )
 
@@ -300,80 +235,26 @@ def test_an_inventory_with_a_few_bytes_changed_is_read_or_told(
 
 TAGS = st.sampled_from(
     (
-        *(
-            "p",
-            "div",
-            "span",
-            "em",
-            "strong",
-            "code",
-            "a",
-            "ul",
-            "li",
-            "dl",
-            "dt",
-            "dd",
-            "pre",
-        ),
-        *(
-            "table",
-            "tr",
-            "td",
-            "th",
-            "h3",
-            "section",
-            "blockquote",
-            "br",
-            "details",
-            "x-y",
-        ),
+        *("p", "div", "span", "em", "strong", "code", "a", "ul", "li", "dl", "dt"),
+        *("dd", "pre", "table", "tr", "td", "th", "h3", "section", "blockquote", "br"),
+        *("details", "x-y"),
     )
 )
 ATTRIBUTES = st.sampled_from(
     (
-        *(
-            "",
-            "class",
-            "class=''",
-            "class='field-list'",
-            "class='rubric'",
-            "class='classifier'",
-        ),
-        *("class='admonition seealso'", "class='versionadded'", "class='sig-param'"),
-        *(
-            "class='sig sig-object py' id='a.g'",
-            "class='sig-paren'",
-            "class='descname'",
-        ),
-        *("id", "id=''", "href", "href='#a'", "class='versionmodified'", "title='a.b'"),
+        *("", "class", "class=''", "class='field-list'", "class='rubric'"),
+        *("class='classifier'", "class='admonition seealso'", "class='versionadded'"),
+        *("class='sig-param'", "class='sig sig-object py' id='a.g'"),
+        *("class='sig-paren'", "class='descname'", "id", "id=''", "href", "href='#a'"),
+        *("class='versionmodified'", "title='a.b'"),
     )
 )
 LABELS = st.sampled_from(
     (
-        *(
-            "Parameters:",
-            "Returns",
-            "Return type:",
-            "Raises:",
-            "param x:",
-            "Bases: object",
-        ),
-        *(
-            "x (int) \u2013 text",
-            "Request Syntax",
-            "Examples",
-            "New in version 1.2:",
-            "[1]",
-        ),
-        *(
-            ">>> f(1)",
-            "(",
-            ")",
-            "*args, **kwargs",
-            "x=",
-            "Response Structure",
-            "(dict) --",
-        ),
+        *("Parameters:", "Returns", "Return type:", "Raises:", "param x:"),
+        *("Bases: object", "x (int) \u2013 text", "Request Syntax", "Examples"),
+        *("New in version 1.2:", "[1]", ">>> f(1)", "(", ")", "*args, **kwargs", "x="),
+        *("Response Structure", "(dict) --"),
     )
 )
 TREES = st.recursive(

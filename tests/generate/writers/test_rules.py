@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines import create_engine
+from tests.world import WORDS
 from toolbank.bank.records import SeeAlso, Tool
 from toolbank.chat.chat import ChatRequest, PolishTask, WriteTask
 from toolbank.generate.checks import Checker
@@ -132,21 +133,9 @@ def test_the_draft_has_steps_and_the_polished_request_has_not(engine, tools):
 
 
 def test_it_declines_where_nothing_belongs_together():
-    words = [
-        "alpha",
-        "bravo",
-        "charlie",
-        "delta",
-        "echo",
-        "foxtrot",
-        "golf",
-        "hotel",
-        "india",
-        "juliet",
-    ]
     strangers = tuple(
         Tool(name=f"{word}.{word}x", kind="function", summary=f"Return the {word}.")
-        for word in words
+        for word in WORDS
     )
     engine = create_engine(CONFIG, tools=strangers, seed=SEED)
     _, draft, _ = write(engine, strangers, 0)

@@ -1,0 +1,84 @@
+"""A small world that many tests share: an API, a recipe, and a model that answers well."""
+
+import json
+from random import Random
+
+from tests.servers.chat import Answer
+from toolbank.bank.records import Tool
+
+WORDS = [
+    f"{start}{end}"
+    for start in ("sun", "rain", "moon", "snow", "star")
+    for end in ("light", "fall", "ring", "fish", "dust")
+]
+SHOP = [
+    Tool(
+        name=f"shop.{verb}_{noun}",
+        kind="function",
+        summary=f"{verb.title()} the {noun} of a customer.",
+        prompt_name=f"{verb}_customer_{noun}",
+    )
+    for verb in ("find", "total", "list", "merge")
+    for noun in ("orders", "letters", "returns", "prices")
+]
+RECIPE = """\
+name: mine
+sources:
+  - {type: python, package: json}
+  - {type: python, package: statistics}
+baselines: false
+retrievers:
+  - type: bm25
+"""
+
+
+def write_recipe(folder, **generate):
+    """Write the recipe `mine.yaml`, and give its path."""
+    settings = {"offered": 6, "max_tools": 3, **generate}
+    path = folder / "mine.yaml"
+    path.write_text(f"{RECIPE}generate: {json.dumps(settings)}\n")
+    return str(path)
+
+
+def drafted(tools, text):
+    """What a writer says that has found a request for these tools."""
+    return {
+        "declined": False,
+        "reason": "",
+        "tools": list(tools),
+        "explanation": "One feeds the other.",
+        "draft": text,
+    }
+
+
+def polished(text):
+    return {"already_good": False, "reason": "", "query": text}
+
+
+def sentence(seed):
+    """A request that passes every check; another one for each seed."""
+    one, two, three, four = Random(seed).sample(WORDS, 4)
+    return f"Weigh the {one} against the {two}, then sort each {three} by its {four}."
+
+
+def good_reply(call):
+    """What a good model says to a request; a function of its prompt alone."""
+    if call.asks_polish:
+        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
+        return polished(f"Could you, today: {draft}")
+    return drafted(call.offered[:2], sentence(call.prompt))
+
+
+def good(call):
+    """The script of a server whose model is good."""
+    return Answer.json(good_reply(call))
+
+
+def adds_up(counts):
+    """Whether each attempt is counted under one outcome."""
+    return counts["attempts"] == (
+        counts["accepted"]
+        + counts["declined"]
+        + sum(counts["rejected"].values())
+        + sum(counts["failed"].values())
+    )
