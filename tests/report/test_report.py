@@ -366,6 +366,14 @@ def test_differences_are_told_with_their_intervals(run):
     assert text_of(html, ".differences .sure") == "+37.5 -12.5"
 
 
+def test_the_best_is_held_against_the_one_that_has_seen_no_request(run):
+    scores = [record("tool2vec", "test", 0.75), record("plain", "test", 0.5)]
+    write_json(run / "metrics.json", scores)
+    differences = [compared("tool2vec", "plain", "descriptions", 0.25)]
+    write_json(run / "comparisons.json", differences)
+    assert "descriptions alone find 50 %" in text_of(write(run), ".standfirst")
+
+
 def test_damaged_comparisons_are_refused(run):
     broken = compared("tool2vec", "bm25", "descriptions", 0.1) | {"low": "x"}
     write_json(run / "comparisons.json", [broken])

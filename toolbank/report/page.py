@@ -13,6 +13,7 @@ from typing import Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.evaluation.figures import Difference
 from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
@@ -92,7 +93,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "splits": count_splits(frames.queries),
         "sources": _describe_sources(content),
         "k": k,
-        "headlines": _headlines(recall, k),
+        "headlines": _headlines(recall, k, _find_plain(content.differences)),
         "recall": recall,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
         "differences": tabulate_differences(content.differences, k),
@@ -170,16 +171,29 @@ def _source_rows(content: Content) -> list[Mapping[str, Any]]:
     return [row for row in rows or () if isinstance(row, dict)]
 
 
-def _headlines(tables: Sequence[ScoreTable], k: int | None) -> list[dict[str, Any]]:
+def _find_plain(differences: Sequence[Difference]) -> str:
+    """The retriever that has seen no request, which others are held against; "" if none."""
+    found = (one.against for one in differences if one.baseline == "descriptions")
+    return next(found, "")
+
+
+def _headlines(
+    tables: Sequence[ScoreTable], k: int | None, plain: str
+) -> list[dict[str, Any]]:
     """The best recall of the whole test split and of every labelled file."""
     found = []
     for table in tables:
         best = best_score(table, f"Recall@{k}")
         if best and not table.is_part:
             retriever, score = best
-            floor = dict(table.column(f"Recall@{k}")).get("descriptions")
+            scores = dict(table.column(f"Recall@{k}"))
             found.append(
-                {"table": table, "retriever": retriever, "score": score, "floor": floor}
+                {
+                    "table": table,
+                    "retriever": retriever,
+                    "score": score,
+                    "plain": None if retriever == plain else scores.get(plain),
+                }
             )
     return found
 
