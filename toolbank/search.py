@@ -140,11 +140,11 @@ def _command(folder: RunFolder) -> str:
 def _find_best(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> str:
     names = [config.label for config in fitted]
     figures = read_figures(folder.validation) if folder.validation.is_file() else []
+    column = "recall", main_k(figure.k for figure in figures)
     recall = [
         (figure.value, figure.retriever)
         for figure in figures
-        if figure.metric == "recall"
-        and figure.k == main_k([one.k for one in figures if one.k])
+        if (figure.metric, figure.k) == column
         and figure.value is not None
         and figure.retriever in names
     ]

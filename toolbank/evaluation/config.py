@@ -1,6 +1,6 @@
 """Configuration of the evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import Field, PositiveInt, field_validator
@@ -16,9 +16,10 @@ TEST_PARTS = (
 """Parts of the test split that are evaluated apart."""
 
 
-def main_k(ks: Sequence[int]) -> int:
-    """The cut-off that stands for the others: 5, or else the smallest."""
-    return 5 if 5 in ks else min(ks)
+def main_k(ks: Iterable[int | None]) -> int | None:
+    """The cut-off that stands for the others: 5, or else the smallest; None where there is none."""
+    cut_offs = {k for k in ks if k}
+    return 5 if 5 in cut_offs else min(cut_offs, default=None)
 
 
 class EvaluateConfig(Config):

@@ -30,10 +30,9 @@ def format_table(figures: Sequence[Figure]) -> str:
 
 def format_comparisons(differences: Sequence[Difference]) -> str:
     """Differences in recall on the test split, a line a retriever; empty where there are none."""
-    ks = [r.k for r in differences if r.metric == "recall" and r.k]
-    if not ks:
+    k = main_k(r.k for r in differences)
+    if k is None:
         return ""
-    k = main_k(ks)
     found = {
         (r.retriever, r.baseline): r
         for r in differences
@@ -110,7 +109,7 @@ def _format_parts(figures: Sequence[Figure], sizes: dict[str, int]) -> list[str]
     if not parts:
         return blocks
     recall = [r for r in figures if r.metric == "recall" and r.set in parts]
-    k = main_k([r.k for r in recall if r.k])
+    k = main_k(r.k for r in recall)
     values = {(r.retriever, r.set): r for r in recall if r.k == k}
     rows = [["retriever"], ["n"]]
     for name in parts:

@@ -13,6 +13,7 @@ from typing import Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
@@ -30,7 +31,6 @@ from toolbank.report.numbers import (
 from toolbank.report.scores import (
     ScoreTable,
     best_score,
-    headline_k,
     tabulate,
     tabulate_differences,
     widest,
@@ -76,7 +76,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     bank, frames = content.bank, content.frames
     made = bank.info.get("generate") or {}
     coverage = cover(frames)
-    k = headline_k(content.figures)
+    k = main_k(figure.k for figure in content.figures)
     recall = tabulate(content.figures, ["recall"])
     counts = {"attempts": 0, "accepted": 0, "leak_word": 0}
     counts |= bank.info.get("counts") or {}

@@ -106,16 +106,6 @@ def tabulate(figures: Sequence[Figure], metrics: Iterable[str]) -> list[ScoreTab
     ]
 
 
-def headline_k(figures: Sequence[Figure]) -> int | None:
-    """The cut-off that stands for the others: 5, or else the middle one."""
-    ks = sorted(
-        {figure.k for figure in figures if figure.metric == "recall" and figure.k}
-    )
-    if not ks:
-        return None
-    return 5 if 5 in ks else ks[len(ks) // 2]
-
-
 def widest(tables: Sequence[ScoreTable], column: str) -> float:
     """Where the axis of a column ends so that every interval fits: 0.25, 0.5, 0.75 or 1."""
     ends = [
