@@ -21,12 +21,12 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Query, Tool
 from toolbank.export.export import export_bank
-from toolbank.loaders.datasets import dataset_files, read_dataset
+from toolbank.loaders import DATASETS
 from toolbank.system.errors import InputError
 
 
 def read(kind, folder, **more):
-    return read_dataset(config(kind, folder, **more))
+    return DATASETS.load(kind).read(config(kind, folder, **more))
 
 
 def labels(dataset):
@@ -204,7 +204,8 @@ def test_toolbank_in_parquet_parts(tmp_path):
     part = tmp_path / "data" / "train-00000-of-00001.parquet"
     datasets.Dataset.from_dict(row).to_parquet(part)
     assert labels(read("toolbank", tmp_path))["part?"] == (("np.sum",), "train")
-    assert part in dataset_files(config("toolbank", tmp_path))
+    found = config("toolbank", tmp_path)
+    assert part in DATASETS.load("toolbank").find_files(found)
 
 
 @pytest.mark.parametrize(

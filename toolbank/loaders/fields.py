@@ -6,15 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from toolbank.bank.records import Tool, ToolKind
+from toolbank.system.text import replace_surrogates
 
-_TYPES = {
-    "string": "string",
-    "number": "number",
-    "boolean": "boolean",
-    "integer": "integer",
-    "array": "array",
-    "object": "object",
-}
+_TYPES = ("string", "number", "boolean", "integer", "array", "object")
 
 
 def describe_tool(
@@ -33,22 +27,20 @@ def describe_tool(
 
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
     """A JSON Schema from two lists of {name, type, description}; other entries are passed over."""
-    properties = {
-        name: {
-            "type": _TYPES.get(str(entry.get("type", "")).lower(), "string"),
-            "description": clean(str(entry.get("description") or "")),
+    properties = {}
+    for entry in (*_entries(required), *_entries(optional)):
+        name, kind = _name(entry), str(entry.get("type", "")).lower()
+        properties[name] = {
+            "type": kind if kind in _TYPES else "string",
+            "description": replace_surrogates(str(entry.get("description") or "")),
         }
-        for entry in (*_entries(required), *_entries(optional))
-        if (name := clean(str(entry["name"])))
-    }
     schema: dict[str, Any] = {"type": "object", "properties": properties}
-    names = [clean(str(entry["name"])) for entry in _entries(required)]
+    names = [_name(entry) for entry in _entries(required)]
     return {**schema, "required": names} if names else schema
 
 
-def clean(text: str) -> str:
-    """The text with a "?" for each half of a character, which no encoding can write."""
-    return text.encode("utf-8", "replace").decode()
+def _name(entry: dict[str, Any]) -> str:
+    return replace_surrogates(str(entry["name"]))
 
 
 def _entries(value: Any) -> Iterable[dict[str, Any]]:

@@ -11,17 +11,9 @@ from toolbank.bank.records import Query, Split, Tool
 from toolbank.config.explain import first_problem
 from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
-from toolbank.loaders.kind import SPLIT_NAMES, DatasetConfig, DatasetKind
+from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
-
-_SPLITS: dict[str, Split] = {
-    "train": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-}
 
 
 class JsonlConfig(DatasetConfig):
@@ -107,7 +99,9 @@ def parse_function(row: dict[str, Any]) -> Tool:
 
 
 def _name_split(name: str, test: str) -> Split | None:
-    return "test" if name == test else _SPLITS.get(name)
+    if name == test:
+        return "test"
+    return SPLITS.get(name) if name != "test" else None
 
 
 def _is_schema(value: Any) -> bool:

@@ -9,10 +9,20 @@ from typing import Generic, TypeVar
 
 from pydantic import Field
 
+from toolbank.bank.records import Split
 from toolbank.config.base import Config
 from toolbank.loaders.gather import Dataset
 from toolbank.system.errors import InputError
 
+SPLITS: dict[str, Split] = {
+    "train": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+"""What a dataset's names of splits mean; `SPLIT_NAMES` says it for people."""
 SPLIT_NAMES = "The names of splits that count are train, validation (or valid, val, dev) and test."
 
 

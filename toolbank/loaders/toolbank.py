@@ -12,23 +12,16 @@ from pydantic import Field
 
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.fields import clean, describe_tool
+from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.jsonl import parse_function, read_tool_lines
-from toolbank.loaders.kind import DatasetConfig, DatasetKind
+from toolbank.loaders.kind import SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.jsonl import read_lines
+from toolbank.system.text import replace_surrogates
 
-_SPLITS: dict[str, Split] = {
-    "train": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "dev": "validation",
-    "test": "test",
-}
-_STEM = re.compile(r"(train|validation|valid|val|dev|test)(?:[-_.].*)?")
+_STEM = re.compile(rf"({'|'.join(SPLITS)})(?:[-_.].*)?")
 _KINDS = (".json", ".jsonl", ".parquet")
 
 _Row = tuple[str, dict[str, Any]]
@@ -108,8 +101,8 @@ def _read_descriptions(path: Path, left_out: LeftOut) -> list[Tool]:
             described.get("description", ""), str
         ):
             raise InputError(f"{path}: {key!r} has no description that is a string.")
-        name = clean(key)
-        other = clean(str(described.get("new_func") or name))
+        name = replace_surrogates(key)
+        other = replace_surrogates(str(described.get("new_func") or name))
         if other in tools:
             left_out.add("tool: named as another", f"{name}: {other}")
             first = tools[other]
@@ -117,7 +110,7 @@ def _read_descriptions(path: Path, left_out: LeftOut) -> list[Tool]:
         else:
             tools[other] = describe_tool(
                 name,
-                clean(described.get("description", "")),
+                replace_surrogates(described.get("description", "")),
                 aliases=() if other == name else (other,),
             )
     return list(tools.values())
@@ -157,7 +150,7 @@ def _is_dataset_dict(folder: Path) -> bool:
 
 def _split_files(folder: Path) -> list[tuple[Split, Path]]:
     files = [
-        (_SPLITS[match[1]], path)
+        (SPLITS[match[1]], path)
         for path in sorted((*folder.glob("*.*"), *folder.glob("data/*.*")))
         if path.suffix in _KINDS and (match := _STEM.fullmatch(path.stem))
     ]
@@ -166,7 +159,7 @@ def _split_files(folder: Path) -> list[tuple[Split, Path]]:
             f"{folder}: no train, validation or test as .json, .jsonl or .parquet, and no "
             "dataset_dict.json."
         )
-    order = list(_SPLITS.values())
+    order = list(SPLITS.values())
     return sorted(files, key=lambda file: order.index(file[0]))
 
 
@@ -184,11 +177,11 @@ def _read_dataset_dict(folder: Path) -> Iterator[tuple[Split, Iterable[_Row]]]:
     try:
         splits = datasets.load_from_disk(str(folder))
         for name, rows in splits.items():
-            if name not in _SPLITS:
+            if name not in SPLITS:
                 raise InputError(f"{folder}: a split {name!r}; expected train or test.")
             numbered = enumerate(rows, start=1)
             places = ((f"{folder / name}, row {n}", row) for n, row in numbered)
-            yield _SPLITS[name], places
+            yield SPLITS[name], places
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder}: not a DatasetDict on disk ({error}).") from error
 

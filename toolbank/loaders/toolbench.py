@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.fields import clean, describe_tool, make_parameters
+from toolbank.loaders.fields import describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table
 from toolbank.system.errors import InputError
+from toolbank.system.text import replace_surrogates
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
 
@@ -98,7 +99,7 @@ def _parse_api(content: str, docid: str, taken: set[str], place: str) -> Tool:
 
 def _text(api: dict[str, Any], key: str) -> str:
     value = api.get(key)
-    return "" if value is None else clean(str(value).strip())
+    return "" if value is None else replace_surrogates(str(value).strip())
 
 
 def _read_queries(

@@ -16,7 +16,7 @@ from toolbank.system.files import sha256_file
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.loaders.kind import DatasetConfig
+    from toolbank.loaders.kind import DatasetConfig, DatasetKind
     from toolbank.recipe import Recipe
 
 
@@ -65,9 +65,8 @@ class DatasetStage(Stage):
 
     def check(self) -> None:
         """Refuse a dataset whose files aren't there."""
-        from toolbank.loaders.datasets import dataset_files
-
-        dataset_files(_config(self.recipe))
+        config = _config(self.recipe)
+        _find_kind(config).find_files(config)
 
 
 @dataclass(frozen=True)
@@ -109,10 +108,10 @@ def read_split(recipe: Recipe) -> SplitDataset:
         InputError: a file is missing or broken, or no query is left to train on.
     """
     from toolbank.bank.split import draw_withheld, split_dataset
-    from toolbank.loaders.datasets import read_dataset
     from toolbank.loaders.kind import SPLIT_NAMES
 
-    dataset = read_dataset(_config(recipe))
+    config = _config(recipe)
+    dataset = _find_kind(config).read(config)
     names = [tool.name for tool in dataset.tools]
     withheld = draw_withheld(names, recipe.split, recipe.seed)
     queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld)
@@ -147,11 +146,15 @@ def _config(recipe: Recipe) -> DatasetConfig:
     return recipe.dataset
 
 
-def _hash_files(config: DatasetConfig) -> dict[str, str]:
-    from toolbank.loaders.datasets import dataset_files
+def _find_kind(config: DatasetConfig) -> DatasetKind[Any]:
+    from toolbank.loaders import DATASETS
 
+    return DATASETS.find(config.type, "dataset.type")
+
+
+def _hash_files(config: DatasetConfig) -> dict[str, str]:
     hashes = {}
-    for path in dataset_files(config):
+    for path in _find_kind(config).find_files(config):
         inside = path.is_relative_to(config.path)
         name = path.relative_to(config.path).as_posix() if inside else path.name
         hashes[name] = sha256_file(path)
