@@ -22,7 +22,7 @@ from toolbank.config.assets import AssetKind, find_asset
 from toolbank.config.base import Config, renamed
 from toolbank.config.explain import explain
 from toolbank.config.paths import anchor_paths
-from toolbank.config.union import tagged_union
+from toolbank.config.union import TaggedUnion
 from toolbank.config.yaml import parse_mapping, parse_value
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
@@ -58,10 +58,10 @@ class Recipe(Config):
         lt=2**63,
         description="same recipe, same seed: same bank",
     )
-    dataset: Annotated[DatasetConfig, tagged_union(DATASETS)] | None = Field(
+    dataset: Annotated[DatasetConfig, TaggedUnion(DATASETS)] | None = Field(
         default=None, description="in place of sources, generate and judge"
     )
-    sources: tuple[Annotated[SourceConfig, tagged_union(SOURCES)], ...] = ()
+    sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()
     generate: GenerateConfig = GenerateConfig()
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
@@ -69,7 +69,7 @@ class Recipe(Config):
         default=True,
         description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
     )
-    retrievers: tuple[Annotated[RetrieverConfig, tagged_union(METHODS)], ...] = Field(
+    retrievers: tuple[Annotated[RetrieverConfig, TaggedUnion(METHODS)], ...] = Field(
         default=DEFAULTS, min_length=1
     )
     evaluate: EvaluateConfig = EvaluateConfig()

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from toolbank.config.base import Config
 from toolbank.config.explain import explain
 from toolbank.config.registry import Registry
-from toolbank.config.union import tagged_union
+from toolbank.config.union import TaggedUnion
 from toolbank.system.errors import InputError
 
 
@@ -65,7 +65,7 @@ def install(tmp_path, monkeypatch):
 
 def drawing():
     class Drawing(Config):
-        shapes: tuple[Annotated[ShapeConfig, tagged_union(SHAPES)], ...]
+        shapes: tuple[Annotated[ShapeConfig, TaggedUnion(SHAPES)], ...]
 
     return Drawing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,28 +18,15 @@ from toolbank.config.registry import Registry
 from toolbank.system.errors import InputError
 
 
-class ConfiguredKind(Protocol):
-    """A kind whose settings are a model of their own; its `type` is a Literal of the name."""
-
-    @property
-    def config(self) -> type[BaseModel]:
-        """The model of the settings; it may import nothing heavy."""
-        ...
-
-
-def tagged_union(registry: Registry[Any]) -> TaggedUnion:
-    """Have pydantic read a value as the configuration of the kind that its key `type` names.
-
-    It stands beside the kinds' common base, for type checkers:
-    `sources: tuple[Annotated[SourceConfig, tagged_union(SOURCES)], ...]`. A kind of another
-    package that can't be loaded is an error only where a value names it.
-    """
-    return TaggedUnion(registry)
-
-
 @dataclass(frozen=True)
 class TaggedUnion:
-    """What `tagged_union` puts beside a type."""
+    """Has pydantic read a value as the configuration of the kind that its key `type` names.
+
+    It stands beside the kinds' common base, for type checkers:
+    `sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...]`. Every kind has its model
+    as `config`, whose `type` is a Literal of the kind's name. A kind of another package that can't
+    be loaded is an error only where a value names it.
+    """
 
     registry: Registry[Any]
 
@@ -57,17 +44,15 @@ class TaggedUnion:
 
     def _find_config(self, name: str) -> type[BaseModel]:
         try:
-            kind: ConfiguredKind = self.registry.load(name)
-            tag = kind.config.model_fields.get("type")
-            if name not in self.registry.own and (
-                tag is None or name not in get_args(tag.annotation)
-            ):
+            config: type[BaseModel] = self.registry.load(name).config
+            tag = config.model_fields.get("type")
+            if tag is None or name not in get_args(tag.annotation):
                 raise self.registry.refuse(
                     name, f"has a configuration without `type: Literal[{name!r}]`"
                 )
         except InputError as error:
             return _broken(name, str(error))
-        return kind.config
+        return config
 
 
 def _broken(name: str, message: str) -> type[BaseModel]:
