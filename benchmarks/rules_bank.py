@@ -14,7 +14,7 @@ from pathlib import Path
 
 from toolbank.bank.bank import Bank
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.evaluate import evaluate_retriever
+from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.sets import make_set
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
@@ -70,12 +70,14 @@ def compare(bank: Bank, files: list[Path], seed: int) -> None:
         retriever = create_retriever(config)
         retriever.fit(bank)
         centred = " (centred)" if getattr(config, "centre", False) else ""
-        for record in evaluate_retriever(retriever, sets, EvaluateConfig(), seed):
-            if (record["metric"], record["k"]) == ("recall", 5):
-                print(
-                    f"{record['set']}: {retriever.name}{centred} Recall@5 "
-                    f"{record['value']:.3f} ({record['low']:.3f} to {record['high']:.3f})"
-                )
+        for evaluated in sets:
+            measured = measure(retriever, evaluated, EvaluateConfig())
+            for figure in make_figures(measured, EvaluateConfig(), seed):
+                if (figure.metric, figure.k) == ("recall", 5):
+                    print(
+                        f"{figure.set}: {retriever.name}{centred} Recall@5 "
+                        f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
+                    )
 
 
 def read_arguments() -> argparse.Namespace:

@@ -6,7 +6,7 @@ import pytest
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.evaluate import evaluate_retriever
+from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.figures import SetLabels
 from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
 from toolbank.evaluation.table import format_notes, format_table
@@ -49,6 +49,10 @@ def retriever(bank):
     return fitted
 
 
+def evaluate(retriever, evaluated, config, seed):
+    return make_figures(measure(retriever, evaluated, config), config, seed)
+
+
 def pick(records, **wanted):
     (record,) = [
         r for r in records if all(getattr(r, k) == v for k, v in wanted.items())
@@ -57,7 +61,7 @@ def pick(records, **wanted):
 
 
 def test_records_name_retriever_set_metric_and_k(bank, retriever):
-    records = evaluate_retriever(retriever, [held_out_set(bank)], CONFIG, seed=0)
+    records = evaluate(retriever, held_out_set(bank), CONFIG, seed=0)
     assert len(records) == 5 * (3 * 3 + 1)
     record = pick(records, set="test", metric="recall", k=2)
     assert record.retriever == "bm25"
@@ -94,7 +98,7 @@ def test_an_alias_makes_a_seen_set(bank):
 def test_a_part_that_is_empty_is_left_out(bank, retriever):
     train = make_query("order them", "lab.sort", split="train")
     more = Bank(bank.tools, (*bank.queries, train))
-    records = evaluate_retriever(retriever, [held_out_set(more)], CONFIG, seed=0)
+    records = evaluate(retriever, held_out_set(more), CONFIG, seed=0)
     assert {record.set for record in records} == {
         *("test", "test-seen-sets", "test-seen-tools")
     }
@@ -105,7 +109,7 @@ def test_a_part_that_is_empty_is_left_out(bank, retriever):
 
 def test_an_empty_test_is_shown_as_such(bank, retriever):
     train_only = Bank(bank.tools, bank.queries[:1])
-    records = evaluate_retriever(retriever, [held_out_set(train_only)], CONFIG, seed=0)
+    records = evaluate(retriever, held_out_set(train_only), CONFIG, seed=0)
     record = pick(records, metric="mrr")
     assert (record.n, record.value, record.low) == (0, None, None)
     assert format_table(records) == "test: no queries (n = 0)"
@@ -117,7 +121,7 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
         make_query("rows in order again", "lab.gone", "lab.lost"),
     ]
     labelled = make_set("mine", bank, queries, refusals=4)
-    records = evaluate_retriever(retriever, [labelled], CONFIG, seed=0)
+    records = evaluate(retriever, labelled, CONFIG, seed=0)
     assert pick(records, metric="recall", k=5).value == 0.25
     assert pick(records, metric="comp", k=5).value == 0
     assert describe_labels(labelled) == SetLabels(
@@ -142,19 +146,16 @@ def test_two_names_of_one_tool_are_one(bank):
 def test_a_retriever_of_other_tools_is_refused(bank, retriever):
     other = Bank(bank.tools[:2], bank.queries)
     with pytest.raises(InputError, match="fitted on 3 tools"):
-        evaluate_retriever(retriever, [held_out_set(other)], CONFIG, seed=0)
+        evaluate(retriever, held_out_set(other), CONFIG, seed=0)
 
 
 def test_the_same_seed_gives_the_same_records(bank, retriever):
-    sets = [held_out_set(bank)]
-    first = evaluate_retriever(retriever, sets, CONFIG, seed=5)
-    assert evaluate_retriever(retriever, sets, CONFIG, seed=5) == first
+    first = evaluate(retriever, held_out_set(bank), CONFIG, seed=5)
+    assert evaluate(retriever, held_out_set(bank), CONFIG, seed=5) == first
 
 
 def test_the_table_shows_percent_and_the_interval_at_five(bank, retriever):
-    table = format_table(
-        evaluate_retriever(retriever, [held_out_set(bank)], CONFIG, seed=0)
-    )
+    table = format_table(evaluate(retriever, held_out_set(bank), CONFIG, seed=0))
     lines = table.splitlines()
     assert lines[0] == "test (n = 2, percent)"
     assert " ".join(lines[1].split()) == (
@@ -165,6 +166,6 @@ def test_the_table_shows_percent_and_the_interval_at_five(bank, retriever):
 
 def test_metrics_need_no_five(bank, retriever):
     config = EvaluateConfig(ks=(2, 3), resamples=100)
-    records = evaluate_retriever(retriever, [held_out_set(bank)], config, seed=0)
+    records = evaluate(retriever, held_out_set(bank), config, seed=0)
     assert "nDCG@2" in format_table(records)
     assert np.isclose(pick(records, set="test", metric="recall", k=3).value, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,24 +77,6 @@ def make_figures(measured: Measured, config: EvaluateConfig, seed: int) -> list[
         figure
         for name, rows in measured.evaluated.selections().items()
         for figure in _summarise(name, measured, measured.values[rows], config, seed)
-    ]
-
-
-def evaluate_retriever(
-    retriever: Retriever,
-    sets: Sequence[EvaluationSet],
-    config: EvaluateConfig,
-    seed: int,
-) -> list[Figure]:
-    """The figures of a retriever on several sets.
-
-    Raises:
-        InputError: the retriever was fitted on other tools than a set is labelled with.
-    """
-    return [
-        figure
-        for evaluated in sets
-        for figure in make_figures(measure(retriever, evaluated, config), config, seed)
     ]
 
 
