@@ -5,30 +5,42 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from tests.world import write_recipe
+from toolbank.commands.cli import main
 from toolbank.evaluation.config import TEST_PARTS
 
-TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
 BY_RULES = {"engine": "rules", "queries": 30}
 
 
 def toolbank(*arguments, cwd, **environment):
-    done = subprocess.run(
-        [TOOLBANK, *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    """The command, called within this process: it starts in no time."""
+    out, err = StringIO(), StringIO()
+    with (
+        chdir(cwd),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        mock.patch.dict(os.environ, {"COLUMNS": "80", **environment}),
+        mock.patch.object(sys, "argv", ["toolbank", *map(str, arguments)]),
+    ):
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            # An error ends the process, which hears no Ctrl-C from then on.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def rerun(folder, command, *settings):
@@ -46,7 +58,8 @@ def recipe(tmp_path):
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     write_recipe(folder, **BY_RULES)
-    done = toolbank("run", "mine.yaml", cwd=folder)
+    command = [Path(sys.executable).with_name("toolbank"), "run", "mine.yaml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
 
