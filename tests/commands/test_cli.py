@@ -353,7 +353,7 @@ def test_endpoints(recipe):
     bad(
         *(recipe, "run", "mine.yaml", *openai),
         *("--set", "generate.base_url=http://127.0.0.1:9/v1"),
-        *("--set", "generate.retries=0", "--set", "generate.max_outage=3"),
+        *("--set", "generate.retries=0", "--set", "generate.max_outage=0"),
         code=1,
         told=["http://127.0.0.1:9/v1"],
     )
