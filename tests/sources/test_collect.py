@@ -1,14 +1,20 @@
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.sources.packages import MakePackage
 from toolbank.bank.files import read_tools, write_tools
+from toolbank.bank.records import Tool
 from toolbank.sources.collect import collect_tools, source_versions
+from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.python.source import PythonSource
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.system.errors import InputError
+
+Foreign = Callable[[Callable[[], Collected]], None]
 
 
 def test_sources_are_read_into_one_sorted_list(
@@ -47,6 +53,42 @@ def test_of_two_tools_of_one_name_the_first_counts(
     assert [
         (source["tools"], source["repeated"]) for source in collected.info["sources"]
     ] == [(1, 0), (0, 1)]
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> Foreign:
+    """Have every source be of a kind that reads so."""
+
+    def use(read: Callable[[], Collected]) -> None:
+        kind = SourceKind(PythonSource, lambda *_: read(), lambda _: "1")
+        sources = SimpleNamespace(find=lambda *_: kind)
+        monkeypatch.setattr("toolbank.sources.collect.SOURCES", sources)
+
+    return use
+
+
+def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
+    foreign: Foreign, tmp_path: Path
+) -> None:
+    tools = tuple(
+        Tool(name="a.b", kind="function", summary=text, source="s")
+        for text in ("1.", "2.")
+    )
+    foreign(lambda: Collected(tools, {"source": "s"}))
+    collected = collect_tools([PythonSource(package="a")], tmp_path)
+    assert [tool.summary for tool in collected.tools] == ["1."]
+    assert collected.info == {
+        "tools": 1,
+        "sources": [{"source": "s", "tools": 1, "repeated": 1}],
+    }
+
+
+def test_what_a_kind_did_not_foresee_names_the_source(
+    foreign: Foreign, tmp_path: Path
+) -> None:
+    foreign(lambda: {}["description"])
+    with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'desc"):
+        collect_tools([PythonSource(package="a")], tmp_path)
 
 
 def test_what_is_left_out_is_said(make_package: MakePackage, tmp_path: Path) -> None:

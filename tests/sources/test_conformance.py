@@ -68,10 +68,6 @@ def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
     return SourceCase(
         SOURCES.find("python", ""),
         PythonSource(package=package, methods=True),
-        left_out={
-            "not a tool (constant, scalar type or container)": 1,
-            "without documentation": 1,
-        },
         unreadable=tuple(
             PythonSource(package=name) for name in ("not_there", empty, broken, "a b")
         ),
@@ -97,7 +93,6 @@ def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
     return SourceCase(
         SOURCES.find("sphinx", ""),
         SphinxSource(site="small", base_url=small.url),
-        left_out={"page failed: HTTP status 404": 1},
         unreadable=(
             SphinxSource(site="nowhere"),
             SphinxSource(site="unknown", base_url=small.url),

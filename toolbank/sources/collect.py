@@ -1,7 +1,7 @@
 """All sources of a recipe, read into one list of tools."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ from toolbank.config.assets import find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.prompt_names import with_prompt_names
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
-    """Read every source; of two tools of one name the first source's counts.
+    """Read every source; of two tools of one name the first counts.
 
     `cache` is a folder that a source may keep files in, as a crawl does its pages. The tools are
     sorted by name, and each gets its prompt name.
@@ -24,12 +24,14 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     """
     tools: dict[str, Tool] = {}
     infos: list[dict[str, Any]] = []
-    collected = [_kind(source).read(source, cache) for source in sources]
+    collected = [_read(source, cache) for source in sources]
     for one in collected:
-        new = [tool for tool in one.tools if tool.name not in tools]
-        tools.update((tool.name, tool) for tool in new)
-        repeated = len(one.tools) - len(new)
-        infos.append({**one.info, "tools": len(new), "repeated": repeated})
+        before = len(tools)
+        for tool in one.tools:
+            tools.setdefault(tool.name, tool)
+        new = len(tools) - before
+        repeated = len(one.tools) - new
+        infos.append({**one.info, "tools": new, "repeated": repeated})
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
@@ -39,7 +41,6 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     return Collected(
         tuple(named),
         {"tools": len(named), "sources": infos},
-        sum((Counter(one.left_out) for one in collected), Counter()),
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(problem for one in collected for problem in one.problems),
         complete=all(one.complete for one in collected),
@@ -52,11 +53,33 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     The version that its kind tells, and the hash of the file in crawlers/ that gives the scope,
     where there is one. A change of any says that the tools must be collected again.
     """
-    return [_kind(source).version(source) + _scope_hash(source) for source in sources]
+    return [_version(source) + _scope_hash(source) for source in sources]
 
 
-def _kind(source: SourceConfig) -> Any:
-    return SOURCES.find(source.type, "sources")
+def _read(source: SourceConfig, cache: Path) -> Collected:
+    kind = SOURCES.find(source.type, "sources")
+    with _named(source):
+        return kind.read(source, cache)
+
+
+def _version(source: SourceConfig) -> str:
+    kind = SOURCES.find(source.type, "sources")
+    with _named(source):
+        return kind.version(source)
+
+
+@contextmanager
+def _named(source: SourceConfig) -> Iterator[None]:
+    """Have what a kind did not foresee in the content name the source."""
+    try:
+        yield
+    except (ToolbankError, OSError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"sources: {source.label} can't be read ({type(error).__name__}: {error}). "
+            f"Is it what a source of the type {source.type} reads?"
+        ) from error
 
 
 def _scope_hash(source: SourceConfig) -> str:

@@ -1,8 +1,8 @@
 """What a kind of source says of itself, and what reading one gives."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -30,15 +30,14 @@ class SourceConfig(Config):
 class Collected:
     """The tools of a source, or of all sources of a recipe, and what became of the rest.
 
-    `info` goes into bank.json and says which source it was, as `source`. `left_out` counts what
-    became no tool, by reason. `crawls` say of each crawl what became of every object and page. `problems` are lines for
-    people on what could not be read. Not `complete`: some of it failed for a reason that may
-    pass, so that reading again may give more.
+    `info` goes into bank.json: it says which source it was, as `source`, and counts by reason what
+    became no tool, as `left_out`. `crawls` say of each crawl what became of every object and page.
+    `problems` are lines for people on what could not be read. Not `complete`: some of it failed
+    for a reason that may pass, so that reading again may give more.
     """
 
     tools: tuple[Tool, ...]
     info: dict[str, Any]
-    left_out: Mapping[str, int] = field(default_factory=dict)
     crawls: tuple[dict[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
     complete: bool = True

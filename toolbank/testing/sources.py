@@ -13,7 +13,6 @@ In the tests of a package that brings one:
             SourceCase(
                 KIND,
                 CsvSource(file=path),
-                left_out={},
                 unreadable=(CsvSource(file=tmp_path / "missing.csv"),),
                 change=lambda: path.write_text("max,finds the largest"),
                 canary=tmp_path / "canary",
@@ -27,7 +26,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,15 +46,13 @@ _ONE_LINE = 200
 class SourceCase:
     """A kind of source under test, and the configuration of something small that it reads.
 
-    `left_out` is what of it is no tool, counted by reason. Of the `unreadable` nothing can be
-    read. `change` has other tools come of the first; a source whose content is only known by
-    asking for it has none. The content is such that the file `canary` appears where any of it is
-    run: a description `__import__("pathlib").Path("...").touch()`, say.
+    Of the `unreadable` nothing can be read. `change` has other tools come of the first; a source
+    whose content is only known by asking for it has none. The content is such that the file
+    `canary` appears where any of it is run: a description `__import__("pathlib").Path("...").touch()`, say.
     """
 
     kind: SourceKind[Any]
     config: SourceConfig
-    left_out: Mapping[str, int]
     unreadable: tuple[SourceConfig, ...]
     canary: Path
     change: Callable[[], object] | None = None
@@ -109,9 +106,8 @@ def check_tools(case: SourceCase) -> None:
 
 
 def check_account(case: SourceCase) -> None:
-    """What became no tool is counted by reason, and all that is said can be written as JSON."""
+    """The source is named, and all that is said of it can be written as JSON."""
     collected = case.read()
-    assert dict(collected.left_out) == dict(case.left_out)
     assert collected.info.get("source"), "info names the source"
     said = {"info": collected.info, "crawls": collected.crawls}
     assert json.loads(json.dumps(said, allow_nan=False))

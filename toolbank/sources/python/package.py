@@ -64,7 +64,6 @@ def read_package(config: PythonSource) -> Collected:
             "left_out": left_out,
             "left_out_examples": dict(sorted(walk.examples.items())),
         },
-        left_out,
         problems=tuple(
             f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
             for reason, count in left_out.items()

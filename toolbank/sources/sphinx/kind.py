@@ -14,7 +14,6 @@ def _read(config: SphinxSource, cache: Path) -> Collected:
     return Collected(
         tuple(crawl.tools),
         {"source": config.label, **count(crawl)},
-        {reason: len(items) for reason, items in crawl.left_out.items()},
         crawls=({"source": config.label, **record(crawl)},),
         problems=problems(crawl),
         complete=not crawl.may_pass,
