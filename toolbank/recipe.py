@@ -36,6 +36,7 @@ from toolbank.retrievers.method import RetrieverConfig
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
+from toolbank.system.files import reading
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")
@@ -182,11 +183,9 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         InputError: no such recipe, or it is not valid; the message names file, line and key.
     """
     path, own = _locate(name)
-    try:
+    with reading(path):
         content = path.read_bytes()
         text = content.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't read ({error}).") from error
     data, lines = parse_mapping(text, str(path))
     schema = recipe_schema()
     data = anchor_paths(data, schema, path.parent)

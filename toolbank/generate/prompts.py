@@ -21,6 +21,7 @@ from toolbank.generate.names import shown_names
 from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 
 WRITE_TEMPLATE = "write.j2"
 POLISH_TEMPLATE = "polish.j2"
@@ -140,12 +141,8 @@ def load_examples(domain: str) -> tuple[Example, ...]:
         InputError: a line of the file is not an example.
     """
     path = find_examples(domain).path
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't read ({error}).") from error
     examples = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig, Price
@@ -38,11 +39,7 @@ def read_prices(path: Path) -> dict[str, Price]:
     from toolbank.config.yaml import parse_mapping
     from toolbank.llm.config import Price
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't read these prices ({error}).") from error
-    data, lines = parse_mapping(text, str(path))
+    data, lines = parse_mapping(read_text(path), str(path))
     prices = TypeAdapter(dict[str, Price])
     try:
         return prices.validate_python(data)

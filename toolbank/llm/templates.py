@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import find_asset
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -47,8 +48,6 @@ class PromptTemplate:
                 f"{self.path}, line {line}: the template can't be used ({error}). "
                 f"It may use: {', '.join(sorted(values))}."
             ) from error
-        except OSError as error:
-            raise InputError(f"{self.path}: can't read ({error.strerror}).") from error
 
     @cached_property
     def _template(self) -> Template:
@@ -56,7 +55,7 @@ class PromptTemplate:
 
         from toolbank.llm.sandbox import Sandbox
 
-        source = self.path.read_text(encoding="utf-8")
+        source = read_text(self.path)
 
         def load(name: str) -> tuple[str, str, None] | None:
             return (source, str(self.path), None) if name == self.path.name else None

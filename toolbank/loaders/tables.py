@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toolbank.system.errors import InputError
+from toolbank.system.files import reading
 
 
 def read_table(
@@ -22,7 +23,7 @@ def read_table(
     """
     csv.field_size_limit(sys.maxsize)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter="\t", strict=True)
             rows = ((reader.line_num, row) for row in reader if row)
             if header:
@@ -43,7 +44,3 @@ def read_table(
         raise InputError(
             f"{path}, line {reader.line_num}: not a table of tab-separated values ({error})."
         ) from error
-    except OSError as error:
-        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error.reason}).") from error

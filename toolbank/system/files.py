@@ -59,18 +59,49 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Have what the block can't read of a file of text be bad input.
+
+    Raises:
+        InputError: the file is missing, can't be read, or is no UTF-8.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path}: can't read ({error.strerror or error}). Check that the file is there "
+            "and may be read."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: not UTF-8 text ({error.reason}). Save it as UTF-8."
+        ) from error
+
+
+def read_text(path: Path) -> str:
+    """Read a file of UTF-8, with or without a byte order mark.
+
+    Raises:
+        InputError: the file is missing, can't be read, or is no UTF-8.
+    """
+    with reading(path):
+        return path.read_text(encoding="utf-8-sig")
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file.
 
     Raises:
-        InputError: the file is missing, unreadable or not JSON.
+        InputError: the file is missing, can't be read, or is not JSON.
     """
+    text = read_text(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
+        return json.loads(text)
     except ValueError as error:
-        raise InputError(f"{path}: not valid JSON ({error}).") from error
+        raise InputError(
+            f"{path}: not valid JSON ({error}). Mend it, or make it again."
+        ) from error
 
 
 def sha256_file(path: Path) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
 
 _NAMED = 5
 
@@ -21,14 +22,8 @@ def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]
         InputError: the file can't be read, or lines are broken: their numbers and what is
             wrong with them.
     """
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: can't read ({error.strerror or error}).") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error.reason}).") from error
     values, broken = [], []
-    for number, line in enumerate(content.split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from toolbank.chat.chat import ChatReply
 from toolbank.llm.engines.batch.lines import LIMIT, Refusal, read_line
-from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import unwritable
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import reading, unwritable
 
 _REQUESTS = re.compile(r"round-(\d+)-[a-z]+-\d+\.jsonl")
 _ROUND = re.compile(r"round-(\d+)\b")
@@ -177,12 +177,9 @@ def _is_copy(file: Path, other: Path) -> bool:
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that hold anything, and their numbers."""
-    try:
-        with file.open("rb") as lines:
-            for number, content in enumerate(lines, start=1):
-                if number == 1:
-                    content = content.removeprefix(_BOM)
-                if content.strip():
-                    yield number, content
-    except OSError as error:
-        raise InputError(f"{file}: can't read ({error.strerror or error}).") from error
+    with reading(file), file.open("rb") as lines:
+        for number, content in enumerate(lines, start=1):
+            if number == 1:
+                content = content.removeprefix(_BOM)
+            if content.strip():
+                yield number, content

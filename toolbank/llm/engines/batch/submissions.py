@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_json
+from toolbank.system.files import read_text, write_json
 
 
 class Submission(BaseModel):
@@ -66,15 +66,12 @@ class Submissions:
         self.note(name, self.get(name).model_copy(update=values))
 
     def _read(self) -> dict[str, Submission]:
-        try:
-            content = self.path.read_bytes()
-            return TypeAdapter(dict[str, Submission]).validate_json(content)
-        except FileNotFoundError:
+        if not self.path.exists():
             return {}
-        except OSError as error:
-            raise InputError(
-                f"{self.path}: can't read ({error.strerror or error})."
-            ) from error
+        try:
+            return TypeAdapter(dict[str, Submission]).validate_json(
+                read_text(self.path)
+            )
         except ValidationError as error:
             raise InputError(
                 f"{self.path}: not as it was written here. Mend it; without it, what was "
