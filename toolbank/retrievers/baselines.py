@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.method import Baseline, RetrieverConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
@@ -21,18 +21,23 @@ DEFAULTS = (*BASELINES, Tool2VecConfig())
 def add_baselines(configs: Sequence[RetrieverConfig]) -> tuple[RetrieverConfig, ...]:
     """The retrievers, and before them those of `BASELINES` that are missing.
 
-    One is there if a retriever is that `baseline`, with whatever settings. Those added read with
-    the encoder that is listed first, so that a better encoder is not taken for a better method.
+    One is there if a retriever is that `baseline`, with whatever settings; by an encoder and by
+    words are two. Those added read with the encoder that is listed first, so that a better
+    encoder is not taken for a better method.
     Where another retriever has the name of one, it is called "untrained" after it.
     """
     labels = {config.label for config in configs}
-    listed = {config.baseline for config in configs}
+    listed = {_kind(config) for config in configs}
     encoders = [encoder for config in configs for encoder in config.encoders]
     added: list[RetrieverConfig] = []
     for baseline in BASELINES:
-        if baseline.baseline not in listed:
+        if _kind(baseline) not in listed:
             label = baseline.label
             read_by = {"encoder": encoders[0]} if encoders and baseline.encoders else {}
             name = f"{label}-untrained" if label in labels else ""
             added.append(baseline.model_copy(update={"name": name, **read_by}))
     return *added, *configs
+
+
+def _kind(config: RetrieverConfig) -> tuple[Baseline | None, bool]:
+    return config.baseline, bool(config.encoders)

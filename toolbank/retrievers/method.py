@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,9 @@ from toolbank.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
+
+Baseline = Literal["words", "nearest neighbours", "descriptions", "decomposition"]
+"""What others are held against: what can be done without training, and by what."""
 
 
 class RetrieverConfig(Config):
@@ -63,9 +66,9 @@ class RetrieverConfig(Config):
         return tuple(value for _, value in self if isinstance(value, TrainingConfig))
 
     @property
-    def baseline(self) -> str:
-        """Which of the retrievers it is that others are held against; "" if none."""
-        return ""
+    def baseline(self) -> Baseline | None:
+        """Which of the retrievers it is that others are held against; None if none."""
+        return None
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.method import Baseline, RetrieverConfig, RetrieverKind
 
 
 class Bm25Config(RetrieverConfig):
@@ -11,9 +11,9 @@ class Bm25Config(RetrieverConfig):
     type: Literal["bm25"] = "bm25"
 
     @property
-    def baseline(self) -> str:
+    def baseline(self) -> Baseline:
         """What words alone can do."""
-        return "bm25"
+        return "words"
 
 
 KIND = RetrieverKind(Bm25Config, "toolbank.retrievers.bm25.retriever:Bm25Retriever")

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
 from toolbank.llm.config import EngineConfig
-from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.method import Baseline, RetrieverKind, TwoStageConfig
 
 TEMPLATE = "decompose.j2"
 """The prompt that asks a model for the subtasks of a request."""
@@ -50,7 +50,7 @@ class DecompositionConfig(TwoStageConfig):
     ] = Field(default="rules", description="rules, or the settings of an engine")
 
     @property
-    def baseline(self) -> str:
+    def baseline(self) -> Baseline:
         """What can be done for a request of many parts without learning their order."""
         return "decomposition"
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from toolbank.encoders.finetune.config import EncoderTraining, PairKind
-from toolbank.retrievers.method import DenseConfig, RetrieverKind
+from toolbank.retrievers.method import Baseline, DenseConfig, RetrieverKind
 
 
 class DescriptionsTraining(EncoderTraining):
@@ -31,9 +31,9 @@ class DescriptionsConfig(DenseConfig):
     )
 
     @property
-    def baseline(self) -> str:
+    def baseline(self) -> Baseline | None:
         """What can be done without queries, if its encoder is not trained on any."""
-        return "" if self.training else "descriptions"
+        return None if self.training else "descriptions"
 
 
 KIND = RetrieverKind(

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.method import Baseline, RetrieverConfig, RetrieverKind
 
 
 class NearestConfig(RetrieverConfig):
@@ -24,9 +24,9 @@ class NearestConfig(RetrieverConfig):
         return () if self.by == "bm25" else (self.encoder,)
 
     @property
-    def baseline(self) -> str:
-        """What can be done without training: by meaning, or by words."""
-        return "nearest-bm25" if self.by == "bm25" else "nearest"
+    def baseline(self) -> Baseline:
+        """What can be done by train queries without training."""
+        return "nearest neighbours"
 
 
 KIND = RetrieverKind(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.recipe import Recipe
+    from toolbank.retrievers.method import Baseline
     from toolbank.run.folder import RunFolder
 
 # What the stage leaves; another number makes all be evaluated again.
@@ -160,12 +161,12 @@ def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluat
 def _find_baselines(recipe: Recipe) -> Baselines:
     from toolbank.evaluation.compare import Baselines
 
-    def labels(*baselines: str) -> tuple[str, ...]:
-        return tuple(c.label for c in recipe.retrievers if c.baseline in baselines)
+    def labels(baseline: Baseline) -> tuple[str, ...]:
+        return tuple(c.label for c in recipe.retrievers if c.baseline == baseline)
 
     return Baselines(
         {config.label: config.needs[0] for config in recipe.retrievers if config.needs},
-        labels("nearest", "nearest-bm25"),
+        labels("nearest neighbours"),
         next(iter(labels("descriptions")), None),
         labels("decomposition"),
         tuple(config.label for config in recipe.retrievers if config.needs_order),
