@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,8 @@ class Encoder:
         """Unit vectors [n, dimension] of descriptions, each behind the document prefix."""
         return self._encode([self.config.document_prefix + text for text in texts])
 
-    def demand_width(self, width: int) -> None:
-        """Refuse to compare what it encodes with saved vectors of another length.
+    def of_width(self, width: int) -> Self:
+        """Itself, if what it encodes can be compared with saved vectors of that length.
 
         Raises:
             InputError: `width` is not that of its vectors.
@@ -59,6 +59,7 @@ class Encoder:
                 f"vectors have {width}; it is not the one that they were made with. Name that "
                 "one, or fit again: toolbank train RUN."
             )
+        return self
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder from which it can be read as any other."""

@@ -101,7 +101,7 @@ class DenseRetriever(Retriever):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        return self._suited_encoder().encode_queries(queries)
+        return self.encoder.of_width(self.vectors.shape[1]).encode_queries(queries)
 
     def embed_train(self, bank: Bank) -> NDArray[np.float32]:
         """Unit vectors [n_train, d] of the bank's train queries, in the space of `vectors`."""
@@ -113,7 +113,8 @@ class DenseRetriever(Retriever):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        return self._suited_encoder().encode_documents(self.read(tools))
+        encoder = self.encoder.of_width(self.vectors.shape[1])
+        return encoder.encode_documents(self.read(tools))
 
     def read(self, tools: Sequence[Tool]) -> list[str]:
         """The texts that are embedded for tools."""
@@ -168,8 +169,3 @@ class DenseRetriever(Retriever):
             counts=found.counts,
             trainings={"encoder": found.training},
         )
-
-    def _suited_encoder(self) -> Encoder:
-        encoder = self.encoder
-        encoder.demand_width(self.vectors.shape[1])
-        return encoder

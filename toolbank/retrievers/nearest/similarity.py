@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +19,7 @@ from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
 from toolbank.retrievers.text import all_words, title_and_summary
 
 
-class SimilarityIndex(Stored):
+class SimilarityIndex(Stored, ABC):
     """Train queries and tools' texts that requests are compared with."""
 
     @abstractmethod
@@ -63,7 +63,8 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        added = _encode_tools(self._suited_encoder(), tools)
+        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
+        added = _encode_tools(encoder, tools)
         self.descriptions = np.concatenate([self.descriptions, added])
 
     def compare(
@@ -74,14 +75,10 @@ class EmbeddingIndex(SimilarityIndex):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        vectors = self._suited_encoder().encode_queries(requests)
+        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
+        vectors = encoder.encode_queries(requests)
         to_tools = (1 + cosine_scores(vectors, self.descriptions)) * np.float32(0.5)
         return cosine_scores(vectors, self.queries), to_tools
-
-    def _suited_encoder(self) -> Encoder:
-        encoder = load_encoder(self._encoder)
-        encoder.demand_width(self.queries.shape[1])
-        return encoder
 
 
 class Bm25Index(SimilarityIndex):

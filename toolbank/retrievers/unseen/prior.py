@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.records import Tool
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.encoders.sentence import load_encoder
 from toolbank.ranking.topk import cosine_scores
 from toolbank.retrievers.mean_centering import common_part, take_out
 from toolbank.retrievers.relevance import Relevance
@@ -74,7 +74,8 @@ class DescriptionPrior(Stored):
             InputError: the encoder gives vectors of another length than those saved.
         """
         vectors = self.vectors if tools is None else self.vectors[tools]
-        encoded = self._suited_encoder().encode_queries(queries)
+        encoder = load_encoder(self.encoder).of_width(self.vectors.shape[1])
+        encoded = encoder.encode_queries(queries)
         cosines = cosine_scores(take_out(self.common_query, encoded), vectors)
         slope, intercept = self.line
         odds = slope * cosines.astype(np.float64) + intercept
@@ -87,11 +88,7 @@ class DescriptionPrior(Stored):
             InputError: the encoder gives vectors of another length than those saved.
         """
         texts = [title_and_summary(tool) for tool in tools]
-        described = self._suited_encoder().encode_documents(texts)
+        encoder = load_encoder(self.encoder).of_width(self.vectors.shape[1])
+        described = encoder.encode_documents(texts)
         added = take_out(self.common_description, described)
         self.vectors = np.concatenate([self.vectors, added])
-
-    def _suited_encoder(self) -> Encoder:
-        encoder = load_encoder(self.encoder)
-        encoder.demand_width(self.vectors.shape[1])
-        return encoder
