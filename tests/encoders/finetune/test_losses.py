@@ -21,7 +21,7 @@ NOTHING = torch.nn.Identity()
 
 
 def shared_tools(rows, tools):
-    return SharedTools(torch.tensor(rows), torch.tensor(tools))
+    return SharedTools(np.asarray(rows), np.asarray(tools))
 
 
 def distinct(n_rows, n_columns):

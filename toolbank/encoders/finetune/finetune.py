@@ -111,7 +111,6 @@ def make_loss(
     texts: TrainingTexts,
 ) -> torch.nn.Module:
     """The configured loss; all of them compare by cosine, as the search does."""
-    import torch
     from sentence_transformers.sentence_transformer.losses import (
         TripletDistanceMetric,
         TripletLoss,
@@ -125,7 +124,7 @@ def make_loss(
     if training.loss == "triplet":
         loss = TripletLoss(model, TripletDistanceMetric.COSINE, training.margin)
         return loss
-    shared = SharedTools(torch.from_numpy(rows), torch.from_numpy(texts.tools))
+    shared = SharedTools(rows, texts.tools)
     if training.mini_batch:
         loss = CachedMaskedRankingLoss(
             model, shared, training.scale, training.mini_batch

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from toolbank.encoders.finetune.texts import Rows, share_tool
 
 
 class SharedTools:
@@ -13,7 +16,7 @@ class SharedTools:
     `tools` [n_texts, most] those of the tools that each text is about, padded with -1.
     """
 
-    def __init__(self, rows: Tensor, tools: Tensor) -> None:
+    def __init__(self, rows: Rows, tools: Rows) -> None:
         self._rows = rows
         self._tools = tools
 
@@ -24,16 +27,12 @@ class SharedTools:
         stand as the losses put them together: all positives, then all first negatives, and
         so on. An anchor's own positive is never left out.
         """
-        rows = self._rows[numbers.long().cpu()]
-        own = torch.arange(len(rows))[anchors]
-        left = self._tools[rows[anchors, 0]]
-        right = self._tools[rows[:, 1:].T.flatten()]
-        shared = torch.zeros(len(left), len(right), dtype=torch.bool)
-        for tools in left.T:
-            same = (tools[:, None, None] == right).any(dim=2)
-            shared |= same & (tools >= 0)[:, None]
-        shared[torch.arange(len(left)), own] = False
-        return shared.to(numbers.device)
+        rows = self._rows[numbers.long().cpu().numpy()]
+        own = np.arange(len(rows))[anchors]
+        left, right = self._tools[rows[anchors, 0]], self._tools[rows[:, 1:].T.ravel()]
+        shared = share_tool(left, right)
+        shared[np.arange(len(left)), own] = False
+        return torch.from_numpy(shared).to(numbers.device)
 
 
 def ranking_losses(
