@@ -182,7 +182,7 @@ def test_pickled_weights_are_not_read(folder, tmp_path):
 def test_a_damaged_folder_is_told(folder, tmp_path, name):
     shutil.copytree(folder, tmp_path / "damaged")
     (tmp_path / "damaged" / name).write_text("{broken")
-    with pytest.raises(InputError, match="damaged: not a sentence encoder"):
+    with pytest.raises(InputError, match="damaged: can't be read"):
         load_encoder(EncoderConfig(model=str(tmp_path / "damaged")))
 
 

@@ -89,6 +89,24 @@ def save_model(model: SentenceTransformer, folder: Path) -> None:
         model.save_pretrained(str(folder), create_model_card=False)
 
 
+@contextmanager
+def reading(folder: Path, remedy: str) -> Iterator[None]:
+    """Tell what is wrong with a folder that is read; the libraries' notes are kept off.
+
+    Raises:
+        InputError: it can't be read; `remedy` says what to do.
+    """
+    with quiet():
+        try:
+            yield
+        # A folder can be wrong in any way; the libraries promise no error type.
+        except Exception as error:
+            raise InputError(
+                f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}). "
+                f"{remedy}"
+            ) from error
+
+
 def _demand_parts(folder: Path) -> None:
     if not has_tokenizer(folder):
         raise InputError(
@@ -102,24 +120,20 @@ def _demand_parts(folder: Path) -> None:
 
 
 def _read_folder(folder: Path) -> SentenceTransformer:
-    with quiet():
+    remedy = (
+        "A sentence encoder needs config.json, a tokenizer, and weights as safetensors; pickled "
+        "weights are not read."
+    )
+    with reading(folder, remedy):
         import torch
         from sentence_transformers import SentenceTransformer
 
-        try:
-            return SentenceTransformer(
-                str(folder),
-                local_files_only=True,
-                trust_remote_code=False,
-                model_kwargs={"use_safetensors": True, "dtype": torch.float32},
-            )
-        # A foreign folder can be wrong in any way; the library promises no error type.
-        except Exception as error:
-            raise InputError(
-                f"{folder}: not a sentence encoder that can be read "
-                f"({type(error).__name__}: {_first_line(error)}). It needs config.json, a "
-                "tokenizer, and weights as safetensors; pickled weights are not read."
-            ) from error
+        return SentenceTransformer(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+        )
 
 
 def _download(repository: str) -> Path:
@@ -159,21 +173,3 @@ def _hint(name: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:300]
-
-
-@contextmanager
-def reading(folder: Path, remedy: str) -> Iterator[None]:
-    """Tell what is wrong with a folder that is read; the libraries' notes are kept off.
-
-    Raises:
-        InputError: it can't be read; `remedy` says what to do.
-    """
-    with quiet():
-        try:
-            yield
-        # A folder can be wrong in any way; the libraries promise no error type.
-        except Exception as error:
-            raise InputError(
-                f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}). "
-                f"{remedy}"
-            ) from error
