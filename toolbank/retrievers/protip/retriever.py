@@ -27,11 +27,7 @@ from toolbank.retrievers.protip.stop import choose_threshold
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.stored import Arrays, demand, floats, integers
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.unseen.merging import (
-    count_ranks,
-    measure_ranks,
-    merge_unseen,
-)
+from toolbank.retrievers.unseen.merging import RANKS, measure_ranks, merge_unseen
 from toolbank.retrievers.unseen.prior import DescriptionPrior
 from toolbank.retrievers.validation import validation_recall
 from toolbank.system.errors import InputError
@@ -125,9 +121,7 @@ class ProtipRetriever(Retriever):
         )
         self.stop_threshold = self._choose_threshold(known) if known else 1.0
         known = known or plans
-        ranked, _ = self._search(
-            [plan.query for plan in known], count_ranks(len(texts))
-        )
+        ranked, _ = self._search([plan.query for plan in known], RANKS)
         self.by_rank = measure_ranks(ranked, [plan.tools for plan in known])
         used = find_used(plans)
         self.unseen = np.setdiff1d(np.arange(len(texts)), used)

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from toolbank.ranking.topk import Hits, top_k
 
-_RANKS = 20
+RANKS = 20
+"""How many are measured; those after them are taken to be like the last."""
+
 _FALL = 1e-4
 
 
@@ -46,8 +48,3 @@ def merge_unseen(
     np.put_along_axis(scores, hits, falling.astype(np.float32)[None], axis=1)
     scores[:, unseen] = np.maximum(scores[:, unseen], odds)
     return top_k(scores, k)
-
-
-def count_ranks(n_tools: int) -> int:
-    """How many ranks are measured; those after them are taken to be like the last."""
-    return min(_RANKS, n_tools)
