@@ -68,7 +68,7 @@ def test_usage_makes_a_tool_findable_by_words_its_description_lacks(bank):
     assert retriever.tools[best] == "shop.trackParcel"
 
 
-def test_without_queries_and_centring_it_is_the_descriptions(bank):
+def test_without_queries_and_mean_centering_it_is_the_descriptions(bank):
     retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
     retriever.fit(Bank(bank.tools))
     encoder = load_encoder(EncoderConfig())

@@ -6,37 +6,37 @@ import pytest
 from toolbank.retrievers.refiner.first_stage import first_stage_features, fit_log_odds
 
 
-def test_standing_is_the_same_in_any_first_stages_units():
+def test_features_are_the_same_in_any_first_stages_units():
     scores = np.array([[0.9, 0.5, 0.1], [3.0, 2.0, -4.0]], np.float32)
-    standing = first_stage_features(scores)
-    np.testing.assert_allclose(standing[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
-    np.testing.assert_allclose(standing[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
+    features = first_stage_features(scores)
+    np.testing.assert_allclose(features[..., 1], [[1, 1 / 2, 1 / 3]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(features[0, :, 0], [1.2247, 0, -1.2247], atol=1e-3)
     np.testing.assert_allclose(
-        first_stage_features(7 * scores + 3), standing, atol=1e-4
+        first_stage_features(7 * scores + 3), features, atol=1e-4
     )
 
 
 def test_equal_scores_stand_apart_by_rank_alone():
-    standing = first_stage_features(np.ones((1, 3), np.float32))
-    assert standing[0, :, 0].tolist() == [0, 0, 0]
+    features = first_stage_features(np.ones((1, 3), np.float32))
+    assert features[0, :, 0].tolist() == [0, 0, 0]
     assert first_stage_features(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
 
 
 def test_log_odds_are_those_that_the_labels_were_drawn_by():
     random = np.random.default_rng(0)
-    standing = random.normal(size=(4000, 5, 2)).astype(np.float32)
-    odds = np.exp(standing @ np.array([1.5, 0.5]) - 2)
+    features = random.normal(size=(4000, 5, 2)).astype(np.float32)
+    odds = np.exp(features @ np.array([1.5, 0.5]) - 2)
     labels = random.random((4000, 5)) < odds / (1 + odds)
-    slopes, intercept = fit_log_odds(standing, labels)
+    slopes, intercept = fit_log_odds(features, labels)
     np.testing.assert_allclose(slopes, [1.5, 0.5], atol=0.1)
     assert intercept == pytest.approx(-2, abs=0.1)
 
 
 @pytest.mark.parametrize("label", [True, False])
 def test_the_first_stages_order_stays_whatever_the_labels(label):
-    standing = first_stage_features(np.array([[0.9, 0.5, 0.1]], np.float32))
+    features = first_stage_features(np.array([[0.9, 0.5, 0.1]], np.float32))
     labels = np.array([[label, False, not label]])
-    slopes, intercept = fit_log_odds(standing, labels)
+    slopes, intercept = fit_log_odds(features, labels)
     assert (slopes > 0).all()
     assert np.isfinite(intercept)
 
@@ -50,11 +50,11 @@ def test_without_a_single_request_it_is_finite():
 
 def test_where_a_slope_is_held_the_others_are_fitted_beside_it():
     random = np.random.default_rng(0)
-    standing = random.normal(1, 1, size=(4000, 5, 2)).astype(np.float32)
+    features = random.normal(1, 1, size=(4000, 5, 2)).astype(np.float32)
     # The first stage's scores are the wrong way round.
-    odds = standing @ np.array([-1.0, 1.5]) - 1
+    odds = features @ np.array([-1.0, 1.5]) - 1
     labels = random.random(odds.shape) < 1 / (1 + np.exp(-odds))
-    slopes, intercept = fit_log_odds(standing, labels)
+    slopes, intercept = fit_log_odds(features, labels)
     assert slopes[0] == pytest.approx(0.1)
-    chances = 1 / (1 + np.exp(-(standing @ slopes + intercept)))
+    chances = 1 / (1 + np.exp(-(features @ slopes + intercept)))
     assert chances.mean() == pytest.approx(labels.mean(), rel=1e-3)
