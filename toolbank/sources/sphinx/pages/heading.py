@@ -26,12 +26,11 @@ GROUP = "sequence"
 
 @dataclass(frozen=True)
 class Heading:
-    """`prefix` stands before the name ("async", "property"), `value` after "=" behind it.
+    """What a term shows; `value` stands after "=" behind the name.
 
     `signature` has a line for each variant; `returned` is the first variant's annotation.
     """
 
-    prefix: str = ""
     name: str = ""
     signature: str = ""
     returned: str = ""
@@ -48,7 +47,7 @@ def read_heading(term: LexborNode) -> Heading:
         return Heading(parameters=tuple(_path_parameters(term)))
     if is_declaration(term):
         name, signature, returned, parameters = read_declaration(term)
-        return Heading("", name, signature, returned, parameters=parameters)
+        return Heading(name, signature, returned, parameters=parameters)
     first = _read(term)
     others = [
         heading
@@ -100,7 +99,7 @@ def _siblings(term: LexborNode) -> Iterator[LexborNode]:
 
 
 def _read(term: LexborNode) -> Heading:
-    prefix = name = signature = returned = value = ""
+    name = signature = returned = value = ""
     after = quote = ""
     depth = 0
     is_closed = False
@@ -115,11 +114,9 @@ def _read(term: LexborNode) -> Heading:
             returned = _folded(_ARROW.sub("", text))
         elif "property" in found and "sig-param" not in found:
             words = _folded(text)
-            if not name:
-                prefix = f"{prefix} {words}".strip()
-            elif words.startswith("="):
+            if name and words.startswith("="):
                 value = words.removeprefix("=").strip()
-            elif words.startswith(":"):
+            elif name and words.startswith(":"):
                 returned = words.removeprefix(":").strip()
         elif name and not is_closed:
             quote = _open_quote(text, quote) if node.tag == "em" else quote
@@ -137,7 +134,7 @@ def _read(term: LexborNode) -> Heading:
     returned = _unquoted(returned or _folded(_ARROW.sub("", after)))
     if signature and returned:
         signature = f"{signature} -> {returned}"
-    return Heading(prefix, name, signature, returned, value, parameters)
+    return Heading(name, signature, returned, value, parameters)
 
 
 def _open_quote(text: str, quote: str) -> str:
