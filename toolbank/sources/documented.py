@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from toolbank.bank.records import (
     Raised,
@@ -38,19 +38,6 @@ class Documented:
     deprecated: str = ""
     versions: tuple[VersionNote, ...] = ()
     prose: str | None = None
-
-    def with_opening(
-        self, signature: str, summary: str, description: str, deprecated: str
-    ) -> "Documented":
-        """The same with what was read from the docstring's prose."""
-        return replace(
-            self,
-            signature=signature,
-            summary=summary,
-            description=description,
-            deprecated=deprecated,
-            prose=None,
-        )
 
     def as_tool(
         self,

@@ -47,9 +47,16 @@ def read_docstring(text: str | None) -> Documented:
     deprecated = directive_text(opening, "deprecated")
     if not deprecated and _SAYS_DEPRECATED.match(summary):
         deprecated = " ".join([summary, *description.split("\n\n")[:1]]).strip()
-    documented = documented.with_opening(signature, summary, description, deprecated)
     names = {item.name.lstrip("*") for item in documented.parameters}
-    return replace(documented, versions=tuple(read_version_notes(text, names)))
+    return replace(
+        documented,
+        signature=signature,
+        summary=summary,
+        description=description,
+        deprecated=deprecated,
+        versions=tuple(read_version_notes(text, names)),
+        prose=None,
+    )
 
 
 def _untitled(text: str) -> str:
