@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
@@ -67,6 +68,6 @@ async def _fill(
     settings = crawl_settings(crawl.base_url, policy)
     throttle = Throttle(policy, settings)
     kept = PageCache(cache.resolve(), settings.max_bytes)
-    async with Downloader(settings) as downloader:
+    async with aclosing(Downloader(settings)) as downloader:
         client = SiteClient(crawl.base_url, policy, kept, throttle, downloader)
         await Crawler(crawl, site_of, client, throttle, settings.concurrency).run()

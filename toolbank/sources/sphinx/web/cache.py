@@ -63,8 +63,7 @@ class PageCache:
 
     def has(self, url: str) -> bool:
         """Whether there is a file for a URL, be it damaged."""
-        key = _key(url)
-        return os.path.exists(f"{self._folder}/{key[:2]}/{key}")  # noqa: PTH110 - fast
+        return self._path(url).exists()
 
     def write(self, answer: Answer) -> None:
         """Keep an answer.
@@ -99,16 +98,12 @@ class PageCache:
             return
 
     def _path(self, url: str) -> Path:
-        key = _key(url)
+        key = hashlib.sha256(url.encode()).hexdigest()
         return self._folder / key[:2] / key
 
 
 def _bytes(header: str) -> bytes:
     return header.encode("utf-8", "surrogateescape")
-
-
-def _key(url: str) -> str:
-    return hashlib.sha256(url.encode()).hexdigest()
 
 
 def _replace(path: Path, data: bytes) -> None:

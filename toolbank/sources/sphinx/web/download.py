@@ -4,8 +4,6 @@ import socket
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Self
 
 import aiohttp
 
@@ -48,16 +46,7 @@ class Downloader:
             timeout=aiohttp.ClientTimeout(total=settings.request_s),
         )
 
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         await self._session.close()
 
