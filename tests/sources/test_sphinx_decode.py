@@ -93,7 +93,7 @@ def test_any_bytes_said_to_be_in_any_encoding_are_read(
     st.sampled_from([200, 429, 503]),
 )
 def test_any_words_in_retry_after_are_borne(words: str, status: int) -> None:
-    url, policy = "http://small.example/", CrawlPolicy()
-    throttle = Throttle(policy, crawl_settings(url, policy))
+    url = "http://small.example/"
+    throttle = Throttle(crawl_settings(url, CrawlPolicy()))
     throttle.note(Answer(url, status, {"retry-after": words}), latency_s=0.1)
     assert throttle.ended == "" or status != 200

@@ -66,7 +66,7 @@ async def _fill(
     from toolbank.sources.sphinx.web.throttle import Throttle
 
     settings = crawl_settings(crawl.base_url, policy)
-    throttle = Throttle(policy, settings)
+    throttle = Throttle(settings)
     kept = PageCache(cache.resolve(), settings.max_bytes)
     async with aclosing(Downloader(settings)) as downloader:
         client = SiteClient(crawl.base_url, policy, kept, throttle, downloader)

@@ -13,17 +13,17 @@ _MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class CrawlSettings:
-    """What a crawl's policy comes to on its site.
+    """A crawl's policy, and what it comes to on its site.
 
     A site that is asked gently is waited for longer where it `adapts` to slow answers.
     """
 
+    policy: CrawlPolicy
     user_agent: str
     concurrency: int
     delay_s: float
     adapts: bool
     first_wait_s: float
-    request_s: float
     max_bytes: int
     verifies: bool
     guards: bool
@@ -44,12 +44,12 @@ def crawl_settings(base_url: str, policy: CrawlPolicy) -> CrawlSettings:
     proxy = _proxy(base_url)
     contact = f" (+{policy.contact})" if policy.contact else ""
     return CrawlSettings(
+        policy=policy,
         user_agent=f"toolbank/{__version__}{contact}",
         concurrency=policy.concurrency or (8 if is_near else 2),
         delay_s=delay_s,
         adapts=not is_near,
         first_wait_s=0.2 if is_near else 2.0,
-        request_s=policy.request_s,
         max_bytes=int(policy.page_mb * _MB),
         verifies=not is_loopback(base_url),
         guards=not (is_near or policy.private_addresses or proxy),

@@ -43,7 +43,7 @@ class Downloader:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={**_HEADERS, "User-Agent": settings.user_agent},
-            timeout=aiohttp.ClientTimeout(total=settings.request_s),
+            timeout=aiohttp.ClientTimeout(total=settings.policy.request_s),
         )
 
     async def aclose(self) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.web.answer import Answer
 from toolbank.sources.sphinx.web.crawl_settings import CrawlSettings
 from toolbank.sources.sphinx.web.failures import (
@@ -51,18 +50,13 @@ class Throttle:
     and each further request fails with it as its reason.
     """
 
-    def __init__(
-        self,
-        policy: CrawlPolicy,
-        settings: CrawlSettings,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, settings: CrawlSettings, clock: Clock | None = None) -> None:
         self.sent = 0
         self.ended = ""
-        self._policy = policy
         self._settings = settings
+        self._policy = settings.policy
         self._clock = clock or CLOCK
-        self._deadline = self._clock.monotonic() + policy.crawl_min * 60
+        self._deadline = self._clock.monotonic() + self._policy.crawl_min * 60
         self._asked_interval_s = 0.0
         self._interval_s = settings.delay_s
         if settings.adapts:
