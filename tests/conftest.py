@@ -2,7 +2,10 @@
 
 import os
 import signal
+import sys
+from textwrap import dedent
 
+import pytest
 from hypothesis import settings
 
 # Tests run beside each other: more threads than processors wait for each other at every step
@@ -15,3 +18,23 @@ settings.load_profile("toolbank")
 # A shell ignores SIGINT for what it starts in the background, and children inherit that:
 # the commands that the tests interrupt would not hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def install_package(tmp_path, monkeypatch):
+    """Lay a package with entry points of a group where an installed one would lie."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def lay(group, module, source, **kinds):
+        (tmp_path / f"{module}.py").write_text(dedent(source))
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        name = module.replace("_", "-")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        )
+        lines = [f"{kind} = {module}:{attribute}" for kind, attribute in kinds.items()]
+        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]))
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return lay

@@ -1,6 +1,5 @@
-import sys
 from dataclasses import dataclass
-from textwrap import dedent
+from functools import partial
 from typing import Annotated, Literal
 
 import pytest
@@ -43,24 +42,8 @@ NO_KIND = Star
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Lay a package with entry points where an installed one would lie."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def lay(module, source, **kinds):
-        (tmp_path / f"{module}.py").write_text(dedent(source))
-        info = tmp_path / f"{module}-1.0.dist-info"
-        info.mkdir()
-        info.joinpath("METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n"
-        )
-        lines = [f"{name} = {module}:{attr}" for name, attr in kinds.items()]
-        info.joinpath("entry_points.txt").write_text(
-            "\n".join(["[toolbank.shapes]", *lines])
-        )
-        monkeypatch.delitem(sys.modules, module, raising=False)
-
-    return lay
+def install(install_package):
+    return partial(install_package, "toolbank.shapes")
 
 
 def drawing():

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from functools import partial
 from textwrap import dedent
 
 import pytest
@@ -53,24 +54,8 @@ ENGINE = """
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Lay a package with entry points where an installed one would lie."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def lay(package, module, source=ENGINE, **engines):
-        (tmp_path / f"{module}.py").write_text(dedent(source))
-        info = tmp_path / f"{module}-1.0.dist-info"
-        info.mkdir()
-        info.joinpath("METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
-        )
-        lines = [f"{name} = {module}:{attr}" for name, attr in engines.items()]
-        info.joinpath("entry_points.txt").write_text(
-            "\n".join(["[toolbank.engines]", *lines])
-        )
-        monkeypatch.delitem(sys.modules, module, raising=False)
-
-    return lay
+def install(install_package):
+    return partial(install_package, "toolbank.engines")
 
 
 def make(engine, **settings):
@@ -86,20 +71,20 @@ def problem(engine, **settings):
 
 
 def test_an_engine_of_an_installed_package_is_found_by_its_name(install):
-    install("parrot-engine", "parrot_engine", parrot="KIND")
+    install("parrot_engine", ENGINE, parrot="KIND")
     engine = make("parrot", temperature=0.5)
     assert (engine.name, engine.identity) == ("parrot", "parrot 0.5 0 3")
 
 
 def test_only_the_package_of_the_named_engine_is_imported(install):
-    install("parrot-engine", "parrot_engine", parrot="KIND")
-    install("loud-engine", "loud_engine", "raise SystemExit('imported')", loud="make")
+    install("parrot_engine", ENGINE, parrot="KIND")
+    install("loud_engine", "raise SystemExit('imported')", loud="make")
     make("parrot")
     assert "loud_engine" not in sys.modules
 
 
 def test_an_unknown_engine_is_told_with_the_nearest_and_all_that_there_are(install):
-    install("parrot-engine", "parrot_engine", parrot="KIND")
+    install("parrot_engine", ENGINE, parrot="KIND")
     said = problem("parot")
     assert said.startswith("generate.engine: there is no engine 'parot'.")
     assert "Did you mean parrot?" in said
@@ -127,40 +112,40 @@ def test_nor_can_it_split_requests(engine, tmp_path):
 
 
 def test_a_package_that_can_not_be_imported_is_named(install):
-    install("sick-engine", "sick_engine", "import no_such_module_here", sick="make")
+    install("sick_engine", "import no_such_module_here", sick="make")
     said = problem("sick")
     assert "package sick-engine" in said
 
 
 def test_a_package_that_lacks_what_its_entry_point_says_is_named(install):
-    install("hollow-engine", "hollow_engine", "x = 1", hollow="make")
+    install("hollow_engine", "x = 1", hollow="make")
     assert "package hollow-engine can't be loaded from hollow_engine:make" in problem(
         "hollow"
     )
 
 
 def test_what_gives_no_engine_is_told_what_it_lacks(install):
-    install("mute-engine", "mute_engine", mute="MUTE")
+    install("mute_engine", ENGINE, mute="MUTE")
     said = problem("mute")
     assert "a string `model`, a string `identity`, an async method `answer`" in said
     assert "close" not in said
 
 
 def test_what_breaks_while_it_is_made_is_named(install):
-    install("broken-engine", "broken_engine", broken="BROKEN")
+    install("broken_engine", ENGINE, broken="BROKEN")
     assert "'broken' can't be made (KeyError: 'voice')" in problem("broken")
 
 
 def test_an_entry_point_that_is_no_kind_of_engine_is_told_of(install):
-    install("parrot-engine", "parrot_engine", parrot="Parrot")
+    install("parrot_engine", ENGINE, parrot="Parrot")
     assert "is no EngineKind: parrot_engine:Parrot is of type 'type'" in problem(
         "parrot"
     )
 
 
 def test_two_packages_with_one_engine_are_both_named(install):
-    install("parrot-one", "parrot_one", parrot="KIND")
-    install("parrot-two", "parrot_two", parrot="KIND")
+    install("parrot_one", ENGINE, parrot="KIND")
+    install("parrot_two", ENGINE, parrot="KIND")
     assert "parrot-one and parrot-two" in problem("parrot")
 
 

@@ -8,7 +8,6 @@ from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
-from toolbank.system.errors import InputError
 
 
 def read(package: str, **options: object) -> dict[str, Tool]:
@@ -316,11 +315,6 @@ def test_one_broken_part_is_counted_and_the_rest_is_read(
         "can't be imported (ModuleNotFoundError)": 1,
         "can't be imported (SystemExit)": 1,
     }
-
-
-def test_a_missing_package_is_bad_input() -> None:
-    with pytest.raises(InputError, match=r"not_there_at_all is not installed.*pip"):
-        read_package(PythonSource(package="not_there_at_all"))
 
 
 def test_the_standard_library_can_be_read() -> None:
