@@ -230,6 +230,16 @@ def test_a_refused_request_fails_with_what_the_api_said(tmp_path):
     assert jsonl(tmp_path) == [FIRST, "round-001.batch_6f_output.jsonl"]
 
 
+def test_no_part_of_a_key_that_an_error_echoes_is_shown(tmp_path, monkeypatch):
+    secret = "sk-" + "s3cret" * 20
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    key, *_ = begin(tmp_path, THREE[:1])
+    put(tmp_path, reply_line(key, Answer.error(400, f"{'so ' * 80}wrong: {secret}")))
+    told = command(tmp_path, THREE[:1])
+    assert "wrong: ***" in str(told.errors[0])
+    assert secret[:10] not in str(told.errors[0])
+
+
 def test_a_model_that_wants_another_name_for_its_limit_gets_it(tmp_path):
     key, *_ = begin(tmp_path, THREE[:1], base_url="http://127.0.0.1:1/v1")
     assert "max_tokens" in rows(tmp_path / FIRST)[0]["body"]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # So many replies are put into the journal at once.
 _AT_ONCE = 256
+_SHOWN = 300
 # Its newer models know no other name for the limit of an answer's tokens.
 _WANTS_COMPLETION_LIMIT = "api.openai.com"
 
@@ -233,7 +234,8 @@ class BatchFiller:
         await self._journal.put_failure(failure)
 
     def _quote(self, refusal: Refusal) -> str:
-        return f" It says: {self._hide(refusal.message)}" if refusal.message else ""
+        message = self._hide(refusal.message)[:_SHOWN]
+        return f" It says: {message}" if message else ""
 
     def _hide(self, text: str) -> str:
         """By hand no key is needed; one that is set may stand in what an endpoint echoed."""

@@ -14,7 +14,8 @@ from toolbank.system.text import replace_surrogates
 # A longer one is a reply that nobody can use.
 _MOST_BYTES = 4 * 2**20
 _EXCERPT = 100_000
-_SHOWN = 300
+# Of an error's message; more than is shown of it, so that a key in it can be hidden whole.
+_MESSAGE = 1000
 # What no further try of the same request can mend.
 _FINAL_STATUS = (400, 413, 422)
 # But for one that wants its limit of tokens under another name.
@@ -82,5 +83,5 @@ def _reason(code: Any) -> str:
 
 def _message(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else None
-    text = " ".join(str(message or error or "").split())[:_SHOWN]
+    text = " ".join(str(message or error or "").split())[:_MESSAGE]
     return replace_surrogates(text)
