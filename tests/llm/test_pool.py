@@ -6,7 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from tests.llm.virtual import Endpoint, ask_all, carry, good, make_pool, request, run
+from tests.llm.virtual import (
+    Endpoint,
+    ask_all,
+    broken,
+    carry,
+    good,
+    make_pool,
+    request,
+    run,
+)
 from toolbank.chat.chat import ChatReply
 from toolbank.llm.limits.stop import Stopped
 
@@ -61,6 +70,19 @@ def test_a_budget_of_calls_is_never_overshot():
     assert kinds(got).count(Stopped) == 30
     assert pool.stop.cause == "budget"
     assert "20 calls" in pool.stop.message
+
+
+def test_a_budget_that_failed_tries_used_up_is_what_stops_the_run():
+    """No attempt is left that could ask for more."""
+
+    def fail_once(request, now):
+        return broken() if request.attempt == 0 and now == 0 else good()
+
+    engine = Endpoint(fail_once)
+    pool, _, got = ask_all(engine, 3, concurrency=2, budget={"calls": 3})
+    assert kinds(got) == [ChatReply, ChatReply, Stopped]
+    assert pool.stop.cause == "budget"
+    assert "3 calls is spent; to go on, raise it" in pool.stop.message
 
 
 def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():

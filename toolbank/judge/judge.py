@@ -200,7 +200,7 @@ class _ModelAsker:
             return None, error.reason
         except Stopped:
             self.calls_failed += 1
-            return None, self._pool.stop.cause or ""
+            return None, self._pool.stop.cause or "budget"
         if reply.finish != "stop":
             return None, reply.finish
         winner = read_winner(reply.text)

@@ -75,7 +75,8 @@ class Caller:
 
         Raises:
             EngineError: the call failed for good.
-            Stopped: the run is ending, and the call was not made, or not again.
+            Stopped: the run is ending or the reservation is lost, and the call was not made, or
+                not again.
             ToolbankError: the journal can't be written.
         """
         config, breaker = self._config, self._breaker

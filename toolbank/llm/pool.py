@@ -93,6 +93,7 @@ class Pool:
         self._filler = kind.fill and kind.fill(config, journal, self.counts)
         self.limit = self._caller.limit
         self._open = 0
+        self._cut = ""
         self._group = asyncio.TaskGroup()
         self._begin: _Begin = _begin_none
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -147,6 +148,8 @@ class Pool:
             raise errors.exceptions[0] from errors
         finally:
             self._begin = _begin_none
+        if self._cut and not self.stop:
+            self.stop.ask("budget", self._cut)
 
     @contextmanager
     def attempt(self, calls: int = 1) -> Iterator[Ask]:
@@ -155,7 +158,7 @@ class Pool:
         Asking raises:
             EngineError: the call failed for good; the failure is in the journal.
             Missing: the journal lacks the reply, and the engine gives it with a later round.
-            Stopped: the run is ending, and the call was not made.
+            Stopped: the run is ending, or a budget has no call left for this attempt.
             ToolbankError: the journal can't be written.
         """
         attempt = _Attempt(calls)
@@ -207,6 +210,9 @@ class Pool:
         attempt.reservation = held
         try:
             reply = await self._caller.call(key, request, held, has_begun=has_begun)
+        except Stopped:
+            self._cut = self._budget.cut
+            raise
         finally:
             self._wake()
         self._fill()

@@ -37,7 +37,7 @@ class Budget:
     An attempt reserves all its calls before the first, and settles at its end, so that none that
     was begun is cut short. A call that is reserved is taken to cost the mean of those before it.
     Where failed tries use up what is held back, the youngest attempts lose their calls, so that
-    what is missing in the end is at the end.
+    what is missing in the end is at the end; `cut` is why, "" where none did.
 
     Raises:
         InputError: dollars are to be counted, and the file of prices lacks the model.
@@ -62,6 +62,7 @@ class Budget:
         self._replies = sum(row.replies for row in rows)
         self._prompt_tokens = float(sum(row.prompt_tokens for row in rows))
         self._completion_tokens = float(sum(row.completion_tokens for row in rows))
+        self.cut = ""
         self._open: dict[Reservation, None] = {}
         self._held = 0
         if self._config.dollars is not None and self._price is None:
@@ -125,6 +126,7 @@ class Budget:
         for youngest in reversed(self._open):
             if self._has_room(0):
                 return
+            self.cut = self.explain(0)
             self._release(youngest, youngest.calls - youngest.in_flight)
 
     def settle(self, reservation: Reservation) -> None:
