@@ -5,36 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.llm.prices import cost, read_prices
+from toolbank.llm.prices import cost, known_prices
 
 if TYPE_CHECKING:
     from toolbank.journal import StageUsage
     from toolbank.llm.config import EngineConfig, Price
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What the calls of a stage of a recipe came to over a run's folder, failed ones too.
-
-    `dollars` are those of the replies whose price is known; `unpriced` counts the others.
-    """
-
-    calls: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
-    unpriced: int = 0
-
-    @property
-    def not_counted(self) -> str:
-        """What the dollars leave out, in brackets to stand behind them; "" where nothing."""
-        if not self.unpriced:
-            return ""
-        replies = "1 reply" if self.unpriced == 1 else f"{self.unpriced:,} replies"
-        return f" (not counting {replies} of unknown cost)"
 
 
 def describe_calls(
@@ -51,8 +28,8 @@ def describe_calls(
     Raises:
         InputError: the file of prices can't be read.
     """
-    rows = _own_rows(usage, config)
-    price_of = _prices(config)
+    rows = own_usage(usage, config)
+    price_of = find_prices(config)
     by_stage = {
         stage: [row for row in rows if row.stage == stage]
         for stage in config.call_stages
@@ -60,24 +37,7 @@ def describe_calls(
     return {stage: _add_up(same, price_of) for stage, same in by_stage.items() if same}
 
 
-def add_up_spent(usage: Iterable[StageUsage], config: EngineConfig) -> Spent:
-    """What counts against a budget of a configuration, each reply at its own model's price.
-
-    Raises:
-        InputError: the file of prices can't be read.
-    """
-    rows = _own_rows(usage, config)
-    price_of = _prices(config)
-    costs = [(row.replies, _cost(row, price_of(row.identity))) for row in rows]
-    return Spent(
-        calls=sum(row.replies + sum(row.failed_tries.values()) for row in rows),
-        tokens=sum(row.prompt_tokens + row.completion_tokens for row in rows),
-        dollars=sum(dollars for _, dollars in costs if dollars is not None),
-        unpriced=sum(replies for replies, dollars in costs if dollars is None),
-    )
-
-
-def model_of(identity: str, default: str) -> str:
+def _model_of(identity: str, default: str) -> str:
     """The model that an engine's identity names; `default` where it names none."""
     try:
         settings = json.loads(identity)
@@ -88,18 +48,19 @@ def model_of(identity: str, default: str) -> str:
     )
 
 
-def _own_rows(usage: Iterable[StageUsage], config: EngineConfig) -> list[StageUsage]:
+def own_usage(usage: Iterable[StageUsage], config: EngineConfig) -> list[StageUsage]:
+    """Those of the stages that calls by this configuration are made in."""
     return [row for row in usage if row.stage in config.call_stages]
 
 
-def _prices(config: EngineConfig) -> Callable[[str], Price | None]:
-    """The price of a model by its identity."""
-    known: dict[str, Price] = {}
-    if isinstance(config.price, Path):
-        known = read_prices(config.price)
-    elif config.price is not None:
-        known = {config.model: config.price}
-    return lambda identity: known.get(model_of(identity, config.model))
+def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
+    """The price of a model by its identity.
+
+    Raises:
+        InputError: the file of prices can't be read.
+    """
+    known = known_prices(config)
+    return lambda identity: known.get(_model_of(identity, config.model))
 
 
 def _add_up(
@@ -108,7 +69,7 @@ def _add_up(
     failed: Counter[str] = Counter()
     for row in rows:
         failed.update(row.failed_tries)
-    costs = [_cost(row, price_of(row.identity)) for row in rows if row.replies]
+    costs = [cost_of(row, price_of(row.identity)) for row in rows if row.replies]
     known = [dollars for dollars in costs if dollars is not None]
     return {
         "replies": sum(row.replies for row in rows),
@@ -120,7 +81,8 @@ def _add_up(
     }
 
 
-def _cost(row: StageUsage, price: Price | None) -> float | None:
+def cost_of(row: StageUsage, price: Price | None) -> float | None:
+    """Dollars, or None where the price is not known or the endpoint told no tokens."""
     if price is None or not (row.prompt_tokens or row.completion_tokens):
         return None
     return cost(price, row.prompt_tokens, row.completion_tokens)

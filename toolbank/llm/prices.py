@@ -17,22 +17,26 @@ _MILLION = 1_000_000
 def resolve_price(config: EngineConfig) -> Price | None:
     """The price of the configured model, or None where it isn't known.
 
-    It stands in the configuration, or in the YAML file that this names: a line for each model.
+    Raises:
+        InputError: as of `known_prices`.
+    """
+    return known_prices(config).get(config.model)
+
+
+def known_prices(config: EngineConfig) -> dict[str, Price]:
+    """Prices by model: that of the configuration, or those of the YAML file that it names.
+
+    Such a file has a line for each model, such as `some-model: {input: 0.15, output: 0.6}`.
 
     Raises:
         InputError: the file is missing or not one of prices; the message names line and key.
     """
     if isinstance(config.price, Path):
-        return read_prices(config.price).get(config.model)
-    return config.price
+        return _read(config.price)
+    return {} if config.price is None else {config.model: config.price}
 
 
-def read_prices(path: Path) -> dict[str, Price]:
-    """Read a YAML file of prices by model, such as `some-model: {input: 0.15, output: 0.6}`.
-
-    Raises:
-        InputError: it is missing or not such a file; the message names line and key.
-    """
+def _read(path: Path) -> dict[str, Price]:
     from pydantic import TypeAdapter, ValidationError
 
     from toolbank.config.explain import explain

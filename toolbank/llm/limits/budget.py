@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolbank.llm.accounts import add_up_spent
+from toolbank.llm.accounts import cost_of, find_prices, own_usage
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import FIRST_COMPLETION
 from toolbank.system.errors import InputError
@@ -50,18 +50,17 @@ class Budget:
         self._section = config.section
         self._price = resolve_price(config)
         self._begun = begun
-        usage = list(usage)
-        spent = add_up_spent(usage, config)
-        self._calls, self._tokens, self._dollars = (
-            spent.calls,
-            float(spent.tokens),
-            spent.dollars,
+        used, price_of = own_usage(usage, config), find_prices(config)
+        costs = [(cost_of(one, price_of(one.identity)), one.replies) for one in used]
+        self._dollars = sum(dollars for dollars, _ in costs if dollars is not None)
+        self._unpriced = sum(replies for dollars, replies in costs if dollars is None)
+        self._replies = sum(one.replies for one in used)
+        self._calls = self._replies + sum(
+            tries for one in used for tries in one.failed_tries.values()
         )
-        self._not_counted = spent.not_counted
-        rows = [row for row in usage if row.stage in config.call_stages]
-        self._replies = sum(row.replies for row in rows)
-        self._prompt_tokens = float(sum(row.prompt_tokens for row in rows))
-        self._completion_tokens = float(sum(row.completion_tokens for row in rows))
+        self._prompt_tokens = float(sum(one.prompt_tokens for one in used))
+        self._completion_tokens = float(sum(one.completion_tokens for one in used))
+        self._tokens = self._prompt_tokens + self._completion_tokens
         self.cut = ""
         self._open: dict[Reservation, None] = {}
         self._held = 0
@@ -153,7 +152,10 @@ class Budget:
             return self._describe("tokens", config.tokens, round(tokens))
         spent = round(self._dollars + held_dollars, 4)
         message = self._describe("dollars", config.dollars or 0.0, spent)
-        return f"{message}{self._not_counted}"
+        if not self._unpriced:
+            return message
+        replies = "1 reply" if self._unpriced == 1 else f"{self._unpriced:,} replies"
+        return f"{message} (not counting {replies} of unknown cost)"
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
