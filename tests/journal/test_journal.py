@@ -15,7 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
-from toolbank.chat.chat import ChatReply, ChatRequest, Message, PolishTask
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Message,
+    PolishTask,
+)
 from toolbank.journal import Failure, Journal, StageUsage
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.writer import Writer
@@ -86,14 +92,17 @@ with Journal(Path({str(path)!r})) as journal:
 
 def test_every_failed_try_is_kept_apart_from_replies(tmp_path):
     failures = [
-        Failure("k", 3, "write", "http-500", "it broke", final=False, identity="me"),
-        Failure("k", 3, "write", "timeout", "too slow", final=True, identity="me"),
-        Failure("l", 4, "write", "http-500", "it broke", final=True, identity="me"),
+        Failure("k", 3, "polish", "http-500", "it broke", final=False, identity="me"),
+        Failure("k", 3, "polish", "timeout", "too slow", final=True, identity="me"),
+        Failure("l", 4, "polish", "http-500", "it broke", final=True, identity="me"),
     ]
 
     async def put(journal):
         for failure in failures:
-            await journal.put_failure(failure)
+            error = EngineError(failure.message, reason=failure.reason)
+            await journal.put_failure(
+                failure.key, "me", request(failure.attempt), error, final=failure.final
+            )
 
     with Journal(tmp_path / "journal.sqlite") as journal:
         asyncio.run(put(journal))
@@ -103,7 +112,7 @@ def test_every_failed_try_is_kept_apart_from_replies(tmp_path):
         assert list(journal.failures(attempt=3)) == failures[:2]
         (usage,) = journal.usage()
     assert usage == StageUsage(
-        "write", "me", 0, 0, 0, {"http-500": 2, "timeout": 1}, {}
+        "polish", "me", 0, 0, 0, {"http-500": 2, "timeout": 1}, {}
     )
 
 
@@ -247,9 +256,8 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
         for number, (stage, identity, reply) in enumerate(made):
             asked = replace(request(number), stage=stage)
             await journal.put(str(number), identity, asked, reply)
-        await journal.put_failure(
-            Failure("k", 1, "polish", "timeout", "late", final=False, identity="me")
-        )
+        late = EngineError("late", reason="timeout")
+        await journal.put_failure("k", "me", request(1), late)
 
     with Journal(tmp_path / "journal.sqlite") as journal:
         asyncio.run(put(journal))
@@ -282,8 +290,9 @@ def test_stages_are_accounted_in_the_order_in_which_they_were_asked(tmp_path):
     with Journal(tmp_path / "journal.sqlite") as journal:
         stages = ("write", "judge", "write", "a stage to come")
         put_all(journal, [replace(request(i), stage=s) for i, s in enumerate(stages)])
-        failure = Failure("k", 9, "check", "timeout", "late", identity="me")
-        asyncio.run(journal.put_failure(failure))
+        asked = replace(request(9), stage="check")
+        late = EngineError("late", reason="timeout")
+        asyncio.run(journal.put_failure("k", "me", asked, late))
         accounted = [usage.stage for usage in journal.usage()]
         assert list(journal.attempts(["judge", "check"])) == [1]
     assert accounted == ["write", "judge", "a stage to come", "check"]

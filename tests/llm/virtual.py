@@ -15,6 +15,7 @@ from toolbank.chat.chat import (
     PolishTask,
 )
 from toolbank.generate.config import GenerateConfig
+from toolbank.journal import Failure
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.limits.stop import Stopped
 from toolbank.llm.pool import Pool
@@ -103,7 +104,9 @@ class Memory:
     async def put(self, key, identity, request, reply):
         self.replies[key] = reply
 
-    async def put_failure(self, failure):
+    async def put_failure(self, key, identity, request, error, *, final=False):
+        attempt, stage, reason = request.attempt, request.stage, error.reason
+        failure = Failure(key, attempt, stage, reason, str(error), final, identity)
         self.failed.append(failure)
 
     async def flush(self):

@@ -16,8 +16,8 @@ class Failure:
     stage: str
     reason: str
     message: str
-    final: bool = True
-    identity: str = ""
+    final: bool
+    identity: str
 
 
 @dataclass(frozen=True)

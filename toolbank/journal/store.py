@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
-from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
 from toolbank.journal import errors
 from toolbank.journal.layouts import is_current, prepare
 from toolbank.journal.prompts import compress, decode, decompress, encode
@@ -129,22 +129,23 @@ class Journal:
         if is_first:
             self._dictionaries[stage] = (zlib.crc32(content), content)
 
-    async def put_failure(self, failure: Failure) -> None:
-        """Return when the failure is on disk.
+    async def put_failure(
+        self,
+        key: str,
+        identity: str,
+        request: ChatRequest,
+        error: EngineError,
+        *,
+        final: bool = False,
+    ) -> None:
+        """Return when the failure of a try is on disk; `final`: the call is given up.
 
         Raises:
             ToolbankError: as of `put`.
         """
-        values = (
-            failure.key,
-            failure.attempt,
-            failure.stage,
-            failure.identity,
-            failure.reason,
-            failure.message,
-            failure.final,
-        )
-        await self._write([(FAILURES, values)], failure.identity)
+        attempt, stage = request.attempt, request.stage
+        values = (key, attempt, stage, identity, error.reason, str(error), final)
+        await self._write([(FAILURES, values)], identity)
 
     async def flush(self) -> None:
         """Return when all that was put is on disk, or has failed."""

@@ -8,7 +8,7 @@ from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatReply, ChatRequest, Engine, EngineError
-from toolbank.journal import Failure, Journal
+from toolbank.journal import Journal
 from toolbank.llm.limits.admission import Admission
 from toolbank.llm.limits.circuit_breaker import CircuitBreaker
 from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
@@ -113,7 +113,9 @@ class Caller:
                 or tries > config.retries
                 or spent >= config.total_timeout
             )
-            await self._keep(key, request, failed, is_final)
+            await self._journal.put_failure(
+                key, self._engine.identity, request, failed, final=is_final
+            )
             if is_final:
                 self._counts.failures[failed.reason] += 1
                 raise failed
@@ -212,18 +214,3 @@ class Caller:
             )
         elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
             tell(f"{asked}; all calls wait.")
-
-    async def _keep(
-        self, key: str, request: ChatRequest, error: EngineError, is_final: bool
-    ) -> None:
-        await self._journal.put_failure(
-            Failure(
-                key,
-                request.attempt,
-                request.stage,
-                error.reason,
-                str(error),
-                final=is_final,
-                identity=self._engine.identity,
-            )
-        )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
-from toolbank.journal import Failure
 from toolbank.llm.engines.batch.earlier import name_rounds
 from toolbank.llm.engines.batch.folder import Folder, read_round
 from toolbank.llm.engines.batch.hosted import HostedBatches
@@ -157,7 +156,8 @@ class BatchFiller:
             failure.key == key and failure.message == str(error)
             for failure in self._journal.failures(request.attempt)
         ):
-            await self._keep(key, request, refusal.reason, str(error), is_final=True)
+            put = self._journal.put_failure
+            await put(key, self._identity, request, error, final=True)
 
     async def _write_round(
         self, lacking: Mapping[str, ChatRequest]
@@ -176,10 +176,12 @@ class BatchFiller:
             if files:
                 refusal = self._refusal(key)
                 again[refusal.reason] += 1
-                message = (
-                    f"{self._path / files[-1]}: not answered.{self._quote(refusal)}"
+                error = EngineError(
+                    f"{self._path / files[-1]}: not answered.{self._quote(refusal)}",
+                    reason=refusal.reason,
                 )
-                failures.append(self._keep(key, request, refusal.reason, message))
+                put = self._journal.put_failure
+                failures.append(put(key, self._identity, request, error))
         await _all(failures)
         written = write_requests(
             self._path,
@@ -212,26 +214,6 @@ class BatchFiller:
             answer_as=self._options.answer_as,
             limit="max_completion_tokens" if wants else "max_tokens",
         )
-
-    async def _keep(
-        self,
-        key: str,
-        request: ChatRequest,
-        reason: str,
-        message: str,
-        *,
-        is_final: bool = False,
-    ) -> None:
-        failure = Failure(
-            key,
-            request.attempt,
-            request.stage,
-            reason,
-            message,
-            final=is_final,
-            identity=self._identity,
-        )
-        await self._journal.put_failure(failure)
 
     def _quote(self, refusal: Refusal) -> str:
         message = self._hide(refusal.message)[:_SHOWN]
