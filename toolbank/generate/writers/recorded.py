@@ -145,20 +145,12 @@ def _check(config: GenerateConfig) -> None:
     _find_replies(config)
 
 
-def _files(config: GenerateConfig) -> tuple[Path, ...]:
-    return () if config.replies is None else (config.replies,)
-
-
-def _describe(_: GenerateConfig) -> str:
-    return "recorded"
-
-
 KIND = EngineKind["GenerateConfig"](
     name="recorded",
     make=_make,
     check=_check,
-    files=_files,
-    describe=_describe,
+    files=lambda config: (config.replies,) if config.replies else (),
+    describe=lambda _: "recorded",
     asks_model=False,
     default_queries=None,
 )

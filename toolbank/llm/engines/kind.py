@@ -75,26 +75,10 @@ def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
             )
 
 
-def _needs_nothing(_: EngineConfig) -> None:
-    """All that the engine needs of this machine is there."""
-
-
-def _reads_no_file(_: EngineConfig) -> tuple[Path, ...]:
-    return ()
-
-
-def _is_unknown(_: EngineConfig, __: int) -> str:
-    return ""
-
-
 def _describe(config: EngineConfig) -> str:
     if config.model:
         return f"{config.model} through {config.engine}"
     return f"the engine {config.engine}"
-
-
-def _name(config: EngineConfig) -> str:
-    return config.engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +98,12 @@ class EngineKind(Generic[C]):
 
     name: str
     make: Callable[[C, EngineContext], Engine]
-    check: Callable[[C], None] = refuse_options
-    check_access: Callable[[C], None] = _needs_nothing
-    identity: Callable[[C, int], str] = _is_unknown
-    files: Callable[[C], tuple[Path, ...]] = _reads_no_file
+    check: Callable[[C], object] = refuse_options
+    check_access: Callable[[C], object] = lambda _: None
+    identity: Callable[[C, int], str] = lambda *_: ""
+    files: Callable[[C], tuple[Path, ...]] = lambda _: ()
     describe: Callable[[C], str] = _describe
-    place: Callable[[C], str] = _name
+    place: Callable[[C], str] = lambda config: config.engine
     asks_model: bool = True
     fill: Callable[[C, Journal, CallCounts], Filler] | None = None
     default_queries: int | None = 1000

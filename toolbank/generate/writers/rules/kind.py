@@ -17,10 +17,6 @@ def _make(config: GenerateConfig, context: EngineContext) -> Engine:
     return RulesEngine(context.tools, config, context.seed)
 
 
-def _describe(_: GenerateConfig) -> str:
-    return "rules"
-
-
 KIND = EngineKind["GenerateConfig"](
-    name="rules", make=_make, describe=_describe, asks_model=False
+    name="rules", make=_make, describe=lambda _: "rules", asks_model=False
 )

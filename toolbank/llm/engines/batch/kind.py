@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.batch.options import BatchOptions, read_options
-from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
+from toolbank.llm.engines.kind import EngineKind, refuse_options
 from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import ChatReply, ChatRequest, Engine
+    from toolbank.chat.chat import ChatReply, ChatRequest
     from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.counts import CallCounts
@@ -47,10 +47,6 @@ class BatchEngine:
         """Nothing is held open."""
 
 
-def _make(config: EngineConfig, _: EngineContext) -> Engine:
-    return BatchEngine(config)
-
-
 def _fill(config: EngineConfig, journal: Journal, counts: CallCounts) -> Filler:
     from toolbank.llm.engines.batch.filler import BatchFiller
 
@@ -69,20 +65,12 @@ def _check_access(config: EngineConfig) -> None:
         read_key(config)
 
 
-def _identity(config: EngineConfig, _: int) -> str:
-    return make_identity(config)
-
-
-def _describe(config: EngineConfig) -> str:
-    return f"{config.model or 'the engine batch'} in batches"
-
-
 KIND = EngineKind["EngineConfig"](
     name="batch",
-    make=_make,
+    make=lambda config, _: BatchEngine(config),
     check=_check,
     check_access=_check_access,
-    identity=_identity,
-    describe=_describe,
+    identity=lambda config, _: make_identity(config),
+    describe=lambda config: f"{config.model or 'the engine batch'} in batches",
     fill=_fill,
 )

@@ -24,29 +24,14 @@ def _check(config: EngineConfig) -> None:
     check_settings(config)
 
 
-def _check_access(config: EngineConfig) -> None:
-    read_key(config)
-
-
-def _identity(config: EngineConfig, _: int) -> str:
-    return make_identity(config)
-
-
-def _describe(config: EngineConfig) -> str:
-    model = config.model or "the engine openai"
-    return f"{model} at {config.base_url}"
-
-
-def _place(config: EngineConfig) -> str:
-    return config.base_url
-
-
 KIND = EngineKind["EngineConfig"](
     name="openai",
     make=_make,
     check=_check,
-    check_access=_check_access,
-    identity=_identity,
-    describe=_describe,
-    place=_place,
+    check_access=read_key,
+    identity=lambda config, _: make_identity(config),
+    describe=lambda config: (
+        f"{config.model or 'the engine openai'} at {config.base_url}"
+    ),
+    place=lambda config: config.base_url,
 )

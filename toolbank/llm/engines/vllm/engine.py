@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import ChatReply, ChatRequest
-from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import Call, ModelThread
 from toolbank.system.errors import InputError
 
@@ -76,9 +76,10 @@ class VLLMEngine:
 
     `options` are arguments of `vllm.LLM`, and only such as can't make it run code of a recipe's
     choosing; the user may allow the others by TOOLBANK_TRUST_REMOTE_CODE=1. `parameters` are
-    those of `vllm.SamplingParams` (and `chat_template_kwargs` of `LLM.chat`). Each request has a seed of its own, a
-    hash of the request and the run's seed: what is written does not hang on what else is in the batch, as far as the
-    model's arithmetic doesn't (VLLM_BATCH_INVARIANT=1 makes that so, and slower).
+    those of `vllm.SamplingParams` (and `chat_template_kwargs` of `LLM.chat`). Each request has a
+    seed of its own, a hash of the request and the run's seed: what is written does not hang on
+    what else is in the batch, as far as the model's arithmetic doesn't (VLLM_BATCH_INVARIANT=1
+    makes that so, and slower).
 
     Raises:
         InputError: vLLM is not installed, there is no such setting, or the model can't be loaded.
@@ -182,13 +183,9 @@ def _refuse_code(config: EngineConfig) -> None:
             )
 
 
-def _make(config: EngineConfig, context: EngineContext) -> VLLMEngine:
-    return VLLMEngine(config, context.seed)
-
-
 KIND = EngineKind["EngineConfig"](
     name="vllm",
-    make=_make,
+    make=lambda config, context: VLLMEngine(config, context.seed),
     check=check_settings,
     check_access=check_installed,
     identity=make_identity,
