@@ -1,4 +1,3 @@
-import hashlib
 import json
 import re
 
@@ -14,7 +13,6 @@ from toolbank.generate.prompts import (
     Prompts,
     find_examples,
     load_examples,
-    prompt_files,
     prompt_hash,
     prompt_notes,
 )
@@ -266,14 +264,3 @@ def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
         "prompts/write.j2: yours, used",
         "the general examples are used; for your own, write prompts/examples/weather.jsonl",
     ]
-
-
-def test_every_prompt_file_is_named_with_the_hash_of_its_content(tmp_path, monkeypatch):
-    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
-    files = prompt_files("numpy")
-    assert list(files) == [
-        "prompts/write.j2",
-        "prompts/polish.j2",
-        "prompts/examples/numpy.jsonl",
-    ]
-    assert files["prompts/write.j2"] == hashlib.sha256(b"Write.").hexdigest()

@@ -178,13 +178,6 @@ def prompt_hash(domain: str) -> str:
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
-def prompt_files(domain: str) -> dict[str, str]:
-    """SHA-256, in hex, of each file that shapes a domain's prompts, by its name."""
-    return {
-        f"{asset.kind}/{asset.name}": asset.sha256 for asset in prompt_assets(domain)
-    }
-
-
 def prompt_notes(domain: str) -> list[str]:
     """Lines for people: which prompt files are their own, and whether examples are missing."""
     assets = prompt_assets(domain)
