@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolbank.journal.layouts import UnknownLayoutError
-from toolbank.journal.schema import LAYOUT
 from toolbank.system.errors import ToolbankError
 
 _IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -28,11 +26,6 @@ def explained(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except UnknownLayoutError as error:
-        raise ToolbankError(
-            f"{path}: a journal of layout {error.layout}, and this version of toolbank reads "
-            f"{LAYOUT}. Use another --out folder."
-        ) from None
     except sqlite3.Error as error:
         raise explain(path, error) from error
     except (ValueError, TypeError, LookupError) as error:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from toolbank.journal.layout_1 import take_over
 from toolbank.journal.schema import LAYOUT, SCHEMA
-
-
-class UnknownLayoutError(Exception):
-    """A file of a layout that this version can't read."""
-
-    def __init__(self, layout: int) -> None:
-        super().__init__(layout)
-        self.layout = layout
+from toolbank.system.errors import ToolbankError
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
@@ -21,13 +15,14 @@ def is_current(connection: sqlite3.Connection) -> bool:
     return _layout(connection) == LAYOUT
 
 
-def prepare(connection: sqlite3.Connection) -> None:
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables of this layout, out of the file's own where it is of an earlier one.
 
-    All of it is one transaction: a kill in the middle leaves the file as it was.
+    All of it is one transaction: a kill in the middle leaves the file as it was. `path` is what
+    messages call it.
 
     Raises:
-        UnknownLayoutError: the file is of a later layout.
+        ToolbankError: the file is of a later layout.
         ValueError: a row is not what the file's layout says.
     """
     if is_current(connection):
@@ -38,7 +33,10 @@ def prepare(connection: sqlite3.Connection) -> None:
         if layout == LAYOUT:
             return
         if layout not in (0, 1):
-            raise UnknownLayoutError(layout)
+            raise ToolbankError(
+                f"{path}: a journal of layout {layout}, and this version of toolbank reads "
+                f"{LAYOUT}. Use another --out folder."
+            )
         # A new file has no tables, and one of layout 1 may have been killed before its number.
         is_new = not _tables(connection)
         for name in _tables(connection):

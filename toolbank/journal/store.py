@@ -214,7 +214,7 @@ class Journal:
         connection = _connect_to_write(self.path)
         with ExitStack() as if_it_fails:
             if_it_fails.callback(connection.close)
-            prepare(connection)
+            prepare(connection, self.path)
             self._identities = {
                 identity
                 for (identity,) in connection.execute("SELECT identity FROM identities")
@@ -241,7 +241,7 @@ class Journal:
             made = sqlite3.connect(self._file, isolation_level=None)
             copy = stack.enter_context(closing(made))
             reader.backup(copy)
-            prepare(copy)
+            prepare(copy, self.path)
             reader = copy
         self._reader = reader
 
