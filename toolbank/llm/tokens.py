@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
 
+# Of English.
 CHARACTERS_PER_TOKEN = 4
 # What a completion is taken to cost before the first came.
 FIRST_COMPLETION = 300.0

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.commands.plan.forecast import CHARACTERS_PER_TOKEN
 from toolbank.llm.prices import cost, resolve_price
+from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
 from toolbank.system.numbers import about, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _tokens(forecast: Forecast) -> str:
         f"Counted on {forecast.prompts} prompts, by the tokens that the journal tells"
         if forecast.history.characters_per_token
         else f"Counted on {forecast.prompts} prompts and on answers as long as the examples', at "
-        f"{CHARACTERS_PER_TOKEN:g} characters a token; models that think first write more"
+        f"{CHARACTERS_PER_TOKEN} characters a token; models that think first write more"
     )
     return (
         f"about {span(about(low[0]), about(high[0]))} in, "

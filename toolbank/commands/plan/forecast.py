@@ -21,6 +21,7 @@ from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
 from toolbank.judge.model import TEMPLATE, make_request
 from toolbank.llm.templates import PromptTemplate
+from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
     from toolbank.llm.config import EngineConfig
     from toolbank.recipe import Recipe
-
-CHARACTERS_PER_TOKEN = 4.0
 
 _ORDERS = 2
 _PROMPTS = 20

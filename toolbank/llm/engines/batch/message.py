@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.llm.engines.batch.writing import URL, RequestFile
+from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
-
-# Of English prompts.
-_CHARACTERS_PER_TOKEN = 4
 
 
 def describe_round(
@@ -38,7 +36,7 @@ def _list_files(
     waiting: Mapping[str, str],
 ) -> Iterator[str]:
     if written:
-        tokens = sum(file.characters for file in written) / _CHARACTERS_PER_TOKEN
+        tokens = sum(file.characters for file in written) / CHARACTERS_PER_TOKEN
         requests = sum(file.requests for file in written)
         yield (
             f"{requests:,} requests for {config.model} are written, about {tokens:,.0f} tokens "
