@@ -60,11 +60,7 @@ async def exchange(
         ToolbankError: the round can't be sent.
     """
     exchanging = asyncio.create_task(filler.exchange(requests))
-
-    def give_up() -> None:
-        exchanging.cancel()
-
-    stop.listen(give_up)
+    stop.listen(exchanging.cancel)
     try:
         return await exchanging
     except asyncio.CancelledError:
@@ -72,5 +68,3 @@ async def exchange(
         if not stop or (task is not None and task.cancelling()):
             raise
         return None
-    finally:
-        stop.unlisten(give_up)

@@ -25,7 +25,7 @@ class Stop:
         self.cause: Cause | None = None
         self.message = ""
         self.error: ToolbankError | None = None
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], object]] = []
 
     def __bool__(self) -> bool:
         return self.cause is not None
@@ -57,10 +57,6 @@ class Stop:
             ) from self.error
         raise self.error
 
-    def listen(self, listener: Callable[[], None]) -> None:
+    def listen(self, listener: Callable[[], object]) -> None:
         """Call `listener` when a stop is asked for."""
         self._listeners.append(listener)
-
-    def unlisten(self, listener: Callable[[], None]) -> None:
-        """Call `listener` no more."""
-        self._listeners.remove(listener)
