@@ -17,13 +17,22 @@ def make_offers(tools: Sequence[str], config: GenerateConfig, seed: int) -> Offe
     Raises:
         InputError: the bank has fewer tools than one attempt is offered.
     """
-    if config.offered > len(tools):
-        raise InputError(
-            f"generate.offered: {config.offered} tools are to be offered in one attempt, and the "
-            f"bank has {len(tools)}. Use a smaller number or more sources."
-        )
+    check_offered(len(tools), config)
     kind = DealtOffers if config.sampling == "deck" else UniformOffers
     return kind(tools, config, seed)
+
+
+def check_offered(tools: int, config: GenerateConfig) -> None:
+    """Refuse to offer more tools in an attempt than there are.
+
+    Raises:
+        InputError: the bank has fewer.
+    """
+    if config.offered > tools:
+        raise InputError(
+            f"generate.offered: {config.offered} tools are to be offered in one attempt, and the "
+            f"bank has {tools}. Use a smaller number or more sources."
+        )
 
 
 class DealtOffers:

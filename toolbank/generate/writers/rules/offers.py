@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import Offer
+from toolbank.generate.sampling import check_offered
 from toolbank.generate.writers.rules.affinity import Affinity
-from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
@@ -34,11 +34,7 @@ class AffinityOffers:
         seed: int,
         affinity: Affinity,
     ) -> None:
-        if config.offered > len(tools):
-            raise InputError(
-                f"generate.offered: {config.offered} tools are to be offered in one attempt, "
-                f"and the bank has {len(tools)}. Use a smaller number or more sources."
-            )
+        check_offered(len(tools), config)
         self._tools = tools
         self._config = config
         self._seed = seed
