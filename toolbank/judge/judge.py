@@ -43,9 +43,9 @@ def judge_bank(
 ) -> Judged:
     """Judge pairs in both orders by every criterion.
 
-    Two verdicts that differ by order make a tie. Keys of the content: `judge`, `heuristic`, `against`, `n`,
-    `method`, `criteria` (a summary each), `calls_failed` (any that a new run may mend) and
-    `pairs` (ids, texts and the verdict of each order).
+    Two verdicts that differ by order make a tie. Keys of the content: `judge`, `heuristic`,
+    `against`, `n`, `method`, `criteria` (a summary each), `calls_failed` (any that a new run may
+    mend) and `pairs` (ids, texts and the verdict of each order).
 
     Raises:
         InputError: the other dataset, the prompt or the engine's settings can't be used.

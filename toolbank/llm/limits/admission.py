@@ -26,9 +26,10 @@ class _Waiting(NamedTuple):
 class Admission:
     """A place for each call in flight; attempts that have begun go first, in the order of coming.
 
-    A broken circuit is probed with others first, in case it was one request that broke it. Nobody goes past the limit, the rates, a pause that the endpoint asked for, or a broken
-    circuit but for its probe. Where a budget has ended the run, those go on whose attempt has
-    begun, so that what was paid for is of use.
+    A broken circuit is probed with others first, in case it was one request that broke it. Nobody
+    goes past the limit, the rates, a pause that the endpoint asked for, or a broken circuit but
+    for its probe. Where a budget has ended the run, those go on whose attempt has begun, so that
+    what was paid for is of use.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# What a run has open beside its connections: the journal, the fold, libraries.
+# What a run has open beside its connections: the journal, temporary files, libraries.
 _OTHER_FILES = 200
 
 
