@@ -51,7 +51,9 @@ def main() -> None:
     seconds = time.perf_counter() - started
     print(f"{len(tools)} tools, {len(made.queries)} queries in {seconds:.1f} s")
     print(made.counts)
-    for query in random.Random(arguments.seed).sample(made.queries, arguments.show):
+    for query in random.Random(arguments.seed).sample(
+        list(made.queries), arguments.show
+    ):
         print(
             f"\ndraft: {query.draft}\nquery: {query.query}\ntools: {', '.join(query.tools)}"
         )

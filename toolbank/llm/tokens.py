@@ -15,5 +15,9 @@ FIRST_COMPLETION = 300.0
 
 def estimate_prompt(request: ChatRequest) -> float:
     """Tokens of a request's messages, by their characters."""
-    characters = sum(len(message.content) for message in request.messages)
-    return characters / CHARACTERS_PER_TOKEN
+    return count_characters(request) / CHARACTERS_PER_TOKEN
+
+
+def count_characters(request: ChatRequest) -> int:
+    """Characters of a request's messages."""
+    return sum(len(message.content) for message in request.messages)

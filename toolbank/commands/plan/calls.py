@@ -96,16 +96,14 @@ def _time(forecast: Forecast, config: EngineConfig, latency: float) -> str:
     at_once = _AT_ONCE if config.concurrency == "auto" else config.concurrency
     doubts = " (auto may find more or fewer)" if config.concurrency == "auto" else ""
 
-    def wait(*, most: bool) -> float:
+    def wait(*, most: bool) -> str:
         calls, tokens = forecast.calls(most=most), sum(forecast.tokens(most=most))
-        return max(
-            calls * latency / at_once,
-            60 * calls / config.rpm if config.rpm else 0,
-            60 * tokens / config.tpm if config.tpm else 0,
-        )
+        per_minute = (calls, config.rpm), (tokens, config.tpm)
+        minutes = max((n / limit for n, limit in per_minute if limit), default=0)
+        return duration(max(calls * latency / at_once, 60 * minutes))
 
     calls = "1 call" if at_once == 1 else f"{at_once:,} calls"
     return (
-        f"about {span(duration(wait(most=False)), duration(wait(most=True)))} with {calls} "
-        f"at once{doubts} of {seconds(latency)} each, as in the journal"
+        f"about {span(wait(most=False), wait(most=True))} with {calls} at once{doubts} of "
+        f"{seconds(latency)} each, as in the journal"
     )

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolbank.commands.plan.history import History, read_history
 from toolbank.generate.loop import most_attempts, wanted_queries
-from toolbank.generate.prompts import (
-    Example,
-    ExampleTool,
-    Prompts,
-    load_examples,
-)
+from toolbank.generate.prompts import Prompts, load_examples
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
 from toolbank.judge.model import TEMPLATE, make_request
 from toolbank.llm.templates import PromptTemplate
-from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
+from toolbank.llm.tokens import CHARACTERS_PER_TOKEN, count_characters
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 
@@ -37,16 +32,14 @@ _PROMPTS = 20
 _WORST = 2.0
 _ENOUGH = 20
 # Stands in where there are no examples whose length could be taken.
-_TYPICAL = Example(
-    tools=(
-        ExampleTool(name="invoice_search", description="Find invoices."),
-        ExampleTool(name="currency_conversion", description="Convert amounts."),
-    ),
-    query="Our auditor wants every unpaid invoice since March in euros, at the rate of the "
-    "day it was issued, as a file that opens in a spreadsheet.",
-    explanation="The invoices found give the amounts to convert, and these are written out.",
+_TYPICAL = Draft(
+    "Our auditor wants every unpaid invoice since March in euros, at the rate of the day it was "
+    "issued, as a file that opens in a spreadsheet.",
+    ("invoice_search", "currency_conversion"),
+    "The invoices found give the amounts to convert, and these are written out.",
 )
 _REASON = "A sentence that says why, such as this one, is part of every answer."
+_POLISHED = {"already_good": False, "reason": _REASON}
 
 
 @dataclass(frozen=True)
@@ -103,31 +96,28 @@ def forecast_generation(
         ToolbankError: the journal is damaged.
     """
     config = recipe.generate
-    rendered = _render(recipe, tools)
-    history = read_history(
-        folder.journal, config, recipe.seed, [write for write, _ in rendered]
-    )
+    drafts = _drafts(recipe)
+    writes, polishes = _render(recipe, tools, drafts)
+    history = read_history(folder.journal, config, recipe.seed, writes)
     accepted, polished = _shares(folder, config, history)
     wanted = wanted_queries(config) or 0
     rates = (1.0, _WORST) if accepted is None else (1 / accepted, 1 / accepted)
     limit = most_attempts(config) or math.inf
     attempts = [min(wanted * rate, limit) for rate in rates]
-    polishes = 1.0 if accepted is None else polished
-    calls = {"write": attempts, "polish": [polishes * number for number in attempts]}
-    prompts = {
-        "write": [write for write, _ in rendered],
-        "polish": [polish for _, polish in rendered],
-    }
-    answers = _answer_characters(recipe)
+    rewritten = [{**_POLISHED, "query": draft.draft} for draft in drafts]
     return Forecast(
-        tuple(
+        (
+            _forecast_stage("write", attempts, writes, map(asdict, drafts), history),
             _forecast_stage(
-                stage, calls[stage], prompts[stage], answers[stage], history
-            )
-            for stage in calls
+                "polish",
+                [polished * number for number in attempts],
+                polishes,
+                rewritten,
+                history,
+            ),
         ),
         history,
-        len(rendered),
+        len(writes),
         accepted,
     )
 
@@ -143,93 +133,65 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     """
     config = recipe.judge
     template = PromptTemplate(TEMPLATE)
-    queries = [example.query for example in _examples(recipe)]
     requests = [
-        make_request(template, number, criterion, query, query)
-        for number, query in enumerate(queries)
+        make_request(template, number, criterion, draft.draft, draft.draft)
+        for number, draft in enumerate(_drafts(recipe))
         for criterion in config.criteria
     ][:_PROMPTS]
     history = read_history(folder.journal, config, recipe.seed, ())
     history = replace(history, is_of_prompts=bank_stays)
     pairs = min(config.pairs, wanted_queries(recipe.generate) or config.pairs)
     calls = float(pairs * len(config.criteria) * _ORDERS)
-    answer = len(json.dumps({"reason": _REASON, "winner": "A"}))
-    stage = _forecast_stage("judge", [calls, calls], requests, answer, history)
+    answers = [{"reason": _REASON, "winner": "A"}]
+    stage = _forecast_stage("judge", [calls, calls], requests, answers, history)
     return Forecast((stage,), history, len(requests))
 
 
+def _drafts(recipe: Recipe) -> list[Draft]:
+    """Drafts as long as those to come: the queries of the examples in the prompts."""
+    return [
+        Draft(one.query, tuple(tool.name for tool in one.tools), one.explanation)
+        for one in load_examples(recipe.domain_name)
+    ] or [_TYPICAL]
+
+
 def _render(
-    recipe: Recipe, tools: Sequence[Tool]
-) -> list[tuple[ChatRequest, ChatRequest]]:
-    """The first prompts of a run, and polishes of drafts as long as its examples."""
+    recipe: Recipe, tools: Sequence[Tool], drafts: Sequence[Draft]
+) -> tuple[list[ChatRequest], list[ChatRequest]]:
+    """The first prompts of a run, and those that would have these drafts polished."""
     config = recipe.generate
     by_name = {tool.name: tool for tool in tools}
     offers = make_offers(list(by_name), config, recipe.seed)
     prompts = Prompts(recipe.domain_name, config, recipe.seed)
-    examples = _examples(recipe)
-    rendered = []
+    writes, polishes = [], []
     for number in range(_PROMPTS):
         offer = offers.offer(number)
         if offer is None:
             break
         offered = [by_name[name] for name in offer.tools]
-        example = examples[number % len(examples)]
         chosen = offered[: (config.min_tools + offer.at_most) // 2]
-        names = tuple(tool.name for tool in chosen)
-        draft = Draft(example.query, names, example.explanation)
-        rendered.append(
-            (
-                prompts.write(number, offered, offer.at_most),
-                prompts.polish(number, draft, chosen),
-            )
-        )
-    return rendered
-
-
-def _examples(recipe: Recipe) -> tuple[Example, ...]:
-    return load_examples(recipe.domain_name) or (_TYPICAL,)
-
-
-def _answer_characters(recipe: Recipe) -> dict[str, float]:
-    """Mean characters of an answer, by stage, with the examples for drafts."""
-    examples = _examples(recipe)
-    drafts = [
-        {
-            "declined": False,
-            "reason": "",
-            "tools": [tool.name for tool in example.tools],
-            "explanation": example.explanation,
-            "draft": example.query,
-        }
-        for example in examples
-    ]
-    polished = [
-        {"already_good": False, "reason": _REASON, "query": example.query}
-        for example in examples
-    ]
-    return {
-        "write": fmean(len(json.dumps(answer)) for answer in drafts),
-        "polish": fmean(len(json.dumps(answer)) for answer in polished),
-    }
+        draft = drafts[number % len(drafts)]
+        writes.append(prompts.write(number, offered, offer.at_most))
+        polishes.append(prompts.polish(number, draft, chosen))
+    return writes, polishes
 
 
 def _shares(
     folder: RunFolder, config: EngineConfig, history: History
 ) -> tuple[float | None, float]:
-    """The shares of attempts that are accepted and polished; None where nothing tells it."""
+    """The shares of attempts that are accepted, None where nothing tells it, and polished."""
     writes, polishes = history.held("write"), history.held("polish")
     polished = min(1.0, polishes / writes) if writes else 1.0
     accepted = _accepted_in_bank(folder, config)
-    if accepted is None and writes >= _ENOUGH and polished:
-        accepted = polished
-    return accepted, max(polished, accepted or 0.0)
+    if accepted is None and (writes < _ENOUGH or not polishes):
+        return None, 1.0
+    accepted = accepted or polished
+    return accepted, max(polished, accepted)
 
 
 def _accepted_in_bank(folder: RunFolder, config: EngineConfig) -> float | None:
     path = folder.bank / "bank.json"
-    if not path.is_file():
-        return None
-    info = read_json(path)
+    info = read_json(path) if path.is_file() else {}
     try:
         if info["generate"]["model"] != config.model:
             return None
@@ -243,26 +205,16 @@ def _forecast_stage(
     stage: str,
     calls: Sequence[float],
     requests: Sequence[ChatRequest],
-    answer_characters: float,
+    answers: Iterable[Mapping[str, Any]],
     history: History,
 ) -> StageForecast:
-    held = history.held(stage)
+    """The calls that the journal doesn't hold, each with a prompt and an answer like these."""
+    held, used = history.held(stage), history.usage.get(stage)
     fewest, most = (max(0, math.ceil(n) - held) for n in calls)
     per_token = history.characters_per_token.get(stage, CHARACTERS_PER_TOKEN)
-    row = history.usage.get(stage)
-    answered = row is not None and row.replies and row.completion_tokens
-    return StageForecast(
-        stage,
-        fewest,
-        most,
-        prompt_tokens=fmean(map(_characters, requests)) / per_token,
-        completion_tokens=(
-            row.completion_tokens / row.replies
-            if row is not None and answered
-            else answer_characters / per_token
-        ),
-    )
-
-
-def _characters(request: ChatRequest) -> int:
-    return sum(len(message.content) for message in request.messages)
+    if used and used.replies and used.completion_tokens:
+        completion = used.completion_tokens / used.replies
+    else:
+        completion = fmean(len(json.dumps(one)) for one in answers) / per_token
+    prompt = fmean(map(count_characters, requests)) / per_token
+    return StageForecast(stage, fewest, most, prompt, completion)

@@ -64,26 +64,18 @@ def read_history(
 
     if not path.is_file():
         return History()
+    kind = ENGINES.find(config.engine, f"{config.section}.engine")
     with Journal(path, read_only=True) as journal:
         rows = journal.usage()
-        identity = find_identity(config, seed, rows)
+        likely = max(rows, key=lambda row: row.replies, default=None)
+        # Where a kind doesn't know it, that of most replies is taken.
+        identity = kind.identity(config, seed) or (likely.identity if likely else "")
         keys = [request.key(identity) for request in requests]
         return History(
             usage={row.stage: row for row in rows if row.identity == identity},
             is_of_prompts=any(journal.get(key) is not None for key in keys),
             characters_per_token=_calibrate(journal, identity),
         )
-
-
-def find_identity(config: EngineConfig, seed: int, rows: Sequence[StageUsage]) -> str:
-    """The identity that an engine has in a journal, without making the engine.
-
-    That of an engine which a package brings can't be known; the one of most replies is taken.
-    """
-    kind = ENGINES.find(config.engine, f"{config.section}.engine")
-    by_replies = sorted(rows, key=lambda row: row.replies)
-    likely = by_replies[-1].identity if by_replies else ""
-    return kind.identity(config, seed) or likely
 
 
 def _calibrate(journal: Journal, identity: str) -> dict[str, float]:
