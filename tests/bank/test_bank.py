@@ -22,7 +22,7 @@ from toolbank.bank.files import (
 )
 from toolbank.bank.frames import load_bank
 from toolbank.bank.records import (
-    AttemptRow,
+    AttemptRecord,
     Provenance,
     Query,
     Raised,
@@ -112,10 +112,12 @@ def test_rows_come_back_in_their_order_past_one_row_group(tmp_path, monkeypatch)
     write_queries(tmp_path / "queries.parquet", iter(many))
     assert read_queries(tmp_path / "queries.parquet") == many
     rows = [
-        AttemptRow(attempt=0, outcome="accepted", query_id="0", requests=("k", "l")),
-        AttemptRow(attempt=1, outcome="declined", detail="nothing fits"),
-        AttemptRow(attempt=2, outcome="rejected", reason="too-long", requests=("m",)),
-        AttemptRow(attempt=3, outcome="failed", reason="http-500", requests=("n",)),
+        AttemptRecord(attempt=0, outcome="accepted", query_id="0", requests=("k", "l")),
+        AttemptRecord(attempt=1, outcome="declined", detail="nothing fits"),
+        AttemptRecord(
+            attempt=2, outcome="rejected", reason="too-long", requests=("m",)
+        ),
+        AttemptRecord(attempt=3, outcome="failed", reason="http-500", requests=("n",)),
     ]
     write_attempts(tmp_path / "attempts.parquet", rows)
     assert list(read_attempts(tmp_path / "attempts.parquet")) == rows
@@ -153,7 +155,7 @@ def test_frames_hold_the_rows_of_a_bank(tmp_path):
         assert frames.queries["tools"].to_list() == [["a", "b"]]
         assert frames.tools.columns == list(Tool.model_fields)
         assert frames.attempts.is_empty()
-        assert frames.attempts.columns == list(AttemptRow.model_fields)
+        assert frames.attempts.columns == list(AttemptRecord.model_fields)
         assert frames.info == {"name": "small"}
     with pytest.raises(InputError, match="no bank in it"):
         load_bank(tmp_path / "nothing")

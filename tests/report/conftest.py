@@ -2,7 +2,7 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_attempts
-from toolbank.bank.records import AttemptRow, Query, Tool
+from toolbank.bank.records import AttemptRecord, Query, Tool
 from toolbank.system.files import write_json, write_text
 
 COUNTS = {
@@ -84,7 +84,7 @@ def make_attempts():
         endings += [(outcome, *found) for found in COUNTS[outcome].items()]
     rows = [(outcome, why) for outcome, why, n in endings for _ in range(n)]
     return [
-        AttemptRow(attempt=number, outcome=outcome, reason=reason)
+        AttemptRecord(attempt=number, outcome=outcome, reason=reason)
         for number, (outcome, reason) in enumerate(rows)
     ]
 

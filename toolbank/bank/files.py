@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolbank.bank.records import AttemptRow, Query, Record, Tool
+from toolbank.bank.records import AttemptRecord, Query, Record, Tool
 from toolbank.bank.schema import make_frame, make_schema, parse_row
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path
@@ -36,9 +36,9 @@ def write_queries(path: Path, queries: Iterable[Query]) -> None:
     _write_records(path, Query, queries)
 
 
-def write_attempts(path: Path, attempts: Iterable[AttemptRow]) -> None:
-    """Write rows of attempts to a parquet file as `write_queries` does queries."""
-    _write_records(path, AttemptRow, attempts)
+def write_attempts(path: Path, attempts: Iterable[AttemptRecord]) -> None:
+    """Write attempts to a parquet file as `write_queries` does queries."""
+    _write_records(path, AttemptRecord, attempts)
 
 
 def read_tools(path: Path) -> tuple[Tool, ...]:
@@ -68,22 +68,22 @@ def read_query(path: Path, name: str) -> Query | None:
     return next(_read_records(path, Query, id=name), None)
 
 
-def read_attempts(path: Path) -> Iterator[AttemptRow]:
-    """Read an attempts.parquet, as its rows are asked for.
+def read_attempts(path: Path) -> Iterator[AttemptRecord]:
+    """Read an attempts.parquet, as its attempts are asked for.
 
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    return _read_records(path, AttemptRow)
+    return _read_records(path, AttemptRecord)
 
 
-def read_attempt(path: Path, number: int) -> AttemptRow | None:
-    """The row of this attempt in an attempts.parquet, if it is there.
+def read_attempt(path: Path, number: int) -> AttemptRecord | None:
+    """This attempt in an attempts.parquet, if it is there.
 
     Raises:
         InputError: as of `read_attempts`.
     """
-    return next(_read_records(path, AttemptRow, attempt=number), None)
+    return next(_read_records(path, AttemptRecord, attempt=number), None)
 
 
 def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:

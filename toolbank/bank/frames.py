@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import read_frame
-from toolbank.bank.records import AttemptRow
+from toolbank.bank.records import AttemptRecord
 from toolbank.bank.schema import make_frame
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BankFrames:
-    """The rows of a bank's files, a column a field of `Tool`, `Query` and `AttemptRow`.
+    """The rows of a bank's files, a column a field of `Tool`, `Query` and `AttemptRecord`.
 
     `tools.parameters` is JSON Schema as text. `attempts` says how each attempt of the generation
     ended; it has no rows where the bank is of another's dataset. `info` is bank.json.
@@ -55,6 +55,6 @@ def load_bank(run: str | Path) -> BankFrames:
         queries=read_frame(folder / "queries.parquet"),
         attempts=read_frame(attempts)
         if attempts.is_file()
-        else make_frame(AttemptRow, ()),
+        else make_frame(AttemptRecord, ()),
         info=read_json(folder / "bank.json"),
     )

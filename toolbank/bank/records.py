@@ -128,7 +128,7 @@ class Query(Record):
     provenance: Provenance | None = None
 
 
-class AttemptRow(Record):
+class AttemptRecord(Record):
     """How an attempt ended, and the keys of its calls in the journal."""
 
     attempt: int

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolbank.bank.records import AttemptRow, Query
+from toolbank.bank.records import AttemptRecord, Query
 from toolbank.generate.disk_list import DiskList
 from toolbank.generate.near_duplicates import NearDuplicates
 
@@ -47,7 +47,9 @@ class BankBuilder:
     wanted: int | None
     near_duplicate: float
     queries: DiskList[Query] = field(default_factory=lambda: DiskList(Query))
-    ended: DiskList[AttemptRow] = field(default_factory=lambda: DiskList(AttemptRow))
+    ended: DiskList[AttemptRecord] = field(
+        default_factory=lambda: DiskList(AttemptRecord)
+    )
     waiting_candidates: int = 0
     declined: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -113,8 +115,8 @@ class BankBuilder:
                 examples.append(row.detail)
         self.ended.append(row)
 
-    def _judge(self, attempt: Attempt) -> AttemptRow:
-        row = AttemptRow(
+    def _judge(self, attempt: Attempt) -> AttemptRecord:
+        row = AttemptRecord(
             attempt=attempt.number,
             outcome="accepted",
             reason=attempt.reason,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.records import AttemptRow, Query, Tool
+from toolbank.bank.records import AttemptRecord, Query, Tool
 from toolbank.generate.attempt import Writer
 from toolbank.generate.attempts import Attempts
 from toolbank.generate.bank_builder import BankBuilder
@@ -43,7 +43,7 @@ class Generated:
     """
 
     queries: Collection[Query]
-    attempts: Collection[AttemptRow]
+    attempts: Collection[AttemptRecord]
     counts: dict[str, Any]
     info: dict[str, Any]
     message: str

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from toolbank.bank.files import read_attempt, read_attempts, read_query
-from toolbank.bank.records import AttemptRow
+from toolbank.bank.records import AttemptRecord
 from toolbank.commands.show.dataset import show_query, show_splits
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.generate.config import GenerateConfig
@@ -39,17 +39,19 @@ def show_attempt(path: Path, name: str) -> str:
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
         return show_query(folder, name)
     number = _read_number(folder, name)
-    row = _find_row(folder, number)
+    attempt = _find_attempt(folder, number)
     entries, failures = _find_exchanges(folder, number)
-    if row is None and not (entries or failures):
+    if attempt is None and not (entries or failures):
         raise InputError(
             f"{name}: this run made no such attempt. {_describe_ids(folder)}"
         )
-    if row is not None:
+    if attempt is not None:
         # What other models and settings answered in the same folder is not what this came from.
-        entries = [entry for entry in entries if entry.key in row.requests]
-        failures = [failure for failure in failures if failure.key in row.requests]
-    return format_attempt(number, entries, failures, _format_end(folder, row, entries))
+        entries = [entry for entry in entries if entry.key in attempt.requests]
+        failures = [failure for failure in failures if failure.key in attempt.requests]
+    return format_attempt(
+        number, entries, failures, _format_end(folder, attempt, entries)
+    )
 
 
 def show_outcomes(path: Path) -> str:
@@ -93,8 +95,9 @@ class _Ids:
 def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
     """Outcome, reason and name of every attempt; without a bank, of what is in the journal."""
     if _attempts(folder).is_file():
-        for row in read_attempts(_attempts(folder)):
-            yield row.outcome, row.reason, row.query_id or str(row.attempt)
+        for attempt in read_attempts(_attempts(folder)):
+            name = attempt.query_id or str(attempt.attempt)
+            yield attempt.outcome, attempt.reason, name
     elif folder.journal.is_file():
         with Journal(folder.journal, read_only=True) as journal:
             for number in journal.attempts(_STAGES):
@@ -108,7 +111,7 @@ def _attempts(folder: RunFolder) -> Path:
     return folder.bank / "attempts.parquet"
 
 
-def _find_row(folder: RunFolder, number: int) -> AttemptRow | None:
+def _find_attempt(folder: RunFolder, number: int) -> AttemptRecord | None:
     path = _attempts(folder)
     return read_attempt(path, number) if path.is_file() else None
 
@@ -126,18 +129,18 @@ def _find_exchanges(
 
 
 def _format_end(
-    folder: RunFolder, row: AttemptRow | None, entries: Iterable[Entry]
+    folder: RunFolder, attempt: AttemptRecord | None, entries: Iterable[Entry]
 ) -> Iterator[str]:
     tools: tuple[str, ...] = ()
-    if row is None:
+    if attempt is None:
         yield _format_undecided(folder)
-    elif row.query_id is None:
-        yield format_ending(row.outcome, row.reason, row.detail)
+    elif attempt.query_id is None:
+        yield format_ending(attempt.outcome, attempt.reason, attempt.detail)
     else:
-        query = read_query(folder.bank / "queries.parquet", row.query_id)
+        query = read_query(folder.bank / "queries.parquet", attempt.query_id)
         text = "its query is not in queries.parquet" if query is None else query.query
         tools = () if query is None else query.tools
-        yield f"accepted as {row.query_id}: {text}"
+        yield f"accepted as {attempt.query_id}: {text}"
     tools = tools or _chosen(entries)
     if tools:
         yield f"tools: {', '.join(tools)}"
