@@ -72,9 +72,12 @@ def test_a_crawl_that_was_killed_goes_on_to_the_same_bytes(
         check_kills(server, "small", tmp_path, at=[1, 14, -1])
 
 
-@pytest.mark.parametrize("wait", ["for the site", "for an answer"])
-def test_ctrl_c_ends_a_crawl_at_once_and_the_next_one_goes_on(
-    wait: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("wait", "number"),
+    [("for the site", signal.SIGINT), ("for an answer", signal.SIGTERM)],
+)
+def test_an_interrupt_ends_a_crawl_at_once_and_the_next_one_goes_on(
+    wait: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_small_site(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -85,7 +88,7 @@ def test_ctrl_c_ends_a_crawl_at_once_and_the_next_one_goes_on(
             if wait == "for the site":
                 pause(handler)
                 handler.connection.close()
-            child.send_signal(signal.SIGINT)
+            child.send_signal(number)
             server.released.wait(60)
 
         server.answers["/small.f1.html"] = interrupt

@@ -140,13 +140,17 @@ def test_killed_methods_end_with_the_same_weights_and_metrics(
     assert not list(killed.glob("checkpoints/*"))
 
 
-def test_ctrl_c_leaves_checkpoints_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+)
+def test_an_interrupt_leaves_checkpoints_and_says_how_to_go_on(tmp_path, number):
     recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
     out = tmp_path / "run"
     run(recipe, "--out", out, "--until", "dataset")
     process = start("train", out)
     wait_for_step(out, process, 20)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     code, _, err = finish(process)
     assert code == 1
     assert "stopped in stage retrievers/mlc" in err

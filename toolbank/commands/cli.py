@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from types import FrameType
 from typing import Any
 
 import typer
@@ -85,12 +86,17 @@ for function, example in _COMMANDS:
 
 
 def main() -> None:
-    """Run the command line; errors for people go to stderr, without a traceback."""
+    """Run the command line; errors for people go to stderr, without a traceback.
+
+    SIGTERM, as a cluster sends it before a kill, ends a command as Ctrl-C does.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
     except ToolbankError as error:
         # It is over; one more Ctrl-C would only put a traceback below the message.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
@@ -102,3 +108,11 @@ def main() -> None:
     except KeyboardInterrupt:
         complain("stopped.")
         sys.exit(1)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C would do here; a shell has it ignored in what it runs beside itself."""
+    handle = signal.getsignal(signal.SIGINT)
+    if not callable(handle):
+        raise KeyboardInterrupt
+    handle(number, frame)

@@ -63,6 +63,7 @@ def take_part() -> None:
     """In any other process: take part in fits until the first one ends."""
     # Ctrl-C reaches all of them; the first one says what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while True:
         fit: Fit | None = broadcast(None)
         if fit is None:
