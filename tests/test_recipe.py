@@ -65,7 +65,18 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "  min_tools: 1\n", ["line 7", "generate.min_tools"]),
         (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
         (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),
-        (GOOD + "retrievers: [{type: bm26}]\n", ["line 7", "bm26", "'bm25'"]),
+        (
+            GOOD + "retrievers: [{type: bm26}]\n",
+            ["line 7", "no type 'bm26'; did you mean 'bm25'? There are: 'bm25', "],
+        ),
+        (
+            GOOD + "  replies: 3\n",
+            [
+                "line 7",
+                "generate.replies",
+                "should be the path of a file or folder (got '3')",
+            ],
+        ),
         (GOOD + "judge:\n", ["line 7", "judge", "mapping"]),
         (GOOD + "evaluate: {on: [a/test.jsonl]}\n", ["evaluate.on", "'test'"]),
         (GOOD + "evaluate: {on: [a/x.jsonl, b/x.jsonl]}\n", ["evaluate.on", "'x'"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +100,13 @@ def _message(problem: Any) -> str:
         case "union_tag_not_found":
             return "each entry needs a `type`"
         case "union_tag_invalid":
-            return f"no type {context['tag']!r}; there are: {context['expected_tags']}"
+            near = difflib.get_close_matches(
+                context["tag"], re.findall(r"'(.+?)'", context["expected_tags"]), n=1
+            )
+            meant = f"did you mean {near[0]!r}? There" if near else "there"
+            return (
+                f"no type {context['tag']!r}; {meant} are: {context['expected_tags']}"
+            )
         case "model_type" | "model_attributes_type":
             return "should be a mapping of keys; leave it out for the defaults"
         case "dict_type":
@@ -113,7 +120,12 @@ def _message(problem: Any) -> str:
         case "tuple_type":
             return "should be a list"
         case "too_short":
-            return f"should have at least {context['min_length']} entry"
+            least = context["min_length"]
+            return (
+                f"should have at least {least} {'entry' if least == 1 else 'entries'}"
+            )
+        case "path_type":
+            return "should be the path of a file or folder"
         case "string_pattern_mismatch":
             if problem["loc"][-1] == "base_url":
                 return (
