@@ -118,7 +118,7 @@ class _Ticker:
         elif seconds := self._seconds_left():
             yield Part(1, f"ETA {tqdm.format_interval(seconds)}")
         lost = builder.attempts - builder.accepted
-        yield Part(2, f"{lost:,} not accepted", f"{lost:,} rejected")
+        yield Part(2, f"{lost:,} not accepted")
         if not held:
             rate = self._rate(0, _TICKS_OF_RATE)
             yield Part(4, f"{rate:.1f} replies/s", f"{rate:.1f}/s")

@@ -6,7 +6,6 @@ import gc
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import AttemptRecord, Query, Tool
@@ -72,7 +71,7 @@ def generate(
     """
     writer = Writer(tools, config, domain, seed, journal)
     with _fewer_collections():
-        return aio.run(_generate(writer, journal.path.parent), uvloop=True)
+        return aio.run(_generate(writer), uvloop=True)
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
@@ -96,7 +95,7 @@ def _fewer_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-async def _generate(writer: Writer, folder: Path) -> Generated:
+async def _generate(writer: Writer) -> Generated:
     config, stop = writer.config, writer.pool.stop
     wanted = wanted_queries(config)
     builder = BankBuilder(wanted, config.near_duplicate)
@@ -106,7 +105,7 @@ async def _generate(writer: Writer, folder: Path) -> Generated:
         with show_progress(builder, writer.pool, wanted or writer.count_offers()):
             waiting = await attempts.work()
     if stop.cause == "interrupt":
-        raise ToolbankError(explain_interrupt(writer, builder, folder))
+        raise ToolbankError(explain_interrupt(writer, builder))
     if not (builder.accepted or waiting):
         raise ToolbankError(explain_nothing(writer, builder))
     counts = builder.counts()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 from toolbank.generate.attempt import Writer
 from toolbank.generate.bank_builder import BankBuilder
@@ -48,20 +46,18 @@ def list_problems(writer: Writer, builder: BankBuilder) -> Iterator[str]:
         )
 
 
-def explain_interrupt(writer: Writer, builder: BankBuilder, folder: Path) -> str:
+def explain_interrupt(writer: Writer, builder: BankBuilder) -> str:
     """What is kept after Ctrl-C, and how to go on."""
-    command = f"  toolbank run {shlex.quote(str(folder))}"
-    lines = [
+    message = (
         f"stopped in generate, with {builder.accepted:,} queries accepted. Every reply that came "
-        f"is kept ({_describe_calls(writer)}). To go on from there:",
-        command,
-    ]
+        f"is kept ({_describe_calls(writer)}); the same command goes on from there."
+    )
     if builder.accepted:
-        lines += [
-            f"To make a bank of the {builder.accepted:,} queries that there are:",
-            f"{command} --set generate.queries={builder.accepted}",
-        ]
-    return "\n".join(lines)
+        message += (
+            f" To make a bank of the {builder.accepted:,} queries that there are, add to it:\n"
+            f"  --set generate.queries={builder.accepted}"
+        )
+    return message
 
 
 def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
