@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import struct
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.servers.chat import Answer, Call
+from tests.servers.chat import Answer, Call, ChatServer
 
 
 def reply_line(key: str, answer: Answer, **changes: Any) -> str:
@@ -98,8 +94,8 @@ Script = Callable[[Call], Answer | None]
 Fault = Callable[[int, str, str], int | str | None]
 
 
-class BatchServer:
-    """Listens on 127.0.0.1 while the `with` block runs.
+class BatchServer(ChatServer):
+    """Files and batches in place of answers at once.
 
     `on_create` may change a batch as it is made (how it ends, how long it takes).
     """
@@ -112,7 +108,7 @@ class BatchServer:
         before: Fault = lambda number, method, path: None,
         after: Fault = lambda number, method, path: None,
     ) -> None:
-        self.script = script
+        super().__init__(script)
         self.on_create = on_create
         self.before = before
         self.after = after
@@ -120,50 +116,31 @@ class BatchServer:
         self.batches: dict[str, HostedBatch] = {}
         self.requests: list[tuple[str, str]] = []
         self.keys: set[str] = set()
-        self._lock = threading.RLock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.batch = self
-        self._thread = threading.Thread(
-            target=self._server.serve_forever,
-            kwargs={"poll_interval": 0.02},
-            daemon=True,
-        )
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     @property
     def uploads(self) -> list[str]:
         """The names of the request files that were uploaded."""
         return [name for name, _, purpose in self.files.values() if purpose == "batch"]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
     def take(
-        self, method: str, path: str, headers: Any, body: bytes
-    ) -> tuple[int, bytes] | str:
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> Answer:
         with self._lock:
             number = len(self.requests)
             self.requests.append((method, path))
-            self.keys.add(headers.get("Authorization", ""))
+            self.keys.add(headers.get("authorization", ""))
             fault = self.before(number, method, path)
             if fault is None:
-                done = self._answer(method, path, headers, body)
+                status, content = self._answer(method, path, headers, body)
                 fault = self.after(number, method, path)
-            if fault is None:
-                return done
-            return fault if isinstance(fault, str) else (fault, _error("a fault"))
+        if fault == "reset":
+            return Answer.connection_reset()
+        if fault is not None:
+            return Answer.error(fault, "a fault")
+        return Answer(status, content, {"Content-Type": "application/json"})
 
     def _answer(
-        self, method: str, path: str, headers: Any, body: bytes
+        self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, bytes]:
         split = urlsplit(path)
         query = {name: values[0] for name, values in parse_qs(split.query).items()}
@@ -189,8 +166,8 @@ class BatchServer:
             return 200, json.dumps(batch.to_json()).encode()
         return 404, _error("no such path")
 
-    def _upload(self, headers: Any, body: bytes) -> tuple[int, bytes]:
-        head = f"Content-Type: {headers['Content-Type']}\r\n\r\n".encode()
+    def _upload(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+        head = f"Content-Type: {headers['content-type']}\r\n\r\n".encode()
         fields = {
             part.get_param("name", header="content-disposition"): part
             for part in BytesParser().parsebytes(head + body).get_payload()
@@ -274,49 +251,3 @@ def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> tuple[int, bytes
 
 def _error(message: str) -> bytes:
     return json.dumps({"error": {"message": message, "type": "error"}}).encode()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    batch: BatchServer
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def do_GET(self) -> None:
-        self._do("GET", b"")
-
-    def do_POST(self) -> None:
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            body = b""
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-        else:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self._do("POST", body)
-
-    def _do(self, method: str, body: bytes) -> None:
-        answer = self.server.batch.take(method, self.path, self.headers, body)
-        if isinstance(answer, str):
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.connection.close()
-            self.close_connection = True
-            return
-        status, content = answer
-        try:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-        except OSError:
-            self.close_connection = True
-
-    def log_message(self, *args: object) -> None:
-        pass

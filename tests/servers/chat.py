@@ -147,9 +147,12 @@ class ChatServer:
         self._server.server_close()
         self._thread.join()
 
-    def take(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Answer:
+    def take(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> Answer:
+        """Answer a request; the names of headers are in lower case."""
         with self._lock:
-            call = Call(len(self.calls), path, headers, body)
+            call = Call(len(self.calls), path, headers, json.loads(body or b"{}"))
             self.calls.append(call)
         return self.script(call)
 
@@ -172,11 +175,23 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
+    def do_GET(self) -> None:
+        self._answer(b"")
+
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        body = json.loads(self.rfile.read(length) or b"{}")
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._answer(body)
+
+    def _answer(self, body: bytes) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.server.chat.take(self.path, headers, body)
+        answer = self.server.chat.take(self.command, self.path, headers, body)
         time.sleep(answer.delay)
         if answer.reset:
             linger = struct.pack("ii", 1, 0)
