@@ -51,28 +51,20 @@ class PromptTemplate:
 
     @cached_property
     def _template(self) -> Template:
-        from jinja2 import FunctionLoader, StrictUndefined
+        from jinja2 import StrictUndefined
 
         from toolbank.llm.sandbox import Sandbox
 
-        source = read_text(self.path)
-
-        def load(name: str) -> tuple[str, str, None] | None:
-            return (source, str(self.path), None) if name == self.path.name else None
-
         environment = Sandbox(
-            loader=FunctionLoader(load),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        return environment.get_template(self.path.name)
+        return environment.from_string(read_text(self.path))
 
     def _find_line(self, error: BaseException) -> int | None:
         """The line of the template at which rendering stopped."""
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename == str(self.path)
+            if frame.filename == "<template>"
         ]
         return lines[-1] if lines else None
