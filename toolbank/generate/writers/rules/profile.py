@@ -179,26 +179,10 @@ _ORDINARY = 3
 _EMPTY = re.compile(
     r"\bsame (?:type|shape)\b|\balias for\b|\bthis (?:function|method|class)\b|\bfollow(?:s|ing)\b"
 )
-_COMMON_PARAMETERS = frozenset(
-    [
-        "out",
-        "where",
-        "dtype",
-        "casting",
-        "order",
-        "subok",
-        "axis",
-        "keepdims",
-        "x",
-        "a",
-        "x1",
-        "x2",
-        "kwargs",
-        "args",
-        "copy",
-        "like",
-    ]
-)
+_COMMON = """
+    out where dtype casting order subok axis keepdims x a x1 x2 kwargs args copy like
+"""
+_COMMON_PARAMETERS = frozenset(_COMMON.split())
 
 
 def _read_choices(tool: Tool, coined: frozenset[str]) -> list[str]:

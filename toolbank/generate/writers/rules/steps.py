@@ -27,7 +27,7 @@ _THING_VERBS = (
     "produce",
     "come up with",
 )
-_QUESTION_VERBS = ("tell me", "find out", "work out", "check", "show me")
+_QUESTION_VERBS = ("tell me", "find out", "work out")
 
 
 def say_step(phrase: Phrase, random: Random) -> str:
@@ -38,7 +38,7 @@ def say_step(phrase: Phrase, random: Random) -> str:
         return f"{random.choice(_THING_VERBS)} {phrase.text}"
     if phrase.text.startswith("whether"):
         return f"{random.choice(('check', 'tell me', 'find out'))} {phrase.text}"
-    return f"{random.choice(_QUESTION_VERBS[:3])} {phrase.text}"
+    return f"{random.choice(_QUESTION_VERBS)} {phrase.text}"
 
 
 def write_draft(opening: str, steps: list[str], random: Random) -> str:
