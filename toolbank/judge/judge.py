@@ -70,17 +70,13 @@ async def _judge(
         pool = Pool(kind, config, journal, EngineContext(seed=seed))
         name = pool.engine.model
         rows, model = await _ask_model(pairs, config, pool)
-    described: dict[str, Any] = {
+    content: dict[str, Any] = {
         "judge": name,
         "heuristic": kind is None,
         "against": config.against if config.against == "draft" else config.against.name,
         "n": len(pairs),
         "method": METHOD,
-    }
-    if described["heuristic"]:
-        described["read_by_eye"] = heuristic.READ_BY_EYE
-    content = {
-        **described,
+        **({} if kind else {"read_by_eye": heuristic.READ_BY_EYE}),
         "criteria": {
             criterion: asdict(summarise(row[position] for row in rows))
             for position, criterion in enumerate(config.criteria)
