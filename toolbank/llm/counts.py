@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolbank.chat.chat import ChatReply
 
 
 @dataclass
@@ -16,6 +20,12 @@ class CallCounts:
     completion_tokens: int = 0
     retries: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+
+    def add(self, reply: ChatReply) -> None:
+        """Count a reply that was asked for."""
+        self.asked += 1
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
 
     def summary(self) -> str:
         """The counts in a line.

@@ -217,9 +217,7 @@ class Pool:
             self._wake()
         self._fill()
         await self._journal.put(key, self.engine.identity, request, reply)
-        self.counts.asked += 1
-        self.counts.prompt_tokens += reply.prompt_tokens
-        self.counts.completion_tokens += reply.completion_tokens
+        self.counts.add(reply)
         return Asked(reply, key)
 
     async def _reserve(self, calls: int, request: ChatRequest) -> Reservation:

@@ -128,9 +128,7 @@ class BatchFiller:
         text, model = self._hide(reply.text), self._hide(reply.model)
         reply = replace(reply, text=text, model=model)
         await self._journal.put(key, self._identity, request, reply)
-        self._counts.asked += 1
-        self._counts.prompt_tokens += reply.prompt_tokens
-        self._counts.completion_tokens += reply.completion_tokens
+        self._counts.add(reply)
 
     def _is_given_up(self, key: str) -> bool:
         files = self._folder.asked.get(key, [])

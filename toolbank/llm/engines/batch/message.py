@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.llm.engines.batch.writing import URL, RequestFile
-from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -36,7 +35,7 @@ def _list_files(
     waiting: Mapping[str, str],
 ) -> Iterator[str]:
     if written:
-        tokens = sum(file.characters for file in written) / CHARACTERS_PER_TOKEN
+        tokens = sum(file.tokens for file in written)
         requests = sum(file.requests for file in written)
         yield (
             f"{requests:,} requests for {config.model} are written, about {tokens:,.0f} tokens "

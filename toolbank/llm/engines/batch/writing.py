@@ -10,6 +10,7 @@ from typing import Any
 
 from toolbank.chat.chat import ChatRequest
 from toolbank.llm.engines.batch.options import MOST_BYTES
+from toolbank.llm.tokens import estimate_prompt
 from toolbank.system.files import atomic_path
 
 URL = "/v1/chat/completions"
@@ -17,12 +18,12 @@ URL = "/v1/chat/completions"
 
 @dataclass(frozen=True)
 class RequestFile:
-    """A file of requests: how many, their bytes, and the characters of their prompts."""
+    """A file of requests: how many, their bytes, and about how many tokens of prompts."""
 
     path: Path
     requests: int
     size: int
-    characters: int
+    tokens: float
 
 
 def write_requests(
@@ -41,13 +42,12 @@ def write_requests(
     """
     for left in folder.glob(".round-*"):
         left.unlink(missing_ok=True)
-    by_stage: dict[str, list[tuple[bytes, int]]] = {}
+    by_stage: dict[str, list[tuple[bytes, float]]] = {}
     for key, request, body in requests:
         row = {"custom_id": key, "method": "POST", "url": URL, "body": body}
         # All ASCII, so that no reader can see a line's end in a line.
         line = json.dumps(row).encode() + b"\n"
-        characters = sum(len(message.content) for message in request.messages)
-        by_stage.setdefault(request.stage, []).append((line, characters))
+        by_stage.setdefault(request.stage, []).append((line, estimate_prompt(request)))
     written: list[RequestFile] = []
     for stage, lines in sorted(by_stage.items()):
         for part, chunk in enumerate(_split(lines, most), start=1):
@@ -59,17 +59,17 @@ def write_requests(
                     path,
                     len(chunk),
                     sum(len(line) for line, _ in chunk),
-                    sum(characters for _, characters in chunk),
+                    sum(tokens for _, tokens in chunk),
                 )
             )
     return written
 
 
 def _split(
-    lines: Iterable[tuple[bytes, int]], most: int
-) -> Iterator[list[tuple[bytes, int]]]:
+    lines: Iterable[tuple[bytes, float]], most: int
+) -> Iterator[list[tuple[bytes, float]]]:
     """As many lines at once as a file may have."""
-    chunk: list[tuple[bytes, int]] = []
+    chunk: list[tuple[bytes, float]] = []
     size = 0
     for line in lines:
         if chunk and (len(chunk) == most or size + len(line[0]) > MOST_BYTES):
