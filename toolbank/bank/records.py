@@ -37,10 +37,13 @@ class Raised(Record):
     description: str = ""
 
 
+VersionChange = Literal["added", "changed", "deprecated", "removed"]
+
+
 class VersionNote(Record):
     """What a version of the library changed; `parameter` is "" for the whole tool."""
 
-    change: Literal["added", "changed", "deprecated", "removed"]
+    change: VersionChange
     version: str
     description: str = ""
     parameter: str = ""

@@ -10,9 +10,19 @@ from toolbank.bank.records import (
     SeeAlso,
     Tool,
     ToolKind,
+    VersionChange,
     VersionNote,
 )
 from toolbank.sources.schema.parameters import Parameter, parameters_schema
+
+VERSION_CHANGES: dict[str, VersionChange] = {
+    "versionadded": "added",
+    "versionchanged": "changed",
+    "deprecated": "deprecated",
+    "deprecated-removed": "deprecated",
+    "versionremoved": "removed",
+}
+"""What a directive of Sphinx, or the class of its element on a page, says of a version."""
 
 _SENTENCE_END = re.compile(r"(?<=[^.\s][^.\s][.!?])\s+(?=[A-Z\"'`(])")
 _MAX_SUMMARY = 120

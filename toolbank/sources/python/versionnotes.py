@@ -2,18 +2,11 @@
 
 import re
 from collections.abc import Iterator, Set
-from typing import Literal
 
 from toolbank.bank.records import VersionNote
+from toolbank.sources.documented import VERSION_CHANGES
 from toolbank.sources.python.markup import plain_line
 
-_Change = Literal["added", "changed", "deprecated", "removed"]
-_CHANGES: dict[str, _Change] = {
-    "versionadded": "added",
-    "versionchanged": "changed",
-    "deprecated": "deprecated",
-    "versionremoved": "removed",
-}
 _NOTE = re.compile(
     r"^(?P<indent>[ ]*)\.\.[ ]+(?P<kind>versionadded|versionchanged|deprecated|versionremoved)"
     r"::[ ]*(?P<version>\S+)(?P<text>.*(?:\n(?:(?P=indent)[ ]+\S.*|[ ]*(?=\n(?P=indent)[ ]+\S)))*)",
@@ -30,7 +23,7 @@ def read_version_notes(text: str, parameters: Set[str]) -> Iterator[VersionNote]
     for note in _NOTE.finditer(text):
         for parameter in _owners(text[: note.start()], len(note["indent"]), parameters):
             yield VersionNote(
-                change=_CHANGES[note["kind"]],
+                change=VERSION_CHANGES[note["kind"]],
                 version=note["version"].rstrip(":."),
                 description=plain_line(note["text"].strip()),
                 parameter=parameter,

@@ -2,21 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Literal
 
 from selectolax.lexbor import LexborNode
 
-from toolbank.bank.records import VersionNote
+from toolbank.bank.records import VersionChange, VersionNote
+from toolbank.sources.documented import VERSION_CHANGES
 from toolbank.sources.sphinx.pages.text import classes, is_members, line
 
-_Change = Literal["added", "changed", "deprecated", "removed"]
-_CHANGES: dict[str, _Change] = {
-    "versionadded": "added",
-    "versionchanged": "changed",
-    "deprecated": "deprecated",
-    "deprecated-removed": "deprecated",
-    "versionremoved": "removed",
-}
 _MARKED = frozenset({"em", "code", "strong", "cite", "tt"})
 _OF_A_VALUE = re.compile(
     r"(?:passing|using|if|when|giving|setting|support|the default)\b", re.I
@@ -76,10 +68,10 @@ def parameter_of(box: LexborNode, names: Set[str]) -> str:
 
 def _place(
     label: LexborNode, body: LexborNode, owners: Mapping[int, tuple[str, ...]]
-) -> tuple[LexborNode, _Change, tuple[str, ...]] | None:
+) -> tuple[LexborNode, VersionChange, tuple[str, ...]] | None:
     """The note's element, its kind and its parameters ("" for none); None for a member's note."""
     box: LexborNode | None = None
-    change: _Change | None = None
+    change: VersionChange | None = None
     parameters: tuple[str, ...] = ()
     node = label.parent
     while node is not None and node.mem_id != body.mem_id:
@@ -87,8 +79,9 @@ def _place(
             return None
         if change is None:
             box = node
+            found = classes(node)
             change = next(
-                (kind for name, kind in _CHANGES.items() if name in classes(node)), None
+                (VERSION_CHANGES[n] for n in VERSION_CHANGES if n in found), None
             )
         parameters = parameters or owners.get(node.mem_id, ())
         node = node.parent
