@@ -60,13 +60,12 @@ class PairCollator:
         self._columns = columns
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-        """Per column its `input_ids` and `attention_mask`; `label` where rows have one."""
+        """Per column its `input_ids` and `attention_mask`; and the rows' `label`."""
         batch: dict[str, torch.Tensor] = {}
         for column in self._columns:
             padded = pad([self._ids[row[column]] for row in rows], self._pad_id)
             batch |= {f"{column}_{name}": values for name, values in padded.items()}
-        if "label" in rows[0]:
-            batch["label"] = torch.tensor([row["label"] for row in rows])
+        batch["label"] = torch.tensor([row["label"] for row in rows])
         return batch
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toolbank.training.arguments import METRIC, make_arguments, one_gpu
 from toolbank.training.checkpoints import find_checkpoint, read_state
 from toolbank.training.config import TrainingConfig
@@ -95,21 +98,20 @@ def train_model(
 def train_encoder(
     encoder: SentenceTransformer,
     texts: Sequence[str],
-    columns: Mapping[str, Sequence[int]],
+    rows: NDArray[np.int64],
     loss: torch.nn.Module,
     config: TrainingConfig,
     context: TrainingContext,
     *,
-    labels: Sequence[float] | None = None,
     validate: Callable[[], float] | None = None,
     title: str = "train",
     part: str = "",
 ) -> Training:
     """Train a sentence encoder by one of sentence-transformers' losses.
 
-    A row of `columns`, in the loss's order (such as anchor, positive, negative), says by their
-    positions which of `texts` go into it; prefixes are the caller's. Each text is tokenised
-    once. All else is as in `train_model`.
+    `rows` [n_rows, m] are positions in `texts` of what goes into the loss, in its order: anchor,
+    positive, negatives; the label of a row is its number. Prefixes are the caller's. Each text is
+    tokenised once. All else is as in `train_model`.
 
     Raises:
         InputError: the encoder has no tokens, or a setting that can't be had here.
@@ -121,15 +123,11 @@ def train_encoder(
     from toolbank.training.trainers import EncoderTrainer
 
     ids = encode_texts(encoder, texts, config.max_length)
-    collator: Any = PairCollator(encoder, ids, tuple(columns))
-    dataset = Dataset.from_dict(
-        {name: list(places) for name, places in columns.items()}
-        | ({"label": list(labels)} if labels is not None else {})
-    )
-    lengths = [
-        max(len(ids[place]) for place in row)
-        for row in zip(*columns.values(), strict=True)
-    ]
+    names = ["anchor", "positive", *(f"negative_{i}" for i in range(rows.shape[1] - 2))]
+    collator: Any = PairCollator(encoder, ids, names)
+    columns = {name: rows[:, i].tolist() for i, name in enumerate(names)}
+    dataset = Dataset.from_dict({**columns, "label": list(range(len(rows)))})
+    lengths = [max(len(ids[place]) for place in row) for row in rows]
 
     def make(arguments: dict[str, Any]) -> Any:
         return EncoderTrainer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,11 +57,10 @@ def fine_tune(
     trained = train_encoder(
         model,
         texts.texts,
-        _columns(rows),
+        rows,
         make_loss(model, training, rows, texts),
         training,
         context,
-        labels=range(len(rows)),
         validate=None if validate is None else lambda: validate(Encoder(model, config)),
         title=title,
         part="encoder",
@@ -132,11 +131,6 @@ def make_loss(
     else:
         loss = MaskedRankingLoss(model, shared, training.scale)
     return loss
-
-
-def _columns(rows: Rows) -> dict[str, Sequence[int]]:
-    names = ["anchor", "positive", *(f"negative_{i}" for i in range(rows.shape[1] - 2))]
-    return {name: rows[:, i].tolist() for i, name in enumerate(names)}
 
 
 def _encode(
