@@ -20,8 +20,6 @@ from toolbank.retrievers.decomposition.config import (
     DecompositionConfig,
 )
 from toolbank.retrievers.decomposition.retriever import DecompositionRetriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.run.stage import files_read
@@ -89,22 +87,6 @@ def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
         walked = [int(hits[rank]) for rank in range(5) for hits in lists]
         assert row.tolist() == list(dict.fromkeys(walked))
     np.testing.assert_allclose(scores, np.tile(1 / np.arange(1, 6), (3, 1)), rtol=1e-6)
-
-
-def test_embeddings_serve_as_first_stage_and_the_folder_is_whole(bank, tmp_path):
-    words = " ".join(SUMMARIES.values()).split()
-    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path / "tiny", words=words)))
-    first = DescriptionsRetriever(DescriptionsConfig(encoder=encoder))
-    first.fit(bank)
-    retriever = fit(bank, first)
-    retriever.save(tmp_path / "saved")
-    loaded = load_retriever(tmp_path / "saved")
-    assert loaded.tools == retriever.tools
-    np.testing.assert_array_equal(
-        retriever.search([BOTH], 5)[0], loaded.search([BOTH], 5)[0]
-    )
-    loaded.add_tools([Tool(name="rain", kind="function", summary="rain")])
-    assert "rain" in names(loaded, loaded.search(["rain: rain"], 1))[0]
 
 
 def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path):

@@ -125,21 +125,21 @@ def test_hits_of_a_train_query_are_those_of_a_fit_without_it(bank, label, monkey
         np.testing.assert_array_equal(indices[row], expected[0])
 
 
-@pytest.mark.parametrize("name", ["descriptions", "tool2vec", "nearest"])
+@pytest.mark.parametrize("name", ["descriptions", "tool2vec", "nearest", "mlc"])
 def test_an_encoder_of_another_width_is_told(cases, tmp_path, name):
     cases[name].fitted.save(tmp_path)
     for path in tmp_path.rglob("vectors.safetensors"):
         narrow = {
-            key: array[..., :100] if array.dtype == np.float32 else array
+            key: array[..., :16] if array.dtype == np.float32 else array
             for key, array in load_file(path).items()
         }
         save_file({key: np.ascontiguousarray(a) for key, a in narrow.items()}, path)
     loaded = load_retriever(tmp_path)
     with pytest.raises(
-        InputError, match="MiniLM-L6-v2 gives 384 numbers, the saved vectors have 100"
+        InputError, match=r"gives \d+ numbers, the saved vectors have 16"
     ):
         loaded.search(["anything"], 1)
-    with pytest.raises(InputError, match="gives 384 numbers"):
+    with pytest.raises(InputError, match=r"gives \d+ numbers"):
         loaded.add_tools([Tool(name="new", kind="function")])
 
 

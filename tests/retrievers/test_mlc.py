@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel
 
 from tests.tiny_models import KINDS, tiny_encoder
@@ -31,7 +31,6 @@ FORMS = (
     "can you {} for me",
     "do {} next week",
 )
-CAR_WASH = Tool(name="car.wash", kind="function", summary="Clean a dirty car.")
 
 
 def make_folder(place, kind, pooling, bank):
@@ -45,7 +44,7 @@ def make_folder(place, kind, pooling, bank):
 
 
 def words_of(bank):
-    texts = [f"{tool.name} {tool.summary}" for tool in (*bank.tools, CAR_WASH)]
+    texts = [f"{tool.name} {tool.summary}" for tool in bank.tools]
     texts += [query.query for query in bank.queries]
     return sorted(set(re.findall(r"\w+", " ".join(texts).lower())))
 
@@ -208,22 +207,6 @@ def test_dropout_is_off_in_a_search_whatever_came_before(fitted):
     np.testing.assert_array_equal(fitted.search(REQUESTS, 6)[1], before)
 
 
-def test_an_added_tool_is_found_without_training(on_wide, tmp_path):
-    on_wide.save(tmp_path / "before")
-    grown = load_retriever(tmp_path / "before")
-    grown.add_tools([CAR_WASH])
-    assert "car.wash" in found(grown, "clean the dirty car", 3)
-    assert found(grown, "please paint the house") == {"paint.house"}
-    grown.save(tmp_path / "after")
-    again = load_retriever(tmp_path / "after")
-    assert again.tools == (*on_wide.tools, "car.wash")
-    np.testing.assert_array_equal(
-        again.search(REQUESTS, 7)[1], grown.search(REQUESTS, 7)[1]
-    )
-    with pytest.raises(InputError, match=r"car\.wash"):
-        grown.add_tools([CAR_WASH])
-
-
 def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
     from transformers import AutoModelForSequenceClassification
 
@@ -244,17 +227,6 @@ def test_one_by_cls_is_a_model_that_transformers_reads(bank, tmp_path):
     with torch.no_grad():
         expected = retriever.classifier(ids, torch.ones_like(ids))
         np.testing.assert_allclose(model.eval()(ids).logits, expected, atol=1e-6)
-
-
-def test_the_same_seed_gives_the_same_weights(bank, folder, tmp_path):
-    config = make_config(folder, training={"epochs": 1})
-    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
-        fit(bank, config, seed=seed).save(tmp_path / name)
-    one, two, other = (
-        (tmp_path / name / "model" / "model.safetensors").read_bytes()
-        for name in ("one", "two", "other")
-    )
-    assert one == two != other
 
 
 def test_the_epoch_that_is_best_on_validation_stays(bank, folder):
@@ -408,20 +380,6 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
         torch.testing.assert_close(
             resumed.classifier.state_dict()[name], values, atol=0, rtol=0
         )
-
-
-def test_an_encoder_of_another_width_is_told(fine_tuned, tmp_path):
-    fine_tuned.save(tmp_path)
-    path = tmp_path / "prior" / "vectors.safetensors"
-    arrays = load_file(path)
-    for name in ("vectors", "common_query", "common_description"):
-        arrays[name] = arrays[name][..., :16].contiguous()
-    save_file(arrays, path)
-    loaded = load_retriever(tmp_path)
-    with pytest.raises(InputError, match="gives 32 numbers, the saved vectors have 16"):
-        loaded.search(REQUESTS, 1)
-    with pytest.raises(InputError, match="gives 32 numbers"):
-        loaded.add_tools([CAR_WASH])
 
 
 def test_a_language_model_is_refused_as_a_classifier(bank, tmp_path):

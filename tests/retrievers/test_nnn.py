@@ -15,8 +15,6 @@ from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
-from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.nnn.retriever import NnnRetriever
@@ -188,15 +186,6 @@ def test_strengths_that_are_not_set_are_chosen_on_validation_queries(bank, first
     assert (fit(unseen, first).l1, fit(unseen, first).l2) == (0.3, 3.0)
     kept = fit(bank, first, l1=0.07)
     assert kept.l1 == 0.07
-
-
-def test_a_tool_added_later_is_found(bank, encoder):
-    first = DescriptionsRetriever(DescriptionsConfig(encoder=encoder))
-    first.fit(bank)
-    retriever = fit(bank, first)
-    retriever.add_tools([Tool(name="water", kind="function", summary="the water")])
-    indices, _ = retriever.search(["water: the water"], 1)
-    assert retriever.tools[indices[0, 0]] == "water"
 
 
 def test_a_first_stage_without_vectors_is_refused(bank):

@@ -127,16 +127,6 @@ def test_a_querys_own_tools_are_as_made_without_it(bank, weight, centre, monkeyp
             np.testing.assert_allclose(own[row, place], expected, atol=1e-6)
 
 
-def test_a_mean_without_one_is_that_of_the_others_by_the_formula():
-    queries = np.random.default_rng(0).normal(size=(5, 8))
-    sums = tool_sums(queries, np.zeros((1, 8), np.float32), np.zeros((5, 1), int), 0)
-    mean, n = queries.mean(axis=0), 5
-    for query in queries:
-        np.testing.assert_allclose(
-            (sums[0] - query) / (n - 1), (n * mean - query) / (n - 1)
-        )
-
-
 def test_an_added_tool_has_the_vector_of_one_without_use(bank):
     retriever = Tool2VecRetriever(Tool2VecConfig())
     retriever.fit(bank)

@@ -99,16 +99,6 @@ def test_it_trains_saves_loads_and_finds_the_same(fitted, bank):
     assert "Tool2Vec" in card
 
 
-def test_a_new_tool_is_found_without_training(fitted, bank):
-    _, folder = fitted
-    loaded = load_retriever(folder / "saved")
-    read = Tool(name="book.read", kind="function", summary="read a big book")
-    loaded.add_tools([read])
-    (found,) = loaded.embed_tools([read])
-    np.testing.assert_allclose(loaded.vectors[-1], found, atol=1e-6)
-    assert 4 in loaded.search(["read a big book"], 5)[0]
-
-
 def test_own_vectors_leave_the_query_out_in_the_trained_space(fitted, bank):
     retriever, _ = fitted
     relevance = train_relevance(bank)

@@ -158,20 +158,6 @@ def test_a_path_fits_itself_and_a_star_stays_in_its_folder(path: str) -> None:
     assert matches(path, ("*",)) == ("/" not in path)
 
 
-KINDS_OF_TYPE = st.sampled_from(
-    (
-        *("int", "str or None", "{'a', 'b'}", "list of (int, float)"),
-        *("dict[str, list[int]]", "array_like, shape (n,)", "optional", "default: 3"),
-        *("'x'|'y'", "(", "]", "{", "or"),
-    )
-)
-
-
-@given(st.lists(KINDS_OF_TYPE | WORDS, max_size=8).map(" ".join))
-def test_any_type_text_gives_a_valid_schema(text: str) -> None:
-    Draft202012Validator.check_schema(schema_of(text))
-
-
 @pytest.mark.parametrize("sign", "(,; [{'\"|*")
 def test_a_type_of_one_sign_over_and_over_is_read_at_once(sign: str) -> None:
     assert not is_optional(sign * 300_000)

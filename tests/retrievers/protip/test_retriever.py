@@ -123,22 +123,6 @@ def test_the_next_step_is_that_of_the_plan(bank, trained):
     assert (np.diff(scores[0]) <= 0).all()
 
 
-def test_same_seed_same_weights(bank, tmp_path):
-    encoder = encoder_at(tmp_path / "tiny", dropout=0.1)
-    one, other = (fit(bank, encoder, epochs=1) for _ in range(2))
-    np.testing.assert_array_equal(one.vectors, other.vectors)
-
-
-def test_a_tool_added_later_is_found(bank, tmp_path, trained):
-    trained.save(tmp_path / "saved")
-    loaded = load_retriever(tmp_path / "saved")
-    loaded.add_tools([Tool(name="water", kind="function", summary="the water")])
-    indices, _ = loaded.search(["water: the water"], 1)
-    assert loaded.tools[indices[0, 0]] == "water"
-    with pytest.raises(InputError, match="there already"):
-        loaded.add_tools([Tool(name="rain", kind="function")])
-
-
 def test_a_tool_without_use_is_found_by_its_description(bank, tmp_path):
     train = tuple(q for q in bank.split("train") if "house" not in q.tools)
     retriever = fit(Bank(bank.tools, train), encoder_at(tmp_path / "tiny"))

@@ -86,21 +86,6 @@ def test_before_any_training_it_has_the_first_stages_order(encoders, bank):
     np.testing.assert_array_equal(made.search(REQUESTS, 6)[0], first)
 
 
-def test_loaded_it_finds_the_same_without_the_bank(fitted, tmp_path):
-    fitted.save(tmp_path / "one")
-    loaded = load_retriever(tmp_path / "one")
-    assert (loaded.name, loaded.tools) == (fitted.name, fitted.tools)
-    same(loaded.search(REQUESTS, 6), fitted.search(REQUESTS, 6))
-    loaded.save(tmp_path / "again")
-    same(
-        load_retriever(tmp_path / "again").search(REQUESTS, 6),
-        fitted.search(REQUESTS, 6),
-    )
-    for name in ("README.md", "model/model.safetensors"):
-        one, again = tmp_path / "one" / name, tmp_path / "again" / name
-        assert one.read_bytes() == again.read_bytes()
-
-
 def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_path):
     fitted.save(tmp_path)
     assert (tmp_path / "stages" / "tool2vec").is_dir()
@@ -108,18 +93,6 @@ def test_first_stage_and_vectors_are_saved_once_where_they_are_one(fitted, tmp_p
     card = (tmp_path / "README.md").read_text()
     assert "2409.02141" in card
     assert "recall@5" in card
-
-
-def test_the_same_seed_gives_the_same_weights(encoders, bank, tmp_path):
-    encoder = encoders["minilm"]
-    for place, seed in (("one", 5), ("two", 5), ("other", 6)):
-        made = fit(refiner(encoder), bank, Tool2VecConfig(encoder=encoder), seed=seed)
-        made.save(tmp_path / place)
-    weights = [
-        (tmp_path / place / "model" / "model.safetensors").read_bytes()
-        for place in ("one", "two", "other")
-    ]
-    assert weights[0] == weights[1] != weights[2]
 
 
 def test_first_stage_and_vectors_may_be_of_two_retrievers(encoders, bank, tmp_path):
