@@ -13,8 +13,9 @@ from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import read_figures
-from toolbank.recipe import load_recipe
+from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.folder import RunFolder, open_run
+from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 
@@ -103,7 +104,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
         raise InputError(
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
         )
-    loaded = load_fitted(folder, name)
+    loaded = _load_fitted(recipe, folder, name)
     by_name = {tool.name: tool for tool in read_tools(folder.bank / "tools.parquet")}
     strangers = [name for name in loaded.tools if name not in by_name]
     if strangers:
@@ -114,23 +115,20 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
 
 
-def load_fitted(folder: RunFolder, label: str) -> Retriever:
-    """Load a retriever of a run.
-
-    Raises:
-        InputError: it is missing or damaged, with the command that makes it again.
-    """
+def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
+    """Load a retriever; where its files, or those that it builds on, are harmed, say so."""
     from toolbank.retrievers import load_retriever
 
-    saved = folder.models / label
     try:
-        return load_retriever(saved)
+        return load_retriever(folder.models / label)
     except InputError as error:
-        message = str(error).replace("toolbank train RUN.", _command(folder))
-        is_damaged = str(saved) in message or str(saved.resolve()) in message
-        if is_damaged and _command(folder) not in message:
-            message += f" Make it again: {_command(folder)}"
-        raise InputError(message) from error
+        stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}
+        for one in (label, *stages[label].config.needs):
+            if harm := folder.explain_harm(stages[one].name):
+                raise InputError(
+                    f"{harm}. Make it again: {_command(folder)}"
+                ) from error
+        raise
 
 
 def _command(folder: RunFolder) -> str:

@@ -149,6 +149,14 @@ class RunFolder:
         stamp = self._stamps().get(stage)
         return self._changed(stamp) if stamp is not None and stamp.key == key else []
 
+    def explain_harm(self, stage: str) -> str:
+        """Such as "models/bm25/tools.json: missing"; "" where a stage's files are as it left them."""
+        stamp = self._stamps().get(stage)
+        for name in self._changed(stamp) if stamp is not None else ():
+            path = self.path / name
+            return f"{path}: {'damaged or edited' if path.is_file() else 'missing'}"
+        return ""
+
     def stamp(
         self, stage: str, key: str, outputs: Iterable[Path], *, complete: bool
     ) -> None:

@@ -42,10 +42,8 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     for stage in FitStage.of(recipe, folder):
         if folder.is_done(stage.name, stage.key):
             continue
-        if changed := folder.changed_files(stage.name, stage.key):
-            name = folder.path / changed[0]
-            wrong = "damaged or edited" if name.is_file() else "missing"
-            raise InputError(f"{name}: {wrong}. Make it again: {again}")
+        if harm := folder.explain_harm(stage.name):
+            raise InputError(f"{harm}. Make it again: {again}")
         raise InputError(
             f"{path}: {stage.name} is not fitted on this bank. First: {again}"
         )
