@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,7 +13,6 @@ from toolbank.report.numbers import Bar
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_LATENCIES = ("p50", "p90", "p99", "max")
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,6 @@ class StageCalls:
 
 
 @dataclass(frozen=True)
-class StageRow:
-    """One stage of calls, or all of them. `dollars` is None where the cost is unknown."""
-
-    label: str
-    replies: int
-    prompt_tokens: int
-    completion_tokens: int
-    dollars: float | None
-    latencies: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
 class Calls:
     """The calls of a run by stage, all of them together, and the tries that failed by reason.
 
@@ -48,8 +35,8 @@ class Calls:
     the parts of the recipe, generate and judge, whose cost is unknown.
     """
 
-    rows: tuple[StageRow, ...]
-    total: StageRow
+    stages: Mapping[str, StageCalls]
+    total: StageCalls
     failed_tries: tuple[Bar, ...]
     per_query: tuple[float, float, float | None] | None
     unpriced: tuple[str, ...]
@@ -58,8 +45,8 @@ class Calls:
     def were_of_a_model(self) -> bool:
         """Whether any of them cost tokens or took measured time."""
         return any(
-            row.prompt_tokens or row.completion_tokens or any(row.latencies)
-            for row in self.rows
+            one.prompt_tokens or one.completion_tokens or any(one.latency_s.values())
+            for one in self.stages.values()
         )
 
 
@@ -72,58 +59,46 @@ def add_up_calls(
     stages = {**generation, **judge}
     if not stages:
         return None
-    rows = tuple(_row(stage, calls) for stage, calls in stages.items())
-    written = [row for row in rows if row.label in generation]
-    failed: Counter[str] = Counter()
-    for calls in stages.values():
-        failed.update(calls.failed_tries)
-    tries = failed.total() + sum(row.replies for row in rows)
-    together = _sum("all of them", written)
+    total = _add_up(stages.values())
+    failed = sorted(total.failed_tries.items(), key=lambda one: (-one[1], one))
+    tries = total.replies + sum(total.failed_tries.values())
+    sections = {"generate": generation, "judge": judge}
     return Calls(
-        rows,
-        _sum("together", rows),
-        tuple(
-            Bar(reason, count, count / tries)
-            for reason, count in sorted(failed.items(), key=lambda one: (-one[1], one))
-        ),
-        per_query=(
-            together.replies / accepted,
-            (together.prompt_tokens + together.completion_tokens) / accepted,
-            None if together.dollars is None else together.dollars / accepted,
-        )
-        if accepted and written
-        else None,
+        stages,
+        total,
+        tuple(Bar(reason, count, count / tries) for reason, count in failed),
+        _per_query(generation, accepted),
         unpriced=tuple(
             section
-            for section, stages in (("generate", generation), ("judge", judge))
-            if any(
-                row.dollars is None and row.replies
-                for row in rows
-                if row.label in stages
-            )
+            for section, calls in sections.items()
+            if any(one.dollars is None and one.replies for one in calls.values())
         ),
     )
 
 
-def _row(stage: str, calls: StageCalls) -> StageRow:
-    return StageRow(
-        stage,
-        calls.replies,
-        calls.prompt_tokens,
-        calls.completion_tokens,
-        calls.dollars,
-        tuple(calls.latency_s.get(name) for name in _LATENCIES),
-    )
+def _per_query(
+    generation: Mapping[str, StageCalls], accepted: int
+) -> tuple[float, float, float | None] | None:
+    if not generation or not accepted:
+        return None
+    calls = _add_up(generation.values())
+    tokens = calls.prompt_tokens + calls.completion_tokens
+    dollars = None if calls.dollars is None else calls.dollars / accepted
+    return calls.replies / accepted, tokens / accepted, dollars
 
 
-def _sum(label: str, rows: tuple[StageRow, ...] | list[StageRow]) -> StageRow:
-    costs = [row.dollars for row in rows if row.replies]
+def _add_up(stages: Iterable[StageCalls]) -> StageCalls:
+    stages = list(stages)
+    costs = [one.dollars for one in stages if one.replies]
     known = [dollars for dollars in costs if dollars is not None]
-    return StageRow(
-        label,
-        sum(row.replies for row in rows),
-        sum(row.prompt_tokens for row in rows),
-        sum(row.completion_tokens for row in rows),
+    failed: Counter[str] = Counter()
+    for one in stages:
+        failed.update(one.failed_tries)
+    return StageCalls(
+        sum(one.replies for one in stages),
+        sum(one.prompt_tokens for one in stages),
+        sum(one.completion_tokens for one in stages),
         sum(known) if len(known) == len(costs) else None,
-        (None,) * len(_LATENCIES),
+        failed,
+        {},
     )

@@ -99,16 +99,14 @@ def read_content(run: Path) -> Content:
             dict[str, StageCalls],
             run / "bank" / "bank.json",
         ),
-        judge=_read_if_there(run / "judge.json", _read_judge, None),
+        judge=_read_if_there(
+            run / "judge.json", lambda path: read_checked(path, Judge), None
+        ),
         figures=_read_if_there(run / "metrics.json", read_figures, []),
         differences=_read_if_there(run / "comparisons.json", read_differences, []),
         labels=_read_if_there(run / "labels.json", read_labels, []),
         models=run / "models",
     )
-
-
-def _read_judge(path: Path) -> Judge | None:
-    return read_checked(path, Judge)
 
 
 def _read_if_there(path: Path, read: Callable[[Path], T], missing: T) -> T:

@@ -15,6 +15,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
+from toolbank.generate.writers import WRITERS
 from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
@@ -85,6 +86,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "run_name": content.name,
         "domain": bank.info.get("domain", ""),
         "engine": _describe_engine(content),
+        "asks_model": _asks_model(_describe_engine(content)["name"]),
         "counts": counts,
         "missing_tools": made.get("missing_tools") or {},
         "prompt_hash": str(made.get("prompt_hash") or ""),
@@ -150,6 +152,14 @@ def _describe_engine(content: Content) -> dict[str, str]:
         "model": str(made.get("model") or settings.get("model") or ""),
         "replies": replies.rpartition("/")[2],
     }
+
+
+def _asks_model(engine: str) -> bool:
+    try:
+        return WRITERS.load(engine).asks_model
+    except InputError:
+        # It came with a package that is gone.
+        return True
 
 
 def _describe_sources(content: Content) -> list[str]:
