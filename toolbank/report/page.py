@@ -163,22 +163,10 @@ def _asks_model(engine: str) -> bool:
 
 
 def _describe_sources(content: Content) -> list[str]:
-    sources = [
-        str(part.get("source")) for part in _source_rows(content) if "source" in part
-    ]
-    dataset = content.bank.info.get("dataset")
-    if dataset:
-        return [f"a dataset of others ({dataset.get('type')})"]
-    return sources or [
-        ":".join(str(part[key]) for key in ("type", "package", "site") if key in part)
-        for part in content.recipe.get("sources") or ()
-    ]
-
-
-def _source_rows(content: Content) -> list[Mapping[str, Any]]:
-    info = content.bank.info.get("sources") or {}
-    rows = info.get("sources") if isinstance(info, dict) else info
-    return [row for row in rows or () if isinstance(row, dict)]
+    info = content.bank.info
+    if "dataset" in info:
+        return [f"a dataset of others ({info['dataset']['type']})"]
+    return [source["source"] for source in info.get("sources", {}).get("sources", ())]
 
 
 def _find_plain(differences: Sequence[Difference]) -> str:
