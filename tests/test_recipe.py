@@ -65,6 +65,7 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "  min_tools: 1\n", ["line 7", "generate.min_tools"]),
         (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
         (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),
+        (GOOD + "retrievers: [bm25]\n", ["line 7", "a mapping with a `type`"]),
         (
             GOOD + "retrievers: [{type: bm26}]\n",
             ["line 7", "no type 'bm26'; did you mean 'bm25'? There are: 'bm25', "],

@@ -99,6 +99,8 @@ def _message(problem: Any) -> str:
     match problem["type"]:
         case "union_tag_not_found":
             return "each entry needs a `type`"
+        case "model_attributes_type":
+            return "should be a mapping with a `type`"
         case "union_tag_invalid":
             near = difflib.get_close_matches(
                 context["tag"], re.findall(r"'(.+?)'", context["expected_tags"]), n=1
@@ -107,7 +109,7 @@ def _message(problem: Any) -> str:
             return (
                 f"no type {context['tag']!r}; {meant} are: {context['expected_tags']}"
             )
-        case "model_type" | "model_attributes_type":
+        case "model_type":
             return "should be a mapping of keys; leave it out for the defaults"
         case "dict_type":
             return "should be a mapping of keys"
