@@ -62,7 +62,8 @@ def run_recipe(
     with folder.locked():
         write_text(folder.recipe, _resolved(recipe, stages))
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
-        for note in (*filter(None, [lost]), *own, *_notes(stages)):
+        notes = [note for stage in stages for note in stage.notes()]
+        for note in (*filter(None, [lost]), *own, *notes):
             say(note)
         for stage in stages:
             _refresh(stage)
@@ -191,7 +192,3 @@ def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
         for asset in stage.assets()
     ]
     return "\n".join([*origin, *files, dump_recipe(recipe.recipe)])
-
-
-def _notes(stages: Sequence[Stage]) -> list[str]:
-    return [note for stage in stages for note in stage.notes()]

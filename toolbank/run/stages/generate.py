@@ -17,6 +17,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
+    from toolbank.llm.engines.kind import EngineKind
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _LIBRARIES = ("numpydoc", "polars")
@@ -31,14 +32,13 @@ class GenerateStage(Stage):
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
         from toolbank.generate.prompts import prompt_hash
-        from toolbank.generate.writers import find_writer
 
         config = self.recipe.generate
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
-            "files": [hash_file(path) for path in find_writer(config).files(config)],
+            "files": [hash_file(path) for path in self._writer.files(config)],
             "prompts": prompt_hash(self.recipe.domain_name),
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,
@@ -107,23 +107,17 @@ class GenerateStage(Stage):
 
     def files(self) -> tuple[Path, ...]:
         """The file of prices, and what the engine reads."""
-        from toolbank.generate.writers import find_writer
-
         config = self.recipe.generate
         prices = (config.price,) if isinstance(config.price, Path) else ()
-        return *prices, *find_writer(config).files(config)
+        return *prices, *self._writer.files(config)
 
     def check(self) -> None:
         """Refuse an engine that can't be made."""
-        from toolbank.generate.writers import find_writer
-
-        find_writer(self.recipe.generate).check(self.recipe.generate)
+        self._writer.check(self.recipe.generate)
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here."""
-        from toolbank.generate.writers import find_writer
-
-        find_writer(self.recipe.generate).check_access(self.recipe.generate)
+        self._writer.check_access(self.recipe.generate)
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""
@@ -134,9 +128,8 @@ class GenerateStage(Stage):
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""
         from toolbank.generate.prompts import prompt_notes
-        from toolbank.generate.writers import find_writer
 
-        if not find_writer(self.recipe.generate).asks_model:
+        if not self._writer.asks_model:
             return []
         return prompt_notes(self.recipe.domain_name)
 
@@ -144,3 +137,9 @@ class GenerateStage(Stage):
         """The calls in bank.json."""
         path = self.folder.bank / "bank.json"
         return refresh_calls(path, self.recipe.generate, self.folder)
+
+    @property
+    def _writer(self) -> EngineKind[Any]:
+        from toolbank.generate.writers import find_writer
+
+        return find_writer(self.recipe.generate)
