@@ -225,7 +225,6 @@ def test_a_judge_that_is_a_model_is_planned_too(recipe, out):
     told = plan(
         recipe("judge.engine=openai", "judge.model=other", "judge.pairs=10"), out
     )
-    assert "Judge: 10 pairs, by other at https://api.openai.com/v1" in told
     assert "at most 60: each pair by 3 criteria, in both orders" in told
     assert "unknown: set judge.price" in told
 

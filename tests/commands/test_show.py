@@ -73,14 +73,18 @@ def play():
     return answer
 
 
+def generate(folder, script, *settings):
+    """Run the recipe into a folder, with a model that answers by a script."""
+    recipe = folder.with_name("mine.yaml")
+    with ChatServer(script) as server:
+        recipe.write_text(RECIPE.format(url=server.url))
+        run_recipe(load_recipe(str(recipe), settings), folder, until="generate")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("show")
-    with ChatServer(play()) as server:
-        (folder / "mine.yaml").write_text(RECIPE.format(url=server.url))
-        recipe = load_recipe(str(folder / "mine.yaml"))
-        run_recipe(recipe, folder / "run", until="generate")
-    return folder / "run"
+    return generate(tmp_path_factory.mktemp("show") / "run", play())
 
 
 @pytest.fixture
@@ -154,25 +158,16 @@ def test_an_unfinished_run_is_told_from_its_journal(unfinished):
 
 def test_what_another_model_answered_in_the_same_folder_is_left_out(run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "run")
-    with ChatServer(play()) as server:
-        (tmp_path / "mine.yaml").write_text(RECIPE.format(url=server.url))
-        settings = ["generate.model=other"]
-        recipe = load_recipe(str(tmp_path / "mine.yaml"), settings)
-        run_recipe(recipe, folder, until="generate")
+    generate(folder, play(), "generate.model=other")
     assert show_attempt(folder, "0").count("--- write: reply of") == 1
 
 
 def test_tries_at_which_another_model_failed_are_left_out(run, tmp_path):
-    recipe = tmp_path / "mine.yaml"
-    with ChatServer(lambda _: Answer.error(400, "that model broke")) as server:
-        recipe.write_text(RECIPE.format(url=server.url))
-        first = load_recipe(str(recipe), ["generate.model=other"])
-        with pytest.raises(ToolbankError):
-            run_recipe(first, tmp_path / "run", until="generate")
+    refuses = Answer.error(400, "that model broke")
+    with pytest.raises(ToolbankError):
+        generate(tmp_path / "run", lambda _: refuses, "generate.model=other")
     assert "that model broke" in show_attempt(tmp_path / "run", "0")
-    with ChatServer(play()) as server:
-        recipe.write_text(RECIPE.format(url=server.url))
-        run_recipe(load_recipe(str(recipe)), tmp_path / "run", until="generate")
+    generate(tmp_path / "run", play())
     for number in range(6):
         assert "that model broke" not in show_attempt(tmp_path / "run", str(number))
     # What the model of the bank failed at is told, also where no reply came of it.

@@ -50,6 +50,10 @@ def judge(bank, tmp_path, monkeypatch):
     return run
 
 
+def model(server):
+    return {"engine": "openai", "base_url": server.url, "model": "m"}
+
+
 def sides(call):
     return re.search(r"A: (.*)\nB: (.*)", call.prompt).groups()
 
@@ -79,7 +83,7 @@ def test_the_heuristic_is_labelled_and_says_how_often_a_reader_disagrees(judge):
 
 def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
     with ChatServer(prefer("good")) as server:
-        judged = judge(engine="openai", base_url=server.url, model="m")
+        judged = judge(**model(server))
     assert [counts(judged, name) for name in CRITERIA] == [(8, 0, 0)] * 3
     assert judged["criteria"]["fluency"]["consistency"] == 1
     assert (judged["judge"], judged["heuristic"]) == ("m", False)
@@ -90,7 +94,7 @@ def test_a_model_that_knows_the_better_text_wins_in_both_orders(judge):
 
 def test_a_model_that_likes_the_first_text_gives_ties_without_consistency(judge):
     with ChatServer(lambda call: Answer.json({"winner": "A"})) as server:
-        judged = judge(engine="openai", base_url=server.url, model="m")
+        judged = judge(**model(server))
     assert counts(judged) == (0, 8, 0)
     assert judged["criteria"]["fluency"]["consistency"] == 0
     orders = judged["pairs"][0]["verdicts"]["fluency"]
@@ -109,7 +113,7 @@ def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
         return prefer("good")(call)
 
     with ChatServer(script) as server:
-        judged = judge(engine="openai", base_url=server.url, model="m", retries=0)
+        judged = judge(**model(server), retries=0)
     assert counts(judged) == (5, 0, 0)
     failed = judged["criteria"]["fluency"]["failed"]
     assert failed.pop("unreadable-reply") == 2
@@ -125,10 +129,9 @@ def test_a_verdict_that_was_cut_is_counted_and_never_asked_for_again(judge):
         return prefer("good")(call)
 
     with ChatServer(script) as server:
-        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
-        judged = judge(**settings)
+        judged = judge(**model(server))
         asked = len(server.calls)
-        assert judge(**settings) == judged
+        assert judge(**model(server)) == judged
         assert len(server.calls) == asked
     assert judged["calls_failed"] == 0
     assert judged["criteria"]["fluency"]["failed"] == {"cut-off": 1}
@@ -137,21 +140,19 @@ def test_a_verdict_that_was_cut_is_counted_and_never_asked_for_again(judge):
 
 def test_no_journaled_verdict_is_asked_for_again_and_more_pairs_go_on_from_there(judge):
     with ChatServer(prefer("good")) as server:
-        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
-        few = judge(pairs=3, **settings)
+        few = judge(pairs=3, **model(server))
         assert len(server.calls) == 18
-        assert judge(pairs=3, **settings) == few
+        assert judge(pairs=3, **model(server)) == few
         assert len(server.calls) == 18
-        more = judge(pairs=5, **settings)
+        more = judge(pairs=5, **model(server))
         assert len(server.calls) == 30
     assert more["pairs"][:3] == few["pairs"]
 
 
 def test_verdicts_do_not_depend_on_concurrency(judge):
     with ChatServer(prefer("good")) as server:
-        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
-        one = judge(concurrency=1, **settings)
-    assert judge(concurrency=8, **settings) == one
+        one = judge(concurrency=1, **model(server))
+    assert judge(concurrency=8, **model(server)) == one
 
 
 def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_path):
@@ -159,21 +160,19 @@ def test_a_refused_key_ends_the_judge_and_loses_no_verdict_that_came(judge, tmp_
         return prefer("good")(call) if call.number < 9 else Answer.error(401)
 
     with ChatServer(script) as server:
-        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
         with pytest.raises(ToolbankError, match="401"):
-            judge(concurrency=4, **settings)
+            judge(concurrency=4, **model(server))
         with Journal(tmp_path / "journal.sqlite") as journal:
             assert len(journal) == 9
         asked = len(server.calls)
         server.script = prefer("good")
-        assert counts(judge(**settings)) == (8, 0, 0)
+        assert counts(judge(**model(server))) == (8, 0, 0)
         assert len(server.calls) == asked + 48 - 9
 
 
 def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
     with ChatServer(prefer("good")) as server:
-        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
-        judged = judge(concurrency=1, budget={"calls": 20}, **settings)
+        judged = judge(concurrency=1, budget={"calls": 20}, **model(server))
         assert len(server.calls) == 20
         unjudged = sum(
             judged["criteria"][name]["failed"].get("budget", 0) for name in CRITERIA
@@ -183,7 +182,7 @@ def test_a_budget_ends_the_judge_with_the_pairs_that_were_judged(judge):
         stopped, missing = judge.judged.problems
         assert "judge.budget.calls=40" in stopped
         assert "verdicts missing: 28" in missing
-        assert counts(judge(**settings)) == (8, 0, 0)
+        assert counts(judge(**model(server))) == (8, 0, 0)
 
 
 def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
@@ -193,14 +192,13 @@ def test_ctrl_c_in_the_judge_finishes_what_is_in_flight(judge, tmp_path):
         return prefer("good")(call)
 
     with ChatServer(script) as server:
-        settings = {"engine": "openai", "base_url": server.url, "model": "m"}
         with pytest.raises(ToolbankError, match="stopped in judge"):
-            judge(concurrency=4, **settings)
+            judge(concurrency=4, **model(server))
         asked = len(server.calls)
         assert 13 <= asked < 48
         with Journal(tmp_path / "journal.sqlite") as journal:
             assert len(journal) == asked
-        assert counts(judge(**settings)) == (8, 0, 0)
+        assert counts(judge(**model(server))) == (8, 0, 0)
         assert len(server.calls) == 48
 
 
@@ -216,9 +214,7 @@ def test_equal_texts_are_a_tie_that_nobody_is_asked_about(judge, bank):
         query.model_copy(update={"draft": query.query}) for query in bank.queries
     )
     with ChatServer(prefer("good")) as server:
-        judged = judge(
-            Bank(bank.tools, same), engine="openai", base_url=server.url, model="m"
-        )
+        judged = judge(Bank(bank.tools, same), **model(server))
     assert server.calls == []
     assert counts(judged) == (0, 8, 0)
 
@@ -269,18 +265,13 @@ def test_a_template_that_asks_for_the_unknown_is_named(judge, tmp_path):
         ChatServer(prefer("good")) as server,
         pytest.raises(InputError, match=r"judge\.j2"),
     ):
-        judge(engine="openai", base_url=server.url, model="m")
+        judge(**model(server))
 
 
 def test_texts_are_never_run_as_templates(judge, bank):
     hostile = bank.queries[0].model_copy(update={"query": "{{ 7 * 7 }} {% raw %}"})
     with ChatServer(lambda call: Answer.json({"winner": "tie"})) as server:
-        judge(
-            Bank(bank.tools, (hostile,)),
-            engine="openai",
-            base_url=server.url,
-            model="m",
-        )
+        judge(Bank(bank.tools, (hostile,)), **model(server))
     assert all("{{ 7 * 7 }} {% raw %}" in call.prompt for call in server.calls)
 
 
