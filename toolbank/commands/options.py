@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolbank.system.terminal import printable, say
+from toolbank.system.terminal import print_message, printable
 
 RecipeArgument = Annotated[
     str,
@@ -47,4 +47,4 @@ def echo(text: str) -> None:
 
 def complain(message: str) -> None:
     """Print on stderr what is wrong."""
-    say(f"toolbank: {message}")
+    print_message(f"toolbank: {message}")

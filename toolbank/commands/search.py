@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from toolbank.commands.options import RunArgument, echo
-from toolbank.system.terminal import say
+from toolbank.system.terminal import print_message
 
 
 def search(
@@ -41,7 +41,7 @@ def search(
         raise typer.BadParameter("The request is empty.")
     finder = load(run, retriever)
     if retriever is None:
-        say(f"by {finder.retriever.name}; another: --retriever NAME")
+        print_message(f"by {finder.retriever.name}; another: --retriever NAME")
     if query is not None:
         echo(format_hits(finder.search(query, k)))
     elif queries is not None and out is not None:

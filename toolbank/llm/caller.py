@@ -15,7 +15,7 @@ from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
 from toolbank.llm.limits.rate_limiter import RateLimiter
 from toolbank.llm.limits.stop import Stop, Stopped
 from toolbank.system.errors import ToolbankError
-from toolbank.system.terminal import tell
+from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -175,7 +175,7 @@ class Caller:
         elif not breaker.is_open:
             self.limit.fail(error.reason, self.admission.in_flight)
             if breaker.fail(self.limit.now, now):
-                tell(
+                print_above_bars(
                     f"the endpoint is down, it seems, at {strftime('%H:%M:%S')}: {error} All "
                     "calls wait, and one at a time is tried, for at most "
                     f"{breaker.longest:g} s."
@@ -199,7 +199,9 @@ class Caller:
         """An endpoint that refuses is there, too."""
         if self._breaker.answer():
             self.limit.restart()
-            tell(f"the endpoint answers again, at {strftime('%H:%M:%S')}; going on.")
+            print_above_bars(
+                f"the endpoint answers again, at {strftime('%H:%M:%S')}; going on."
+            )
 
     def _pause(self, seconds: float, why: str) -> None:
         asked = f"the endpoint asks to wait {seconds:.0f} s{why}"
@@ -213,4 +215,4 @@ class Caller:
                 )
             )
         elif self.admission.pause(seconds) and seconds >= _LONG_PAUSE:
-            tell(f"{asked}; all calls wait.")
+            print_above_bars(f"{asked}; all calls wait.")

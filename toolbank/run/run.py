@@ -13,7 +13,7 @@ from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_text
-from toolbank.system.terminal import say
+from toolbank.system.terminal import print_message
 
 # Where what a stage says of itself begins, after its name.
 _MESSAGE_COLUMN = 25
@@ -64,7 +64,7 @@ def run_recipe(
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
         notes = [note for stage in stages for note in stage.notes()]
         for note in (*filter(None, [lost]), *own, *notes):
-            say(note)
+            print_message(note)
         for stage in stages:
             _refresh(stage)
             if stage in chosen and (outcome := _run_stage(stage, stage.kind == start)):
@@ -158,10 +158,10 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     """What a stage left, or None where it was done already."""
     folder, key = stage.folder, stage.key
     if not anew and folder.is_done(stage.name, key):
-        say(f"{stage.name:<24} done already")
+        print_message(f"{stage.name:<24} done already")
         return None
     for name in folder.changed_files(stage.name, key):
-        say(f"{folder.path / name}: not as it was written; it is made again")
+        print_message(f"{folder.path / name}: not as it was written; it is made again")
     begun = time.monotonic()
     try:
         outcome = stage.work()
@@ -173,9 +173,9 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     if not outcome.waiting:
         folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
     took = f"({time.monotonic() - begun:.1f} s)"
-    say(f"{stage.name:<24} {outcome.message} {took}", indent=_MESSAGE_COLUMN)
+    print_message(f"{stage.name:<24} {outcome.message} {took}", indent=_MESSAGE_COLUMN)
     for problem in outcome.problems:
-        say(f"{'':<24} {problem}", indent=_MESSAGE_COLUMN)
+        print_message(f"{'':<24} {problem}", indent=_MESSAGE_COLUMN)
     return outcome
 
 

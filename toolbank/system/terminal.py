@@ -23,16 +23,16 @@ def printable(text: str) -> str:
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def tell(message: str) -> None:
-    """Tell the user of something while work goes on, above the progress bars."""
+def print_above_bars(message: str) -> None:
+    """Print a message to stderr while work goes on, above the progress bars."""
     from tqdm import tqdm
 
-    tqdm.write(_set(f"toolbank: {message}"), file=sys.stderr)
+    tqdm.write(_lay_out(f"toolbank: {message}"), file=sys.stderr)
 
 
-def say(message: str, indent: int = 0) -> None:
+def print_message(message: str, indent: int = 0) -> None:
     """Print a message to stderr; its further lines are indented by so many columns."""
-    print(_set(message, indent), file=sys.stderr, flush=True)
+    print(_lay_out(message, indent), file=sys.stderr, flush=True)
 
 
 def wrap(text: str, width: int, indent: int = 0) -> str:
@@ -51,7 +51,7 @@ def wrap(text: str, width: int, indent: int = 0) -> str:
     )
 
 
-def _set(message: str, indent: int = 0) -> str:
+def _lay_out(message: str, indent: int = 0) -> str:
     """The message as it goes to stderr: set to the width of a terminal, as it is elsewhere."""
     shown = printable(message)
     if not sys.stderr.isatty():

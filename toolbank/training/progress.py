@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from toolbank.system.numbers import duration
-from toolbank.system.terminal import tell
+from toolbank.system.terminal import print_above_bars
 from toolbank.training.ranks import rank
 
 # Off a terminal, seconds from one line to the next at the least.
@@ -53,7 +53,7 @@ class Progress(TrainerCallback):
         self._begun_at = self._told_at = time.monotonic()
         self._first_step = state.global_step
         if not rank() and 0 < state.global_step < state.max_steps:
-            tell(f"{self._title}: goes on from {_name_epoch(state)}")
+            print_above_bars(f"{self._title}: goes on from {_name_epoch(state)}")
 
     def on_step_end(
         self,
@@ -98,7 +98,7 @@ class Progress(TrainerCallback):
         steps = state.max_steps - state.global_step
         left = f", about {duration(pace * steps)} left" if steps > 0 else ""
         figures = "".join(f", {name} {value}" for name, value in self._shown.items())
-        tell(f"{self._title}: {_name_epoch(state)}{figures}{left}")
+        print_above_bars(f"{self._title}: {_name_epoch(state)}{figures}{left}")
 
     def close(self) -> None:
         """Take the bar away, however the training ended."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from toolbank.llm.limits.stop import Stop
 from toolbank.system import aio
-from toolbank.system.terminal import tell
+from toolbank.system.terminal import print_above_bars
 
 _WHY = "stopped by an interrupt"
 
@@ -29,7 +29,7 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
         count += 1
         if count == 1:
             rest = _describe_rest(count_calls())
-            tell(f"{rest}; a second Ctrl-C or SIGTERM stops at once.")
+            print_above_bars(f"{rest}; a second Ctrl-C or SIGTERM stops at once.")
             stop.ask("interrupt", _WHY)
         elif count == 2 and task is not None:
             task.cancel()

@@ -22,7 +22,7 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.decomposition.config import TEMPLATE
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
-from toolbank.system.terminal import tell
+from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
     from toolbank.retrievers.decomposition.config import DecomposeConfig
@@ -59,7 +59,7 @@ def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str
             unread[reason] += 1
     if unread:
         why = ", ".join(f"{reason} {count:,}" for reason, count in unread.items())
-        tell(
+        print_above_bars(
             f"{unread.total():,} of {len(distinct):,} requests stay whole, because the model gave "
             f"no list of subtasks ({why})."
         )

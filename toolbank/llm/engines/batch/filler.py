@@ -23,7 +23,7 @@ from toolbank.llm.engines.batch.submissions import Submissions
 from toolbank.llm.engines.batch.writing import write_requests
 from toolbank.llm.engines.openai.completion import make_body
 from toolbank.llm.engines.openai.errors import hide_key
-from toolbank.system.terminal import tell
+from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
     from toolbank.journal import Journal
@@ -227,7 +227,7 @@ class BatchFiller:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        tell(f"{self._path}: {text}")
+        print_above_bars(f"{self._path}: {text}")
 
 
 async def _all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:

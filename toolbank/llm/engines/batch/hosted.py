@@ -16,7 +16,7 @@ from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.batch.endpoint import NOT_FOUND, Batch, BatchEndpoint
 from toolbank.llm.engines.batch.submissions import Submission, Submissions
 from toolbank.system.files import sha256_file
-from toolbank.system.terminal import printable, tell
+from toolbank.system.terminal import print_above_bars, printable
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -229,7 +229,7 @@ class HostedBatches:
         )
 
     def _say(self, text: str) -> None:
-        tell(f"{self._folder}: {text}")
+        print_above_bars(f"{self._folder}: {text}")
 
 
 def _show(bar: tqdm[Any], batches: Collection[Batch]) -> None:
