@@ -23,6 +23,7 @@ from toolbank.generate.messages import (
 )
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
+from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 
@@ -38,7 +39,8 @@ class Generated:
 
     Not `complete`: queries are missing and calls failed or a budget is spent, so another run may
     get further. `waiting` is not empty where replies come with a later round: what the user has
-    to do until then. There is no bank to write yet. `ended_early` tells of a budget that is spent.
+    to do until then. There is no bank to write yet. `ended_early` tells of a budget
+    that is spent.
     """
 
     queries: Collection[Query]
@@ -49,7 +51,7 @@ class Generated:
     complete: bool
     problems: tuple[str, ...]
     waiting: str = ""
-    ended_early: str = ""
+    ended_early: EarlyEnd | None = None
 
 
 def generate(
@@ -123,5 +125,5 @@ async def _generate(writer: Writer) -> Generated:
         complete=not (waiting or (is_short and counts["failed"]) or stop),
         problems=tuple(list_problems(writer, builder)),
         waiting=waiting,
-        ended_early=stop.message,
+        ended_early=EarlyEnd(stop.message, stop.option) if stop else None,
     )

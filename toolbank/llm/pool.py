@@ -23,7 +23,7 @@ from toolbank.llm.caller import Caller
 from toolbank.llm.counts import CallCounts
 from toolbank.llm.limits.budget import Budget, Reservation
 from toolbank.llm.limits.interrupt import interruptible
-from toolbank.llm.limits.stop import Stop, Stopped
+from toolbank.llm.limits.stop import EarlyEnd, Stop, Stopped
 from toolbank.llm.rounds import Missing, choose, exchange
 from toolbank.llm.tokens import estimate_prompt
 from toolbank.system.errors import ToolbankError
@@ -93,7 +93,7 @@ class Pool:
         self._filler = kind.fill and kind.fill(config, journal, self.counts)
         self.limit = self._caller.limit
         self._open = 0
-        self._cut = ""
+        self._cut: EarlyEnd | None = None
         self._group = asyncio.TaskGroup()
         self._begin: _Begin = _begin_none
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -149,7 +149,7 @@ class Pool:
         finally:
             self._begin = _begin_none
         if self._cut and not self.stop:
-            self.stop.ask("budget", self._cut)
+            self.stop.ask("budget", *self._cut)
 
     @contextmanager
     def attempt(self, calls: int = 1) -> Iterator[Ask]:
@@ -178,7 +178,7 @@ class Pool:
             return []
         chosen, why = choose(missing, self._filler, self._budget, self.engine.identity)
         if why:
-            self.stop.ask("budget", why)
+            self.stop.ask("budget", *why)
         return chosen
 
     async def exchange(self, requests: Sequence[ChatRequest]) -> str | None:
@@ -230,7 +230,7 @@ class Pool:
                 self._wake()
                 return held
             if is_first and not self._budget.is_open:
-                self.stop.ask("budget", self._budget.explain(calls))
+                self.stop.ask("budget", *self._budget.explain(calls))
                 break
             room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.insert(0 if is_first else len(self._waiting), room)

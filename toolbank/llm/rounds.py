@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
     from toolbank.llm.engines.kind import Filler
     from toolbank.llm.limits.budget import Budget
-    from toolbank.llm.limits.stop import Stop
+    from toolbank.llm.limits.stop import EarlyEnd, Stop
 
 
 class Missing(Exception):  # noqa: N818 - no error: the reply comes with a later round
@@ -29,7 +29,7 @@ class Missing(Exception):  # noqa: N818 - no error: the reply comes with a later
 
 def choose(
     missing: Sequence[Missing], filler: Filler, budget: Budget, identity: str
-) -> tuple[list[ChatRequest], str]:
+) -> tuple[list[ChatRequest], EarlyEnd | None]:
     """The requests that a budget lets through, in their order, and why it stops the others.
 
     Those that were sent before cost nothing more. The first that has no room ends the choice, so
@@ -40,7 +40,7 @@ def choose(
         if is_sent:
             budget.hold(one.calls)
     passed: list[ChatRequest] = []
-    why = ""
+    why: EarlyEnd | None = None
     for one, is_sent in zip(missing, sent, strict=True):
         if not (is_sent or why) and not budget.reserve(
             one.calls, estimate_prompt(one.request)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from toolbank.run.run import RunResult
-
-_OPTION = re.compile(r"--set \S+")
 
 
 def describe_result(result: RunResult) -> str:
@@ -55,11 +52,15 @@ def _next(result: RunResult) -> list[str]:
     """What is not done, and the command that goes on."""
     if not result.todo:
         return []
-    options = _OPTION.findall(result.ended_early)
-    command = ["toolbank run", shlex.quote(str(result.folder.path)), *options]
+    command, end = (
+        f"toolbank run {shlex.quote(str(result.folder.path))}",
+        result.ended_early,
+    )
+    if end is not None and end.option:
+        command += f" {end.option}"
     return [
-        f"The generation ended early: {result.ended_early}."
-        if result.ended_early
+        f"The generation ended early: {end.message}."
+        if end is not None
         else f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}.",
-        f"Next: {' '.join(command)}",
+        f"Next: {command}",
     ]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolbank.recipe import RecipeFile, dump_recipe
 from toolbank.run.folder import RunFolder
@@ -14,6 +15,9 @@ from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_text
 from toolbank.system.terminal import print_message
+
+if TYPE_CHECKING:
+    from toolbank.llm.limits.stop import EarlyEnd
 
 # Where what a stage says of itself begins, after its name.
 _MESSAGE_COLUMN = 25
@@ -31,7 +35,7 @@ class RunResult:
     did: tuple[str, ...]
     todo: tuple[str, ...]
     waiting: str = ""
-    ended_early: str = ""
+    ended_early: EarlyEnd | None = None
 
 
 def run_recipe(
@@ -76,7 +80,7 @@ def run_recipe(
         tuple(done),
         tuple(find_todo(stages)),
         next((one.waiting for one in done.values() if one.waiting), ""),
-        next((one.ended_early for one in done.values() if one.ended_early), ""),
+        next((one.ended_early for one in done.values() if one.ended_early), None),
     )
 
 

@@ -14,6 +14,7 @@ from toolbank.system.files import sha256_file
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
+    from toolbank.llm.limits.stop import EarlyEnd
     from toolbank.recipe import Recipe
     from toolbank.retrievers.method import RetrieverConfig
 
@@ -24,7 +25,8 @@ class Outcome:
 
     One that is not complete is run again by the next run: some of its calls failed. `waiting`
     is not empty where it has to wait for something outside: what the user has to do, after
-    which the next run goes on with it. `ended_early` says which budget is spent, and how to raise it.
+    which the next run goes on with it. `ended_early` says which budget is spent,
+    and how to raise it.
     """
 
     message: str
@@ -32,7 +34,7 @@ class Outcome:
     complete: bool = True
     problems: tuple[str, ...] = ()
     waiting: str = ""
-    ended_early: str = ""
+    ended_early: EarlyEnd | None = None
 
 
 @dataclass(frozen=True)

@@ -31,28 +31,29 @@ def spend(budget, calls=1):
 def test_calls_count_over_the_folder_failed_ones_too_and_of_this_stage_alone():
     spent = budget([USED, JUDGED], calls=14)
     assert spend(spent) == 2
-    said = spent.explain(1)
-    assert "--set generate.budget.calls=28" in said
+    end = spent.explain(1)
+    assert end.option == "--set generate.budget.calls=28"
+    assert end.option in end.message
 
 
 def test_an_attempt_begins_where_there_is_room_for_all_its_calls():
     spent = budget(calls=5)
     assert spend(spent, calls=2) == 2
-    assert "5 calls is spent but for 1, too little to go on" in spent.explain(2)
+    assert "5 calls is spent but for 1, too little to go on" in spent.explain(2).message
 
 
 def test_tokens_count_in_and_out():
     spent = budget([USED, JUDGED], tokens=1800)
     assert spend(spent) == 2
-    assert "1,800 tokens is spent;" in spent.explain(1)
+    assert "1,800 tokens is spent;" in spent.explain(1).message
 
 
 def test_dollars_count_by_the_price():
     spent = budget([USED], price=PRICE, dollars=0.0025)
     assert spent.dollars == pytest.approx(0.002)
     assert spend(spent) == 2
-    assert "0.0025 dollars is spent but for 0.0001" in spent.explain(1)
-    assert "generate.budget.dollars=0.005" in spent.explain(1)
+    assert "0.0025 dollars is spent but for 0.0001" in spent.explain(1).message
+    assert "generate.budget.dollars=0.005" in spent.explain(1).message
 
 
 def test_where_tries_fail_the_youngest_attempts_give_way():
@@ -73,8 +74,10 @@ def test_replies_of_unknown_cost_leave_what_was_spent_as_it_was():
     other = StageUsage("write", '{"model": "other"}', 1, 100, 0)
     spent = budget([mine, other], price=PRICE, dollars=0.002)
     assert spent.dollars == pytest.approx(0.002)
-    assert "1 reply of unknown cost" in spent.explain(1)
-    assert "unknown" not in budget([mine], price=PRICE, dollars=0.002).explain(1)
+    assert "1 reply of unknown cost" in spent.explain(1).message
+    assert (
+        "unknown" not in budget([mine], price=PRICE, dollars=0.002).explain(1).message
+    )
 
 
 def test_dollars_of_a_model_that_the_prices_lack_are_bad_input(tmp_path):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolbank.llm.accounts import cost_of, find_prices, own_usage
+from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import FIRST_COMPLETION
 from toolbank.system.errors import InputError
@@ -37,7 +38,7 @@ class Budget:
     An attempt reserves all its calls before the first, and settles at its end, so that none that
     was begun is cut short. A call that is reserved is taken to cost the mean of those before it.
     Where failed tries use up what is held back, the youngest attempts lose their calls, so that
-    what is missing in the end is at the end; `cut` is why, "" where none did.
+    what is missing in the end is at the end; `cut` is why, None where none did.
 
     Raises:
         InputError: dollars are to be counted, and the file of prices lacks the model.
@@ -61,7 +62,7 @@ class Budget:
         self._prompt_tokens = float(sum(one.prompt_tokens for one in used))
         self._completion_tokens = float(sum(one.completion_tokens for one in used))
         self._tokens = self._prompt_tokens + self._completion_tokens
-        self.cut = ""
+        self.cut: EarlyEnd | None = None
         self._open: dict[Reservation, None] = {}
         self._held = 0
         if self._config.dollars is not None and self._price is None:
@@ -138,7 +139,7 @@ class Budget:
         minutes = self._config.minutes
         return None if minutes is None else self._begun + 60 * minutes - now
 
-    def explain(self, calls: int) -> str:
+    def explain(self, calls: int) -> EarlyEnd:
         """Which budget has no room for so many calls, and how to go on."""
         config = self._config
         held_tokens, held_dollars = self._estimate(self._held)
@@ -151,11 +152,12 @@ class Budget:
         ):
             return self._describe("tokens", config.tokens, round(tokens))
         spent = round(self._dollars + held_dollars, 4)
-        message = self._describe("dollars", config.dollars or 0.0, spent)
+        end = self._describe("dollars", config.dollars or 0.0, spent)
         if not self._unpriced:
-            return message
+            return end
         replies = "1 reply" if self._unpriced == 1 else f"{self._unpriced:,} replies"
-        return f"{message} (not counting {replies} of unknown cost)"
+        message = f"{end.message} (not counting {replies} of unknown cost)"
+        return end._replace(message=message)
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
@@ -204,11 +206,12 @@ class Budget:
         dollars = 0.0 if self._price is None else cost(self._price, prompt, completion)
         return prompt + completion, dollars
 
-    def _describe(self, unit: str, bound: float, spent: float) -> str:
+    def _describe(self, unit: str, bound: float, spent: float) -> EarlyEnd:
         left = bound - spent
         rest = f" but for {left:,.10g}, too little to go on" if left > 0 else ""
         more = 2 * max(bound, round(spent, 2))
-        return (
-            f"the budget of {bound:,.10g} {unit} is spent{rest}; to go on, raise it: "
-            f"--set {self._section}.budget.{unit}={more:.10g}"
+        option = f"--set {self._section}.budget.{unit}={more:.10g}"
+        return EarlyEnd(
+            f"the budget of {bound:,.10g} {unit} is spent{rest}; to go on, raise it: {option}",
+            option,
         )
