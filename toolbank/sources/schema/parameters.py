@@ -11,8 +11,8 @@ from toolbank.sources.schema.typetext import allowing, read_types
 _ENCLOSED = re.compile(
     r"\s*\(defaults?(?:\s*[:=]\s*|\s+is\s+|\s+)(?P<value>[^()]+)\)(?=\s*,)", re.I
 )
-_BRACED = re.compile(r"\{\s*default\s+(?P<value>['\"\u2018\u201c]\w+\W)")
-_MARKED = re.compile(r"(?P<value>[^\s{,]+)\s*\(default\)")
+_BRACED = re.compile(r"(?P<kept>\{)\s*default\s+(?=(?P<value>['\"\u2018\u201c]\w+\W))")
+_MARKED = re.compile(r"(?P<kept>(?P<value>[^\s{,]+))\s*\(default\)")
 _REMARKED = re.compile(
     r"(?P<value>'[^']*'|\"[^\"]*\"|\u2018[^\u2019]*\u2019|\u201c[^\u201d]*\u201d|[-+\w.]+)"
     r"(?:\s*\(.*\)|,.*|\s+(?P=value))",
@@ -54,18 +54,12 @@ def schema_of(classifier: str) -> dict[str, Any]:
     """
     text = _KEYWORD.sub("", _shortened(classifier))
     words = ""
-    if braced := _BRACED.search(text):
-        words = braced["value"]
-        text = text[: braced.start()] + "{" + text[braced.start("value") :]
-    elif enclosed := _ENCLOSED.search(text):
-        words = enclosed["value"]
-        text = text[: enclosed.start()] + text[enclosed.end() :]
-    elif stated := _DEFAULT.search(text):
-        words = stated["value"]
-        text = text[: stated.start()]
-    elif marked := _MARKED.search(text):
-        words = marked["value"]
-        text = text.replace("(default)", "")
+    for form in (_BRACED, _ENCLOSED, _DEFAULT, _MARKED):
+        if stated := form.search(text):
+            words = stated["value"]
+            kept = stated.groupdict().get("kept", "")
+            text = text[: stated.start()] + kept + text[stated.end() :]
+            break
     text = re.sub(r",\s*default$", "", _OPTIONAL.sub("", text).strip(" ,;."))
     schema = read_types(text)
     value = _default(_OPTIONAL.sub("", words), schema)

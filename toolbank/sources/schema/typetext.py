@@ -1,6 +1,7 @@
 """Type texts, "int, str or None", as JSON Schema."""
 
 import re
+from collections.abc import Container
 from typing import Any
 
 from toolbank.sources.schema.literals import is_literal, literal
@@ -51,11 +52,19 @@ _OTHER = re.compile(r"callable|function|->|\N{RIGHTWARDS ARROW}|\bsub-?class", r
 _LAST = re.compile(r"[\w-]+ (?P<word>tuple|list|sequence|dict|dictionary)", re.I)
 _CLASS = re.compile(r"\b[A-Z]+[a-z]\w*")
 _BRACKETED = re.compile(r"[(\[{].*[)\]}]", re.S)
-_SCALAR: dict[str, Any] = {"type": ["number", "string", "boolean"]}
+_FORMS = (
+    (re.compile(r"scalars?( .*)?"), ["number", "string", "boolean"]),
+    (re.compile(r"dict[-_]like|(?:dict|dictionary|mapping) of .*", re.S), "object"),
+    (re.compile(r"[-+]?(?:\w+\.)?(?:inf|nan)"), "number"),
+)
 _BRACES = re.compile(
     r"(?:one of\s+|(?P<kind>str|string|int)\s+|(?P<quote>[\"'\u201c\u2018]))?"
     r"\{+(?P<inner>[^{}]*)\}+(?(quote)[\"'\u201d\u2019]|(?:\s+for\s+\w+)?)",
     re.I | re.S,
+)
+# An apostrophe within a word is no quote, and a quote may be left open.
+_TOKEN = re.compile(
+    r"(?<![^\W_])(?:'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z))|[()\[\]{}|,;/]|\bor\b", re.I
 )
 _ELLIPSIS = re.compile(r"\.\.\.|\u2026")
 
@@ -88,12 +97,6 @@ def read_types(text: str) -> dict[str, Any]:
     return _merged(schemas)
 
 
-def types_of(schema: dict[str, Any]) -> list[str]:
-    """The JSON types that a schema names outside of its alternatives."""
-    named = schema.get("type", [])
-    return [named] if isinstance(named, str) else list(named)
-
-
 def allowing(schema: dict[str, Any], value: Any) -> dict[str, Any]:
     """The schema, widened where it would refuse a value that its own page gives."""
     if _allows(schema, value):
@@ -106,12 +109,18 @@ def allowing(schema: dict[str, Any], value: Any) -> dict[str, Any]:
     return _merged([*members, {"type": _JSON_TYPES[type(value)]}])
 
 
+def _types_of(schema: dict[str, Any]) -> list[str]:
+    """The JSON types that a schema names outside of its alternatives."""
+    named = schema.get("type", [])
+    return [named] if isinstance(named, str) else list(named)
+
+
 def _allows(schema: dict[str, Any], value: Any) -> bool:
     if "anyOf" in schema:
         return any(_allows(item, value) for item in schema["anyOf"])
     if "enum" in schema:
         return any(_is_same(value, item) for item in schema["enum"])
-    types = types_of(schema)
+    types = _types_of(schema)
     kind = _JSON_TYPES[type(value)]
     return not types or kind in types or (kind == "integer" and "number" in types)
 
@@ -123,7 +132,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 def _is_plain(schema: dict[str, Any]) -> bool:
     """Whether it is of a value that holds no others; in "list of str or int" any item may be one."""
-    return bool({"string", "number", "integer", "boolean"} & set(types_of(schema)))
+    return bool({"string", "number", "integer", "boolean"} & set(_types_of(schema)))
 
 
 def _members(text: str) -> list[str]:
@@ -131,18 +140,19 @@ def _members(text: str) -> list[str]:
 
     A part that is no type of its own ("array_like, at least 2-D") makes the text one alternative.
     """
-    parts = _split(text, r"\bor\b|\||,")
+    parts = _split(text, ("or", "|", ","))
     braced = [_braced(part) for part in parts]
     is_one = bool(re.fullmatch(r"\d+-?d", parts[0], re.I)) if parts else True
     if is_one or any(
         not inner and _is_qualifier(part)
         for part, inner in zip(parts[1:], braced[1:], strict=True)
     ):
-        parts = [text]
-        braced = [[]]
-    members: list[str] = []
-    for part, inner in zip(parts, braced, strict=True):
-        members.extend(inner or _joined(part))
+        parts, braced = [text], [[]]
+    members = (
+        member
+        for part, inner in zip(parts, braced, strict=True)
+        for member in inner or _joined(part)
+    )
     stripped = (re.sub(r"^(?:one of|either)\s+", "", member) for member in members)
     return [_closed(member) for member in stripped if not _ELLIPSIS.fullmatch(member)]
 
@@ -174,11 +184,11 @@ def _enumeration(values: list[Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {}
     if all(isinstance(value, str) for value in values):
         schema["type"] = "string"
-    unique: list[Any] = []
-    for value in values:
-        if not any(_is_same(value, seen) for seen in unique):
-            unique.append(value)
-    schema["enum"] = unique
+    schema["enum"] = [
+        value
+        for place, value in enumerate(values)
+        if not any(_is_same(value, seen) for seen in values[:place])
+    ]
     return schema
 
 
@@ -186,30 +196,23 @@ def _single(text: str) -> dict[str, Any]:
     """The schema of one alternative."""
     text = re.sub(r"^(?:an?|the|input)\s+", "", text, flags=re.I)
     word = text.strip(" `").lower()
-    if re.fullmatch(r"scalars?( .*)?", word):
-        return {**_SCALAR, "format": text}
-    if re.fullmatch(r"dict[-_]like|(?:dict|dictionary|mapping) of .*", word, re.S):
-        return {"type": "object", "format": text}
+    for form, kind in _FORMS:
+        if form.fullmatch(word):
+            return {"type": kind, "format": text}
     if word in _TYPES and text != "Index":  # the class of pandas
         schema: dict[str, Any] = {"type": _TYPES[word]}
         if word in _LOOSE:
             schema["format"] = text
         return schema
-    if re.fullmatch(r"[-+]?(?:\w+\.)?(?:inf|nan)", word):
-        return {"type": "number", "format": text}
-    generic = _GENERIC.fullmatch(text)
-    if generic:
+    if generic := _GENERIC.fullmatch(text):
         return _generic(generic["outer"].lower(), generic["inner"], text)
-    container = _CONTAINER.fullmatch(text)
-    if container:
+    if container := _CONTAINER.fullmatch(text):
         return _array_of(re.sub(r"\band\b", "or", container["items"]), text)
     if _OTHER.search(text):
         return {"format": text}
-    shaped = _SHAPE.fullmatch(text)
-    if shaped:
+    if shaped := _SHAPE.fullmatch(text):
         return {**(_single(shaped["rest"] or "list")), "format": text}
-    last = _LAST.fullmatch(text)
-    if last:
+    if last := _LAST.fullmatch(text):
         return {"type": _TYPES[last["word"].lower()], "format": text}
     if _ARRAY.search(text) or re.fullmatch(r"\(.*,.*\)|\[.*,.*\]", text):
         return {"type": "array", "format": text}
@@ -237,15 +240,14 @@ def _array_of(items: str, text: str) -> dict[str, Any]:
 
 
 def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
-    if outer == "optional":
-        return _merged([read_types(inner), {"type": "null"}])
-    if outer in ("union", "annotated"):
-        return _merged([read_types(part) for part in _split(inner, r",")])
+    if outer in ("optional", "union", "annotated"):
+        parts = [*_split(inner, ","), *(["None"] if outer == "optional" else [])]
+        return _merged([read_types(part) for part in parts])
     if outer == "literal":
         return read_types("{" + inner + "}")
     is_array = outer in ("collection", "frozenset") or _ARRAY.fullmatch(outer)
     if _TYPES.get(outer) == "array" or is_array:
-        parts = [part for part in _split(inner, r",") if part != "..."]
+        parts = [part for part in _split(inner, ",") if part != "..."]
         return _array_of(parts[0] if len(parts) == 1 else "", text)
     if _TYPES.get(outer) == "object":
         return {"type": "object", "format": text}
@@ -254,16 +256,11 @@ def _generic(outer: str, inner: str, text: str) -> dict[str, Any]:
 
 def _merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     """One schema that allows what any of these allows."""
-    unique: list[dict[str, Any]] = []
-    for schema in schemas:
-        if schema and schema not in unique:
-            unique.append(schema)
-    if not unique:
-        return {}
-    if len(unique) == 1:
-        return dict(unique[0])
+    unique = [s for i, s in enumerate(schemas) if s and s not in schemas[:i]]
+    if len(unique) < 2:
+        return dict(unique[0]) if unique else {}
     if all(schema.keys() == {"type"} for schema in unique):
-        types = [kind for schema in unique for kind in types_of(schema)]
+        types = [kind for schema in unique for kind in _types_of(schema)]
         return {"type": list(dict.fromkeys(types))}
     if all(schema.keys() == {"format"} for schema in unique):
         return {"format": " or ".join(schema["format"] for schema in unique)}
@@ -276,7 +273,7 @@ def _braced(text: str) -> list[str]:
     if not match:
         return []
     members: list[str] = []
-    for part in _split(match["inner"], r",|;|\bor\b|\||/"):
+    for part in _split(match["inner"], ("or", "|", ",", ";", "/")):
         numbered = re.fullmatch(r"(\w+) \((\d+)\)", part)
         members += [numbered[2], f"'{numbered[1]}'"] if numbered else [part]
     if not any(map(_ELLIPSIS.match, members)):
@@ -286,34 +283,16 @@ def _braced(text: str) -> list[str]:
     return [match["kind"] or kinds.get(frozenset(given), text.strip("{}"))]
 
 
-def _split(text: str, separator: str) -> list[str]:
+def _split(text: str, separators: Container[str]) -> list[str]:
     """Split where no bracket or quote is open."""
-    pattern = re.compile(separator, re.I)
     parts: list[str] = []
-    start = position = depth = 0
-    quote = ""
-    while position < len(text):
-        character = text[position]
-        match = None if depth or quote else pattern.match(text, position)
-        if match and match.end() > position and _stands_alone(text, match):
-            parts.append(text[start:position])
-            start = position = match.end()
-            continue
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"" and not text[position - 1 : position].isalnum():
-            quote = character
-        elif character in "([{":
+    start = depth = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "([{":
             depth += 1
-        elif character in ")]}":
+        elif token[0] in ")]}":
             depth = max(0, depth - 1)
-        position += 1
-    parts.append(text[start:])
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    return not match[0].isalpha() or (
-        not text[match.start() - 1 : match.start()].isalnum()
-        and not text[match.end() : match.end() + 1].isalnum()
-    )
+        elif not depth and token[0].lower() in separators:
+            parts.append(text[start : token.start()])
+            start = token.end()
+    return [part for text in (*parts, text[start:]) if (part := text.strip())]
