@@ -20,7 +20,7 @@ from toolbank.sources.sphinx.site import Site
 from toolbank.sources.sphinx.web.answer import GONE, Answer
 from toolbank.sources.sphinx.web.client import PAGE, SiteClient, Wanted
 from toolbank.sources.sphinx.web.failures import (
-    FORBIDDEN,
+    ForbiddenError,
     NotAskedError,
     RefusedError,
     RequestError,
@@ -218,9 +218,9 @@ def _no_inventory(answer: Answer) -> ToolbankError:
 
 
 def _no_answer(url: str, error: RequestError) -> ToolbankError:
-    if str(error) == FORBIDDEN:
+    if isinstance(error, ForbiddenError):
         return InputError(
-            f"{url}: {FORBIDDEN}. The site does not want to be read by programs; ask the "
+            f"{url}: {error}. The site does not want to be read by programs; ask the "
             "people who run it, or read the package itself (`type: python`)."
         )
     if not error.may_pass:

@@ -11,8 +11,9 @@ from toolbank.sources.sphinx.web.answer import GONE, MOVED, Answer
 from toolbank.sources.sphinx.web.cache import Kept, PageCache
 from toolbank.sources.sphinx.web.download import Downloader
 from toolbank.sources.sphinx.web.failures import (
-    FORBIDDEN,
     BrokenOffError,
+    EndlessError,
+    ForbiddenError,
     NotAskedError,
     RefusedError,
     RequestError,
@@ -88,9 +89,9 @@ class SiteClient:
                 answer = await self._get_one(asked[-1], wanted)
                 if target := answer.moved_to:
                     if target in asked:
-                        raise RefusedError("redirected in a loop").led_to(target)
+                        raise EndlessError("redirected in a loop").led_to(target)
                     if len(asked) > _MAX_REDIRECTS:
-                        raise RefusedError("redirected too often")
+                        raise EndlessError("redirected too often")
                 elif wanted.follows_stubs and (target := answer.refreshes_to):
                     if not self._is_own(target):
                         raise RefusedError(
@@ -186,18 +187,18 @@ class SiteClient:
             self._reading_robots = asyncio.ensure_future(self._read_robots(url))
         robots = await asyncio.shield(self._reading_robots)
         if not robots.allows(url):
-            raise RefusedError(FORBIDDEN)
+            raise ForbiddenError("forbidden by robots.txt")
 
     async def _read_robots(self, url: str) -> Robots:
         try:
             answer = await self.get(urljoin(url, "/robots.txt"), _ROBOTS)
+        except EndlessError:
+            return Robots()
         except RefusedError as error:
-            if str(error).startswith("redirected "):
-                return Robots()
             raise RefusedError(f"robots.txt can't be read: {error}") from error
+        except NotAskedError:
+            raise
         except RequestError as error:
-            if isinstance(error, NotAskedError):
-                raise
             raise NotAskedError(f"robots.txt can't be read: {error}") from error
         if may_pass_status(answer.status):
             raise NotAskedError(

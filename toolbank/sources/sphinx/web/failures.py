@@ -4,8 +4,6 @@ from typing import Self
 
 from toolbank.system.terminal import printable
 
-FORBIDDEN = "forbidden by robots.txt"
-
 
 class RequestError(Exception):
     """A request came to nothing; `str()` of it is the reason.
@@ -27,6 +25,14 @@ class RequestError(Exception):
 
 class RefusedError(RequestError):
     """The crawler won't ask, or won't read the answer."""
+
+
+class ForbiddenError(RefusedError):
+    """The site's robots.txt forbids it."""
+
+
+class EndlessError(RefusedError):
+    """Redirects led on and on."""
 
 
 class NotAskedError(RequestError):
