@@ -102,11 +102,12 @@ class Crawler:
         return read_inventory(answer.body, answer.url)
 
     async def _ask_for_inventory(self, url: str) -> Answer:
-        def is_inventory(answer: Answer) -> bool:
-            return answer.body.startswith(INVENTORY_HEAD)
+        def keeps(answer: Answer) -> bool:
+            if answer.status == 200:
+                return answer.body.startswith(INVENTORY_HEAD)
+            return self._crawl.guessed and answer.status in GONE
 
-        wanted = Wanted(is_inventory, keeps_gone=self._crawl.guessed)
-        return await self._get(url, wanted)
+        return await self._get(url, Wanted(keeps))
 
     async def _get(self, url: str, wanted: Wanted) -> Answer:
         """An answer without which there is nothing to crawl."""

@@ -1,6 +1,7 @@
 """The pages of one site: by its rules, from the cache where they are fresh, or asked for."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,24 +26,40 @@ from toolbank.sources.sphinx.web.throttle import Throttle
 from toolbank.system.addresses import origin
 
 _MAX_REDIRECTS = 5
-_ROBOTS_MAX_AGE_S = 24 * 3600  # RFC 9309, section 2.4
 _CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a request is for: which good answer is kept, and whether that it is gone is.
+    """What a request is for: which answers are kept, besides that a page has moved.
 
-    Stubs, pages with nothing but a meta refresh, are followed once where `follows_stubs`.
+    Stubs, pages with nothing but a meta refresh, are followed once where `follows_stubs`. What is
+    kept is asked for again after `max_age_s` at the latest. An answer is cut at `cut_at` bytes.
     """
 
     keeps: Callable[[Answer], bool]
-    keeps_gone: bool = True
     follows_stubs: bool = False
+    asks_robots: bool = True
+    max_age_s: float = math.inf
+    cut_at: int | None = None
 
 
-PAGE = Wanted(lambda answer: answer.is_html, follows_stubs=True)
-_ROBOTS = Wanted(lambda _: True)
+def _keeps_page(answer: Answer) -> bool:
+    return answer.is_html if answer.status == 200 else answer.status in GONE
+
+
+def _keeps_robots(answer: Answer) -> bool:
+    is_refusal = 400 <= answer.status < 500 and not may_pass_status(answer.status)
+    return answer.status == 200 or is_refusal
+
+
+PAGE = Wanted(_keeps_page, follows_stubs=True)
+_ROBOTS = Wanted(
+    _keeps_robots,
+    asks_robots=False,
+    max_age_s=24 * 3600,  # RFC 9309, section 2.4
+    cut_at=MAX_ROBOTS_BYTES,
+)
 
 
 class SiteClient:
@@ -115,7 +132,7 @@ class SiteClient:
     async def _get_one(self, url: str, wanted: Wanted) -> Answer:
         if not self._is_own(url):
             raise RefusedError(f"leads to another site, {url}")
-        if wanted is not _ROBOTS:
+        if wanted.asks_robots:
             await self._check_allowed(url)
         kept = self._cache.read(url)
         if kept is None:
@@ -144,15 +161,16 @@ class SiteClient:
             for validator, condition in _CONDITIONS.items()
             if kept is not None and validator in kept.headers
         }
-        cut_at = None
-        if wanted is _ROBOTS:
+        if wanted.cut_at is not None:
             # What comes unpacked can be cut where enough of it is there.
-            headers["Accept-Encoding"], cut_at = "identity", MAX_ROBOTS_BYTES
+            headers["Accept-Encoding"] = "identity"
         retries = 0 if kept is not None else self._policy.retries
         for tries in range(retries + 1):
             await self._throttle.admit(tries)
             try:
-                answer, latency = await self._downloader.send(url, headers, cut_at)
+                answer, latency = await self._downloader.send(
+                    url, headers, wanted.cut_at
+                )
             except (UnansweredError, BrokenOffError) as error:
                 self._throttle.note_failure(error)
                 if tries == retries:
@@ -161,7 +179,7 @@ class SiteClient:
             self._throttle.note(answer, latency)
             if not may_pass_status(answer.status):
                 break
-        if _is_kept(answer, wanted):
+        if answer.status in MOVED or wanted.keeps(answer):
             self._cache.write(answer)
         return answer
 
@@ -174,9 +192,7 @@ class SiteClient:
 
     def _is_fresh(self, kept: Kept, wanted: Wanted) -> bool:
         now = time.time()
-        max_age_s = self._policy.max_age_h * 3600
-        if wanted is _ROBOTS:
-            max_age_s = min(max_age_s, _ROBOTS_MAX_AGE_S)
+        max_age_s = min(self._policy.max_age_h * 3600, wanted.max_age_s)
         # A time that lies ahead says nothing, as after a clock was set back.
         return kept.checked <= now + 60 and (
             kept.checked >= self._started or now - kept.checked < max_age_s
@@ -207,14 +223,3 @@ class SiteClient:
         robots = read_robots(answer)
         self._throttle.keep_interval(robots.delay_s)
         return robots
-
-
-def _is_kept(answer: Answer, wanted: Wanted) -> bool:
-    """Pages that are there, have moved or are gone are kept; what may be an accident is not."""
-    if answer.status == 200:
-        return wanted.keeps(answer)
-    if wanted is _ROBOTS and 400 <= answer.status < 500:
-        return not may_pass_status(answer.status)
-    if answer.status in GONE:
-        return wanted.keeps_gone
-    return answer.status in MOVED
