@@ -19,9 +19,9 @@ AGAIN = "Fit it again: toolbank train RUN."
 
 @dataclass(frozen=True)
 class Array:
-    """What an array has to be; a `str` in the shape is a length that is the same wherever it stands.
+    """What an array has to be.
 
-    Values are finite, and from `low` up to `high`; those of integers stay below `high`, which
+    A `str` in the shape names a length, which is the same wherever the name stands. Values are finite, and from `low` up to `high`; those of integers stay below `high`, which
     may be such a length, too.
     """
 

@@ -19,9 +19,10 @@ class ProtipTraining(TrainingConfig):
 class ProtipConfig(RetrieverConfig):
     """Find the tools of a plan in its order; needs queries whose tools are ordered.
 
-    Published: BERT-base-uncased, random negatives; the margin is not told. Here the random ones
-    of a batch are shared by its plans, so that none comes near unseen. Hard ones alone are found anew
-    too seldom for a short training.
+    Published: BERT-base-uncased, random negatives; the margin is not told. Here the random
+    negatives of a batch are shared by its plans, so that no tool comes near a request without
+    having been one of its negatives. Hard ones alone are found anew too seldom for a short
+    training.
     """
 
     needs_order: ClassVar[bool] = True

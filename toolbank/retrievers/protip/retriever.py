@@ -49,12 +49,15 @@ class ProtipRetriever(Retriever):
 
     A tool that no train plan uses has its E(t) like every other, but training draws no request
     to it, and a plan seldom takes it. In `search` it also stands where its description alone
-    puts it, by a `DescriptionPrior` that is calibrated on the train queries: `by_rank` are the log-odds
-    of the other hits' ranks.
+    puts it, by a `DescriptionPrior` that is calibrated on the train queries.
 
-    `stop_threshold` and `by_rank` are measured on the validation plans. Without any, a tenth of the
-    train plans is held back from the training for it; and where those are too few, `stop_threshold`
-    is 1 and `by_rank` is measured on the train plans, whose hits are better than others'.
+    `by_rank` [ranks] are the log-odds of the other hits, and `unseen` the positions of the tools
+    that no train plan uses.
+
+    `stop_threshold` and `by_rank` are measured on the validation plans. Without any, a tenth of
+    the train plans is held back from the training for it; and where those are too few,
+    `stop_threshold` is 1 and `by_rank` is measured on the train plans, whose hits are better
+    than others'.
     """
 
     config: ProtipConfig

@@ -23,7 +23,7 @@ _DESCRIBED = 0.15
 
 @dataclass(frozen=True)
 class Rows(Sequence[Row]):
-    """A row a request: its token ids, and the vector and the first stage's features of each candidate.
+    """A row a request: its token ids, and each candidate's vector and first stage's features.
 
     `candidates` [n, k] are places in `vectors` [n_tools, d], `features` is [n, k, 2]. Vectors
     are put together when a row is taken: all of them at once would fill the memory.
