@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 from toolbank.evaluation.bootstrap import bootstrap_means
-from toolbank.evaluation.compare import Baselines, compare
+from toolbank.evaluation.compare import compare
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import Measured, list_metrics
 from toolbank.evaluation.sets import EvaluationSet
 from toolbank.evaluation.table import format_comparisons
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.decomposition.config import DecompositionConfig
+from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.mlc.config import MlcConfig
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.protip.config import ProtipConfig
+from toolbank.retrievers.refiner.config import RefinerConfig
 
 CONFIG = EvaluateConfig(ks=(3, 5), resamples=200)
 N = 60
@@ -21,7 +28,13 @@ ALL = EvaluationSet(
     labels=(("a",),) * N,
     parts={"test-unseen-sets": np.arange(10), "test-unseen-tools": np.arange(0)},
 )
-BASELINES = Baselines({"refiner": "mlc"}, ("votes", "nearest"), "descriptions")
+METHODS = (
+    DescriptionsConfig(),
+    NearestConfig(name="votes"),
+    NearestConfig(),
+    MlcConfig(),
+    RefinerConfig(first_stage="mlc"),
+)
 
 
 def made(name, mean, seed):
@@ -43,14 +56,16 @@ def measured():
 
 @pytest.fixture(scope="module")
 def records(measured):
-    return compare(measured, BASELINES, CONFIG, seed=4)
+    return compare(measured, METHODS, CONFIG, seed=4)
 
 
 def against(records, retriever):
     return {(r.baseline, r.against) for r in records if r.retriever == retriever}
 
 
-def test_each_method_meets_its_first_stage_the_best_floor_and_descriptions(records):
+def test_each_method_meets_its_first_stage_the_best_neighbours_and_descriptions(
+    records,
+):
     baselines = {("nearest neighbours", "nearest"), ("descriptions", "descriptions")}
     assert against(records, "refiner") == {("first stage", "mlc"), *baselines}
     assert against(records, "mlc") == baselines
@@ -75,7 +90,8 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
 
 def test_a_method_does_not_differ_from_its_twin(measured):
     twin = Measured("twin", *list(vars(measured[0]).values())[1:])
-    records = compare([measured[0], twin], Baselines({}, (), "descriptions"), CONFIG, 0)
+    methods = DescriptionsConfig(), Bm25Config(name="twin")
+    records = compare([measured[0], twin], methods, CONFIG, 0)
     assert {(r.difference, r.low, r.high) for r in records} == {(0, 0, 0)}
 
 
@@ -87,15 +103,18 @@ def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
 
 
 def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
-    baselines = Baselines(decompositions=("votes", "mlc"), planners=("refiner",))
-    records = compare(measured, baselines, CONFIG, seed=0)
+    splits = (
+        DecompositionConfig(name=name, first_stage="bm25") for name in ("votes", "mlc")
+    )
+    methods = (*splits, ProtipConfig(name="refiner"))
+    records = compare(measured, methods, CONFIG, seed=0)
     assert {r.retriever for r in records} == {"refiner"}
     assert against(records, "refiner") == {("decomposition", "mlc")}
     assert "minus decomposition (mlc)" in format_comparisons(records)
 
 
 def test_a_method_that_is_not_there_is_not_compared_with(measured):
-    assert compare(measured[-1:], BASELINES, CONFIG, seed=0) == []
+    assert compare(measured[-1:], METHODS, CONFIG, seed=0) == []
 
 
 def test_the_block_has_a_line_a_method_and_signs(records):

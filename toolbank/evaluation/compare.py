@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 import numpy as np
@@ -12,47 +11,27 @@ from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.evaluate import Measured, list_metrics
 from toolbank.evaluation.figures import Baseline, Difference
+from toolbank.retrievers.method import RetrieverConfig
 
 BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 """The kinds of baselines, in the order of tables."""
 
 
-@dataclass(frozen=True)
-class Baselines:
-    """What every method is compared with, by labels.
-
-    `first_stages` are the retrievers that methods build on; `nearest` all that vote among
-    similar train queries, of which the best on a set counts there; `descriptions` the one that
-    has seen no query; `decompositions` those that search for a request's parts, of which the best
-    on a set counts there for the `planners`, which find its tools one after another.
-    """
-
-    first_stages: Mapping[str, str] = field(default_factory=dict)
-    nearest: tuple[str, ...] = ()
-    descriptions: str | None = None
-    decompositions: tuple[str, ...] = ()
-    planners: tuple[str, ...] = ()
-
-
 def compare(
     measured: Sequence[Measured],
-    baselines: Baselines,
+    retrievers: Sequence[RetrieverConfig],
     config: EvaluateConfig,
     seed: int,
 ) -> list[Difference]:
     """Differences between the methods that were measured on one set, for it and its parts.
 
-    The intervals are those of a paired bootstrap: the same queries are drawn for both.
+    Each is held against what it builds on; the best on this set of those that vote among similar
+    train queries; the first that has seen no query; and, where it finds a request's tools one
+    after another, the best of those that search for its parts. The intervals are those of a paired bootstrap: the same queries are drawn for both.
     """
     if not measured or not len(measured[0].values):
         return []
-    by_name = {one.retriever: one for one in measured}
-    pairs = [
-        (one, by_name[against], baseline)
-        for one in measured
-        for baseline, against in _opponents(one, by_name, baselines, config)
-        if against in by_name and against != one.retriever
-    ]
+    pairs = list(_pair_up(measured, retrievers, config))
     if not pairs:
         return []
     differences = np.concatenate(
@@ -84,27 +63,30 @@ def compare(
     return found
 
 
-def _opponents(
-    one: Measured,
-    by_name: Mapping[str, Measured],
-    baselines: Baselines,
+def _pair_up(
+    measured: Sequence[Measured],
+    retrievers: Sequence[RetrieverConfig],
     config: EvaluateConfig,
-) -> list[tuple[Baseline, str]]:
-    """Each kind of baseline of a method, and which it is."""
-    found: list[tuple[Baseline, str]] = []
-    if one.retriever in baselines.first_stages:
-        found.append(("first stage", baselines.first_stages[one.retriever]))
+) -> Iterator[tuple[Measured, Measured, Baseline]]:
+    """Each method with each that it is held against, and what kind of baseline that is."""
+    by_name = {one.retriever: one for one in measured}
     column = list_metrics(config).index(("recall", main_k(config.ks)))
 
-    def add_best(baseline: Baseline, names: Sequence[str]) -> None:
-        there = [name for name in names if name in by_name]
-        if there:
-            best = max(there, key=lambda name: by_name[name].values[:, column].mean())
-            found.append((baseline, best))
+    def labels(baseline: Baseline) -> list[str]:
+        return [one.label for one in retrievers if one.baseline == baseline]
 
-    add_best("nearest neighbours", baselines.nearest)
-    if baselines.descriptions is not None:
-        found.append(("descriptions", baselines.descriptions))
-    if one.retriever in baselines.planners:
-        add_best("decomposition", baselines.decompositions)
-    return found
+    for retriever in retrievers:
+        opponents: dict[Baseline, Sequence[str]] = {
+            "first stage": retriever.needs[:1],
+            "nearest neighbours": labels("nearest neighbours"),
+            "descriptions": labels("descriptions")[:1],
+            "decomposition": labels("decomposition") if retriever.needs_order else (),
+        }
+        for baseline, names in opponents.items():
+            there = [by_name[name] for name in names if name in by_name]
+            best = max(
+                there, key=lambda one: one.values[:, column].mean(), default=None
+            )
+            one = by_name.get(retriever.label)
+            if one and best and best is not one:
+                yield one, best, baseline

@@ -22,12 +22,10 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
-    from toolbank.evaluation.compare import Baselines
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.recipe import Recipe
-    from toolbank.retrievers.method import Baseline
     from toolbank.run.folder import RunFolder
 
 # What the stage leaves; another number makes all be evaluated again.
@@ -153,21 +151,6 @@ def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluat
             evaluation.figures += make_figures(one, recipe.evaluate, recipe.seed)
     for on_one in zip(*measured, strict=True):
         evaluation.differences += compare(
-            on_one, _find_baselines(recipe), recipe.evaluate, recipe.seed
+            on_one, recipe.retrievers, recipe.evaluate, recipe.seed
         )
     return evaluation
-
-
-def _find_baselines(recipe: Recipe) -> Baselines:
-    from toolbank.evaluation.compare import Baselines
-
-    def labels(baseline: Baseline) -> tuple[str, ...]:
-        return tuple(c.label for c in recipe.retrievers if c.baseline == baseline)
-
-    return Baselines(
-        {config.label: config.needs[0] for config in recipe.retrievers if config.needs},
-        labels("nearest neighbours"),
-        next(iter(labels("descriptions")), None),
-        labels("decomposition"),
-        tuple(config.label for config in recipe.retrievers if config.needs_order),
-    )
