@@ -28,7 +28,6 @@ class BatchEngine:
     offers = None
 
     def __init__(self, config: EngineConfig) -> None:
-        check_settings(config)
         self.model = config.model
         self.identity = make_identity(config)
 

@@ -16,7 +16,6 @@ from toolbank.llm.engines.openai.completion import (
     CompletionError,
     Format,
     Limit,
-    check_settings,
     make_body,
     make_identity,
     read_completion,
@@ -47,15 +46,13 @@ class OpenAIEngine:
     structured output, and the name of the answer's bound.
 
     Raises:
-        InputError: no model is named, a parameter can't be sent, or a public endpoint's key is
-            not in the environment.
+        InputError: a public endpoint's key is not in the environment.
     """
 
     name = "openai"
     offers = None
 
     def __init__(self, config: EngineConfig) -> None:
-        check_settings(config)
         self.model = config.model
         self.identity = make_identity(config)
         self._config = config

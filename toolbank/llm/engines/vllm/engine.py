@@ -82,14 +82,13 @@ class VLLMEngine:
     makes that so, and slower).
 
     Raises:
-        InputError: vLLM is not installed, there is no such setting, or the model can't be loaded.
+        InputError: vLLM is not installed, refuses a setting, or can't load the model.
     """
 
     name = "vllm"
     offers = None
 
     def __init__(self, config: EngineConfig, seed: int) -> None:
-        check_settings(config)
         check_installed(config)
         self.model = config.model
         self.identity = make_identity(config, seed)
