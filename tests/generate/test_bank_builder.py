@@ -11,18 +11,18 @@ from toolbank.bank.records import Query
 from toolbank.generate.bank_builder import Attempt, BankBuilder
 from toolbank.system.errors import ToolbankError
 
-kinds = st.sampled_from(["candidate", "same", "declined", "rejected", "failed"])
+kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])
 
 
 def attempt(number, kind):
-    if kind in ("candidate", "same"):
+    if kind in ("accepted", "same"):
         text = (
             "one text that comes again and again"
             if kind == "same"
             else f"{number} " * 9
         )
         return Attempt(
-            number, "candidate", query=Query(id=str(number), query=text, tools=("a",))
+            number, "accepted", query=Query(id=str(number), query=text, tools=("a",))
         )
     return Attempt(number, kind, reason="because")
 
@@ -61,7 +61,7 @@ def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
 
 def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
     builder = BankBuilder(None, 0.8)
-    for number, kind in enumerate(["same", "declined", "same", "failed", "candidate"]):
+    for number, kind in enumerate(["same", "declined", "same", "failed", "accepted"]):
         builder.accept(replace(attempt(number, kind), requests=(f"key {number}",)))
     rows = [
         (row.outcome, row.reason, row.detail, row.query_id) for row in builder.ended
@@ -78,7 +78,7 @@ def test_every_attempt_that_counts_leaves_a_row_with_its_calls():
 
 def test_candidates_that_wait_for_an_earlier_attempt_are_counted():
     builder = BankBuilder(2, 0.8)
-    for number, kind in ((3, "candidate"), (1, "declined"), (2, "candidate")):
+    for number, kind in ((3, "accepted"), (1, "declined"), (2, "accepted")):
         builder.accept(attempt(number, kind))
     assert (builder.waiting_candidates, builder.accepted, builder.attempts) == (2, 0, 0)
     builder.accept(attempt(0, "rejected"))
@@ -93,7 +93,7 @@ def test_what_is_accepted_takes_no_room_in_memory():
         for number in range(first, last):
             words = " ".join(f"{number}-{place}" for place in range(20))
             query = Query(id=str(number), query=words, draft=words, tools=("a", "b"))
-            builder.accept(Attempt(number, "candidate", query=query, requests=("k",)))
+            builder.accept(Attempt(number, "accepted", query=query, requests=("k",)))
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -109,7 +109,7 @@ def test_no_attempt_is_begun_too_far_ahead_of_one_that_takes_long(monkeypatch):
     monkeypatch.setattr("toolbank.generate.bank_builder._WINDOW", 3)
     builder = BankBuilder(None, 0.8)
     for number in (1, 2):
-        builder.accept(attempt(number, "candidate"))
+        builder.accept(attempt(number, "accepted"))
     assert not builder.has_room_for(3)
     builder.accept(attempt(0, "declined"))
     assert builder.has_room_for(5)
@@ -124,4 +124,4 @@ def test_a_full_folder_for_temporary_files_is_told(tmp_path, monkeypatch):
             for number in range(2000):
                 words = token_hex(100)
                 query = Query(id=str(number), query=words, draft=words, tools=("a",))
-                builder.accept(Attempt(number, "candidate", query=query))
+                builder.accept(Attempt(number, "accepted", query=query))

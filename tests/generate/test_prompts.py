@@ -122,7 +122,9 @@ def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
         assert isinstance(read_draft(line), Draft), line
     polish = text(prompts().polish(0, DRAFT, TOOLS[:2]))
     for line in re.findall(r"^Answer: (.*)$", polish, re.MULTILINE):
-        assert read_polished(line, json.loads(line)["query"]).reason
+        answer = json.loads(line)
+        assert answer["reason"]
+        assert isinstance(read_polished(line, answer["query"]), str)
 
 
 def test_tools_and_drafts_are_never_read_as_templates():

@@ -10,7 +10,6 @@ from toolbank.generate.replies import (
     DRAFT_SCHEMA,
     POLISHED_SCHEMA,
     Draft,
-    Polished,
     Rejection,
     check_finish,
     read_draft,
@@ -94,14 +93,12 @@ def test_line_breaks_in_a_text_become_spaces():
 
 def test_a_polished_query_is_read():
     reply = '{"already_good": false, "reason": "", "query": "What did the shop sell?"}'
-    assert read_polished(reply, "draft") == Polished("What did the shop sell?")
+    assert read_polished(reply, "draft") == "What did the shop sell?"
 
 
 def test_a_draft_that_is_good_already_stays_word_for_word():
     reply = '{"already_good": true, "reason": "It reads well.", "query": "Other."}'
-    assert read_polished(reply, "The draft.") == Polished(
-        "The draft.", True, "It reads well."
-    )
+    assert read_polished(reply, "The draft.") == "The draft."
 
 
 def test_an_empty_query_is_rejected():
@@ -111,7 +108,7 @@ def test_an_empty_query_is_rejected():
 @given(st.text() | st.text('{}[]",:\\ntrue1e \ud800'))
 def test_no_text_raises(text):
     assert isinstance(read_draft(text), Draft | Rejection)
-    assert isinstance(read_polished(text, "draft"), Polished | Rejection)
+    assert isinstance(read_polished(text, "draft"), str | Rejection)
 
 
 @given(st.recursive(st.none() | st.text() | st.booleans() | st.floats(), st.lists))

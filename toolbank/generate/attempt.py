@@ -156,14 +156,13 @@ class Writer:
         polish = self._prompts.polish(number, draft, tools)
         final = await self._ask(polish, ask, keys)
         polished = check_finish(final) or read_polished(final.text, draft.draft)
+        if isinstance(polished, str):
+            polished = self._checker.check_text(polished) or polished
         if isinstance(polished, Rejection):
             return _rejected(number, polished)
-        problem = self._checker.check_text(polished.query)
-        if problem is not None:
-            return _rejected(number, problem)
         query = Query(
             id=f"{self._domain}-{number:06d}",
-            query=polished.query,
+            query=polished,
             draft=draft.draft,
             tools=tuple(tool.name for tool in tools),
             explanation=draft.explanation,
@@ -179,7 +178,7 @@ class Writer:
         )
         return Attempt(
             number,
-            "candidate",
+            "accepted",
             query=query,
             leak_words=len(self._checker.leak_words(query.query, tools)),
         )

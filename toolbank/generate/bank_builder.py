@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from toolbank.bank.records import AttemptRecord, Query
@@ -23,7 +23,7 @@ class Attempt:
     """
 
     number: int
-    outcome: Literal["candidate", "declined", "rejected", "failed"]
+    outcome: Literal["accepted", "declined", "rejected", "failed"]
     reason: str = ""
     detail: str = ""
     query: Query | None = None
@@ -102,38 +102,30 @@ class BankBuilder:
         }
 
     def _count(self, attempt: Attempt) -> None:
-        row = self._judge(attempt)
-        if attempt.query is not None and row.outcome == "accepted":
-            self.queries.append(attempt.query)
-            self._seen.add(attempt.query.query)
+        query = attempt.query
+        like = None if query is None else self._seen.find_like(query.query)
+        if like is not None:
+            query, detail = None, f"like {self.queries[like].id}"
+            attempt = replace(
+                attempt, outcome="rejected", reason="near-duplicate", detail=detail
+            )
+        if query is not None:
+            self.queries.append(query)
+            self._seen.add(query.query)
             self.leak_words += attempt.leak_words > 0
         else:
-            counter: Counter[str] = getattr(self, row.outcome)
-            counter[row.reason] += 1
-            examples = self.examples.setdefault(row.reason or row.outcome, [])
-            if row.detail and len(examples) < _EXAMPLES:
-                examples.append(row.detail)
-        self.ended.append(row)
-
-    def _judge(self, attempt: Attempt) -> AttemptRecord:
-        row = AttemptRecord(
-            attempt=attempt.number,
-            outcome="accepted",
-            reason=attempt.reason,
-            detail=attempt.detail,
-            requests=attempt.requests,
-        )
-        if attempt.outcome != "candidate":
-            return row.model_copy(update={"outcome": attempt.outcome})
-        if attempt.query is None:
-            raise ValueError(f"attempt {attempt.number}: a candidate without a query")
-        like = self._seen.find_like(attempt.query.query)
-        if like is None:
-            return row.model_copy(update={"query_id": attempt.query.id})
-        return row.model_copy(
-            update={
-                "outcome": "rejected",
-                "reason": "near-duplicate",
-                "detail": f"like {self.queries[like].id}",
-            }
+            counter: Counter[str] = getattr(self, attempt.outcome)
+            counter[attempt.reason] += 1
+            examples = self.examples.setdefault(attempt.reason or attempt.outcome, [])
+            if attempt.detail and len(examples) < _EXAMPLES:
+                examples.append(attempt.detail)
+        self.ended.append(
+            AttemptRecord(
+                attempt=attempt.number,
+                outcome=attempt.outcome,
+                reason=attempt.reason,
+                detail=attempt.detail,
+                query_id=None if query is None else query.id,
+                requests=attempt.requests,
+            )
         )

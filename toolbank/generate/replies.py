@@ -73,15 +73,6 @@ class Draft:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Polished:
-    """A polisher's answer. Where `already_good`, `query` is the draft and `reason` says why."""
-
-    query: str
-    already_good: bool = False
-    reason: str = ""
-
-
 def check_finish(reply: ChatReply) -> Rejection | None:
     """Why a reply is no whole answer: `cut-off`, `content-filter`, `too-large` or `empty`; or None."""
     details = {
@@ -118,8 +109,8 @@ def read_draft(text: str) -> Draft | Rejection:
     return Draft(draft, tools, _tidy(answer["explanation"]))
 
 
-def read_polished(text: str, draft: str) -> Polished | Rejection:
-    """Read a polisher's reply to `draft`.
+def read_polished(text: str, draft: str) -> str | Rejection:
+    """Read the query of a polisher's reply to `draft`, which is good already where it says so.
 
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-query` or
     `reply-too-long`. Nothing that a reply can hold raises.
@@ -134,9 +125,7 @@ def read_polished(text: str, draft: str) -> Polished | Rejection:
     if problem:
         return problem
     query = _tidy(answer["query"])
-    if not query:
-        return Rejection("empty-query")
-    return Polished(query, answer["already_good"], _tidy(answer["reason"]))
+    return query or Rejection("empty-query")
 
 
 def _find(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | Rejection:
