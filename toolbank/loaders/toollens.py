@@ -44,7 +44,7 @@ def read_toollens(config: ToollensConfig) -> Dataset:
         InputError: a file can't be read, or has broken lines.
     """
     left_out = LeftOut()
-    tools = _name_tools(read_lines(config.path / "corpus.jsonl", _parse_document))
+    tools = _name_tools(config.path / "corpus.jsonl")
     texts = dict(read_lines(config.path / "queries.jsonl", _parse_text))
     queries: list[Query] = []
     labelled: set[str] = set()
@@ -103,13 +103,13 @@ def _parse_document(row: dict[str, Any], number: int) -> tuple[str, Tool]:
     )
 
 
-def _name_tools(documents: list[tuple[str, Tool]]) -> dict[str, Tool]:
+def _name_tools(path: Path) -> dict[str, Tool]:
     """Tools by document; of several with one name, all but the first end in the document's id."""
     tools: dict[str, Tool] = {}
     taken: set[str] = set()
-    for docid, tool in documents:
+    for docid, tool in read_lines(path, _parse_document):
         if docid in tools:
-            raise InputError(f"corpus.jsonl: two documents have the _id {docid!r}.")
+            raise InputError(f"{path}: two documents have the _id {docid!r}.")
         name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
         taken.add(name)
         tools[docid] = tool.model_copy(update={"name": name})
