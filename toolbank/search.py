@@ -106,11 +106,11 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
         )
     loaded = _load_fitted(recipe, folder, name)
     by_name = {tool.name: tool for tool in read_tools(folder.bank / "tools.parquet")}
-    strangers = [name for name in loaded.tools if name not in by_name]
-    if strangers:
+    unknown = [name for name in loaded.tools if name not in by_name]
+    if unknown:
         raise InputError(
             f"{folder.models / name}: fitted on tools that the bank lacks, such as "
-            f"{strangers[0]}. Fit it again: {_command(folder)}"
+            f"{unknown[0]}. Fit it again: {_command(folder)}"
         )
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
 

@@ -45,7 +45,7 @@ def replacing(folder: Path, *, alone: bool) -> Iterator[Path]:
 def _move(made: Path, folder: Path, replaced: Path) -> None:
     earlier = _read_mark(folder)
     names = sorted(path.name for path in made.iterdir())
-    _refuse(folder, _strangers(folder, names, earlier))
+    _refuse(folder, _foreign_files(folder, names, earlier))
     new = {_describe(path, made) for path in made.rglob("*") if path.is_file()}
     # Both are named while they are exchanged, so that an export cut short can be replaced.
     _write_mark(folder, earlier | new)
@@ -57,7 +57,7 @@ def _move(made: Path, folder: Path, replaced: Path) -> None:
     _write_mark(folder, kept | new)
 
 
-def _strangers(
+def _foreign_files(
     folder: Path, names: Iterable[str], earlier: set[_File]
 ) -> Iterator[Path]:
     """Files at or under the names that no export left as they are; links are always such."""
@@ -72,11 +72,11 @@ def _strangers(
                 yield path
 
 
-def _refuse(folder: Path, strangers: Iterable[Path]) -> None:
-    stranger = min(strangers, default=None)
-    if stranger is not None:
+def _refuse(folder: Path, foreign: Iterable[Path]) -> None:
+    first = min(foreign, default=None)
+    if first is not None:
         raise InputError(
-            f"{folder}: holds {stranger.relative_to(folder)}, which no export left there as "
+            f"{folder}: holds {first.relative_to(folder)}, which no export left there as "
             "it is; nothing was written. Move it away, or give another folder with --out."
         )
 

@@ -66,21 +66,23 @@ def _environment() -> Environment:
 
 def clip(text: str, longest: int = _LONGEST_TEXT) -> str:
     """The text without control characters, cut where it is too long to be read."""
-    shown = "".join(c for c in text if c.isprintable() or c in "\n\t")
-    if len(shown) <= longest:
-        return shown
-    return f"{shown[:longest].rstrip()} … [{len(shown) - longest:,} more characters]"
+    visible = "".join(c for c in text if c.isprintable() or c in "\n\t")
+    if len(visible) <= longest:
+        return visible
+    return (
+        f"{visible[:longest].rstrip()} … [{len(visible) - longest:,} more characters]"
+    )
 
 
 def percent(share: float | None, digits: int = 0) -> str:
     """A share as a percentage; a dash where there is none."""
     if share is None:
         return "\u2013"
-    shown = f"{100 * share:.{digits}f}"
+    visible = f"{100 * share:.{digits}f}"
     # Nearly all is not all, and next to nothing is not nothing.
-    if 0 < share < 1 and float(shown) in (0, 100) and digits < 2:
+    if 0 < share < 1 and float(visible) in (0, 100) and digits < 2:
         return percent(share, digits + 1)
-    return f"{shown} %"
+    return f"{visible} %"
 
 
 def count(number: int, noun: str = "", plural: str = "") -> str:

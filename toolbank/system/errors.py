@@ -1,4 +1,4 @@
-"""What can go wrong, as a person is told of it."""
+"""What can go wrong, in words for people."""
 
 
 class ToolbankError(Exception):

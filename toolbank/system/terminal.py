@@ -53,8 +53,8 @@ def wrap(text: str, width: int, indent: int = 0) -> str:
 
 def _lay_out(message: str, indent: int = 0) -> str:
     """The message as it goes to stderr: set to the width of a terminal, as it is elsewhere."""
-    shown = printable(message)
+    visible = printable(message)
     if not sys.stderr.isatty():
-        return shown
+        return visible
     columns = os.get_terminal_size(sys.stderr.fileno()).columns
-    return _CLEAR + wrap(shown, max(columns - 1, 2 * indent, _NARROWEST), indent)
+    return _CLEAR + wrap(visible, max(columns - 1, 2 * indent, _NARROWEST), indent)

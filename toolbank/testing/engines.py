@@ -135,8 +135,8 @@ def check_failures(case: EngineCase) -> None:
     )
     assert str(error), "an error says what is wrong"
     assert not (error.fatal and error.retryable), "what is fatal can't get better"
-    told = "".join(traceback.format_exception(error))
-    assert not case.secret or case.secret not in told, "an error shows the key"
+    message = "".join(traceback.format_exception(error))
+    assert not case.secret or case.secret not in message, "an error shows the key"
 
 
 def check_cancelling(case: EngineCase) -> None:

@@ -172,7 +172,7 @@ def check_saving(case: RetrieverCase) -> None:
 
 
 def check_damage(case: RetrieverCase) -> None:
-    """A damaged or missing file is told, or makes no difference."""
+    """A damaged or missing file is refused, or makes no difference."""
     n_tools = len(case.bank.tools)
     expected = case.fitted.search(REQUESTS, n_tools)
     with _folder() as folder:
@@ -189,13 +189,13 @@ def check_damage(case: RetrieverCase) -> None:
                 except InputError:
                     continue
                 essential = path.suffix == ".safetensors" or path.name == "tools.json"
-                assert not essential, f"{path.name}: damage to it is not told"
+                assert not essential, f"{path.name}: damage to it is not noticed"
                 _assert_same(found, expected, f"{path.name}: damage changes hits")
             path.write_bytes(content)
 
 
 def check_impossible_values(case: RetrieverCase) -> None:
-    """Arrays of another shape, and with numbers that can't be, are told."""
+    """Arrays of another shape, and with numbers that can't be, are refused."""
     from safetensors.numpy import load_file, save_file
 
     with _folder() as folder:
@@ -340,4 +340,4 @@ def _assert_refused(folder: Path, what: str) -> None:
         load_retriever(folder).search(REQUESTS, 1)
     except InputError:
         return
-    raise AssertionError(f"{what}: not told when it is loaded")
+    raise AssertionError(f"{what}: not refused when it is loaded")

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 _WIDTH = 88
 _INDENT = 11
-_CALL = {"write": "write", "polish": "polish", "judge": "comparison"}
+# What a call of a stage is, where its name does not say it.
+_CALLS = {"judge": "comparison"}
 # What many endpoints take, where `concurrency: auto` has still to find it.
 _AT_ONCE = 64
 
 
 def describe_forecast(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
-    """Labelled paragraphs; of the time only where replies have told how long a call takes."""
+    """Labelled paragraphs; of the time only where latencies were measured."""
     held = sum(forecast.history.held(stage.stage) for stage in forecast.stages)
     if held:
         yield from format_paragraph(
@@ -60,7 +61,7 @@ def format_paragraph(label: str, text: str) -> list[str]:
 def _tokens(forecast: Forecast) -> str:
     low, high = (forecast.tokens(most=most) for most in (False, True))
     each = "; ".join(
-        f"a {_CALL[stage.stage]} about {about(stage.prompt_tokens)} in and "
+        f"a {_CALLS.get(stage.stage, stage.stage)} about {about(stage.prompt_tokens)} in and "
         f"{about(stage.completion_tokens)} out"
         for stage in forecast.stages
     )

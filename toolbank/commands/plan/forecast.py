@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ORDERS = 2
 _PROMPTS = 20
-# Attempts a query where nothing is known, at worst; and the replies from which on they tell it.
+# Attempts a query where nothing is known, at worst; and the replies that are enough to know it by.
 _WORST = 2.0
 _ENOUGH = 20
 # Stands in where there are no examples whose length could be taken.
@@ -61,7 +61,7 @@ class Forecast:
     """All calls of a generation or a judge, stage by stage, and what they are reckoned from.
 
     `prompts` is how many of each stage were rendered; `accepted` the share of attempts that
-    become queries, None where nothing tells it.
+    become queries, None where it is not known.
     """
 
     stages: tuple[StageForecast, ...]
@@ -179,7 +179,7 @@ def _render(
 def _shares(
     folder: RunFolder, config: EngineConfig, history: History
 ) -> tuple[float | None, float]:
-    """The shares of attempts that are accepted, None where nothing tells it, and polished."""
+    """The shares of attempts that are accepted, None where it is not known, and polished."""
     writes, polishes = history.held("write"), history.held("polish")
     polished = min(1.0, polishes / writes) if writes else 1.0
     accepted = _accepted_in_bank(folder, config)

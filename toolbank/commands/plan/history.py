@@ -1,4 +1,4 @@
-"""What a run folder's journal tells of calls like those to come."""
+"""What a run folder's journal has of calls like those to come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolbank.journal import Journal, StageUsage
     from toolbank.llm.config import EngineConfig
 
-# The attempts whose prompts tell how long a token is.
+# The attempts on whose prompts the length of a token is measured.
 _ATTEMPTS = 20
 # The 90th percentile of the standard normal distribution.
 _Z90 = 1.2815515655446004
@@ -24,11 +24,11 @@ _Z90 = 1.2815515655446004
 
 @dataclass(frozen=True)
 class History:
-    """What a run folder's journal tells of calls like those to come.
+    """What a run folder's journal has of calls like those to come.
 
     `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
     they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
-    stage, has those whose replies told their tokens.
+    stage, has those whose replies gave their tokens.
     """
 
     usage: Mapping[str, StageUsage] = field(default_factory=dict)
