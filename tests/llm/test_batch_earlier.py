@@ -10,6 +10,7 @@ import pytest
 from tests.journal.test_earlier_versions import DATA, QUERIES, TOOLS, config
 from tests.servers.batch import BatchServer, HostedBatch, answer_file
 from tests.servers.chat import Answer
+from tests.world import drafted, good
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.engines.batch import hosted
@@ -24,25 +25,15 @@ def prompts_of_those_runs(monkeypatch):
 def said(call):
     """What the model of those runs said, by its prompt."""
     if call.asks_polish:
-        draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
-        return Answer.json(
-            {"already_good": False, "reason": "", "query": f"Could you, today: {draft}"}
-        )
+        return good(call)
     number = sum(map(ord, call.prompt)) % 9973
     if number % 5 == 0:
         return Answer.text("I had rather write a poem.")
     tools = call.offered[:2]
     first, second = (name.removeprefix("shop.").replace("_", " ") for name in tools)
     words = f"clerk {number} in house {number * 7 % 9973} at noon of day {number % 365}"
-    return Answer.json(
-        {
-            "declined": False,
-            "reason": "",
-            "tools": tools,
-            "explanation": "One feeds the other.",
-            "draft": f"For {words} please {first}, then for {number} also {second}.",
-        }
-    )
+    text = f"For {words} please {first}, then for {number} also {second}."
+    return Answer.json(drafted(tools, text))
 
 
 def run(folder, **settings):

@@ -81,9 +81,9 @@ def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
         first = asyncio.ensure_future(engine.answer(request(0, text="a", after="b")))
         while not llms[0].llm_engine.batches:
             await asyncio.sleep(0.001)
-        second = await engine.answer(request(1, text="b"))
+        replies = await engine.answer(request(1, text="b")), await first
         await engine.close()
-        return second.text, (await first).text
+        return tuple(reply.text for reply in replies)
 
     assert asyncio.run(asyncio.wait_for(talk(), 30)) == ("b", "a")
     assert {"a", "b"} in llms[0].llm_engine.batches
