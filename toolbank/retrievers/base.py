@@ -41,9 +41,9 @@ class Retriever(Stored, ABC):
     `search` gives. `card` is the text of its model card, if it was trained.
 
     A method is a subclass with `fit`, `search` and `extend`. It annotates the attributes that
-    a fit sets, and declares those to be saved in `arrays` and `texts`; what is none of both, as
-    a network is, it writes in `save_parts` and reads in `load_parts`. One that is annotated and
-    read before a fit set it is told as such.
+    a fit sets, and declares those to be saved in `arrays` and `texts`; what is neither, as a
+    network is, it writes in `save_parts` and reads in `load_parts`. To read an annotated one
+    before a fit has set it is an error that says so.
     """
 
     config: RetrieverConfig
