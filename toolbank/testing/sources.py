@@ -33,11 +33,11 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from pydantic import ValidationError
 
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.system.errors import InputError
+from toolbank.testing.settings import check_model
 
 _ONE_LINE = 200
 
@@ -65,15 +65,7 @@ class SourceCase:
 
 def check_settings(case: SourceCase) -> None:
     """The configuration is of the kind's own model, which refuses what it does not know."""
-    model = case.kind.config
-    assert isinstance(case.config, model), f"the kind's settings are {model.__name__}"
-    settings = case.config.model_dump(mode="json")
-    assert model.model_validate(settings) == case.config, "settings survive a recipe"
-    try:
-        model.model_validate({**settings, "no_such_setting": 1})
-    except ValidationError:
-        return
-    raise AssertionError("an unknown setting is an error; derive from SourceConfig")
+    check_model(case.config, case.kind.config)
 
 
 def check_names(case: SourceCase) -> None:
