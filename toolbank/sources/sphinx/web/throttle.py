@@ -50,12 +50,12 @@ class Throttle:
     and each further request fails with it as its reason.
     """
 
-    def __init__(self, settings: CrawlSettings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: CrawlSettings) -> None:
         self.sent = 0
         self.ended = ""
         self._settings = settings
         self._policy = settings.policy
-        self._clock = clock or CLOCK
+        self._clock = CLOCK
         self._deadline = self._clock.monotonic() + self._policy.crawl_min * 60
         self._asked_interval_s = 0.0
         self._interval_s = settings.delay_s
