@@ -111,11 +111,13 @@ def _demand_parts(folder: Path) -> None:
     if not has_tokenizer(folder):
         raise InputError(
             f"{folder}: it has no tokenizer (tokenizer.json, vocab.txt, or a sentencepiece "
-            "model), without which every word is unknown to the model."
+            "model), without which every word is unknown to the model. Put it there, or give "
+            "another folder."
         )
     if not any(folder.rglob("*.safetensors")):
         raise InputError(
-            f"{folder}: it has no weights as safetensors; pickled weights are not read."
+            f"{folder}: it has no weights as safetensors; pickled weights are not read. Save "
+            "them by save_pretrained, which writes safetensors, or give another folder."
         )
 
 
@@ -151,7 +153,8 @@ def _download(repository: str) -> Path:
             )
     except RepositoryNotFoundError as error:
         raise InputError(
-            f"encoder.model: no folder and no public model of the name {repository!r}."
+            f"encoder.model: no folder and no public model of the name {repository!r}. Check "
+            "the spelling, or give a folder that holds the model."
         ) from error
     # Which library speaks HTTP, and what it raises, changes between versions of the hub's.
     except Exception as error:

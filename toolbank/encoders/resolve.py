@@ -58,11 +58,15 @@ def find_folder(name: str) -> Path | None:
     try:
         folder = Path(name).expanduser()
     except RuntimeError as error:
-        raise InputError(f"encoder.model: {name} has no home folder.") from error
+        raise InputError(
+            f"encoder.model: {name} has no home folder. Give the whole path."
+        ) from error
     if folder.is_dir():
         return folder
     if must:
-        raise InputError(f"encoder.model: no folder {name}.")
+        raise InputError(
+            f"encoder.model: no folder {name}. Give one that is there, or a name of the hub."
+        )
     return None
 
 

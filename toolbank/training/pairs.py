@@ -30,7 +30,8 @@ def encode_texts(
         batch = encoder.preprocess(list(texts[start : start + _AT_ONCE]))
         if "attention_mask" not in batch:
             raise InputError(
-                "encoder.model: not a transformer; it can't be trained further."
+                "encoder.model: not a transformer; it can't be trained further. Take another "
+                "one, such as all-MiniLM-L6-v2."
             )
         for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True):
             found.append(_cut(ids[mask.bool()].tolist(), max_length))

@@ -40,7 +40,8 @@ class Bm25Retriever(Retriever):
         self.extend(bank.tools)
         if self.index.is_empty:
             raise InputError(
-                "bm25: none of the tools has a word that could be indexed."
+                f"retrievers: none of the tools has a word that {self.name} could index. "
+                "Describe the tools in words, or leave it out."
             )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:

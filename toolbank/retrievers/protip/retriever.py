@@ -87,7 +87,8 @@ class ProtipRetriever(Retriever):
         plans, validation = (read_plans(bank, s) for s in ("train", "validation"))
         if not plans:
             raise InputError(
-                f"retrievers: {self.name} needs train queries with tools, and there are none."
+                f"retrievers: {self.name} needs train queries with tools, and there are none. "
+                "Generate or import some, or leave it out."
             )
         known = validation
         if not validation:
@@ -246,7 +247,8 @@ class ProtipRetriever(Retriever):
         for name in (name for history in histories for name in history):
             if name not in numbers:
                 raise InputError(
-                    f"{self.name}: the history has {name!r}, and no tool here is called so."
+                    f"{self.name}: the history has {name!r}, and no tool here is called so. Give "
+                    "names that stand in its `tools`, or add the tool first (`add_tools`)."
                 )
         used = [[numbers[name] for name in history] for history in histories]
         return trace_search(

@@ -76,7 +76,8 @@ class RefinerRetriever(TwoStage):
         train = bank.split("train")
         if not train:
             raise InputError(
-                f"{self.name}: the bank has no train queries to learn from."
+                f"retrievers: {self.name} learns from train queries, and this bank has no train "
+                "queries. Generate or import some, or leave it out."
             )
         self.take_stages(context.fitted)
         seed_weights(context.seed)
