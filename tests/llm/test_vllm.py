@@ -89,6 +89,19 @@ def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
     assert {"a", "b"} in llms[0].llm_engine.batches
 
 
+def test_closing_does_not_leave_a_call_waiting(llms):
+    async def talk():
+        engine = make()
+        call = asyncio.ensure_future(engine.answer(request(0, text="a", after="never")))
+        while not llms[0].llm_engine.batches:
+            await asyncio.sleep(0.001)
+        await engine.close()
+        with pytest.raises(EngineError, match="closed"):
+            await call
+
+    asyncio.run(asyncio.wait_for(talk(), 30))
+
+
 @pytest.mark.parametrize(
     ("text", "reason", "finish"),
     [

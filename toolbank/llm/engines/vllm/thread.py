@@ -97,6 +97,12 @@ class ModelThread:
             while self._take(llm):
                 self._step(llm)
             death = None
+            self._fail_running(
+                EngineError(
+                    "vllm: the engine was closed before it had answered.",
+                    reason="engine-closed",
+                )
+            )
         except Exception as error:
             death = EngineError(
                 f"vllm: the engine has ended ({type(error).__name__}: {error}). Its log above may "
@@ -155,10 +161,13 @@ class ModelThread:
 
     def _fail_all(self, death: EngineError) -> None:
         """Settle what ran when the engine ended, and all that comes, until the end."""
-        for call in self._running.values():
-            call.settle(death)
+        self._fail_running(death)
         while (late := self._inbox.get()) is not None:
             late.settle(death)
+
+    def _fail_running(self, failure: EngineError) -> None:
+        for call in self._running.values():
+            call.settle(failure)
 
 
 def make_sampling(
