@@ -152,7 +152,7 @@ def _scan(path: Path) -> pl.LazyFrame:
     import polars as pl
 
     if not path.is_file():
-        raise InputError(f"{path}: no such file.")
+        raise InputError(f"{path}: no such file. A run makes it: toolbank run RECIPE.")
     return pl.scan_parquet(path, glob=False)
 
 

@@ -70,7 +70,10 @@ def show_outcomes(path: Path) -> str:
     for outcome, reason, name in _outcomes(folder):
         found[outcome, reason].add(name)
     if not found:
-        raise InputError(f"{path}: nothing was asked in this run yet.")
+        raise InputError(
+            f"{path}: nothing was asked in this run yet. Go on with it: toolbank run "
+            f"{shlex.quote(str(path))}"
+        )
     lines = [f"{'outcome':<10} {'reason':<24} {'count':>9}  such as"]
     lines += [
         f"{outcome:<10} {reason:<24} {ids.count:>9,}  {', '.join(ids.examples)}"
