@@ -106,6 +106,16 @@ def test_a_budget_that_is_smaller_than_the_first_estimate_is_tried():
     assert len(journal.replies) == 10
 
 
+def test_a_failed_try_takes_nothing_from_a_budget_of_tokens():
+    def fail_once(request, now):
+        return broken() if request.attempt == 0 and now == 0 else good()
+
+    engine = Endpoint(fail_once)
+    _, journal, got = ask_all(engine, 50, concurrency=4, budget={"tokens": 150})
+    assert len(journal.replies) == 10
+    assert kinds(got[:10]) == [ChatReply] * 10
+
+
 def test_a_budget_of_minutes_ends_a_run_that_waits_too():
     engine = Endpoint(good)
     pool, _, got = ask_all(engine, 500, rpm=60, budget={"minutes": 2})

@@ -22,7 +22,8 @@ class Attempts:
     One is begun where it is sure to count: no more are open than queries are missing, and none
     far ahead of one that takes long. One whose reply comes with a later round is made again after
     it; `pending` is how many wait so at the end. When the run is stopped, attempts end with the
-    call that is in flight; those that got no end are left for the next run.
+    call that is in flight, or by a budget with their last; those that got no end are left for the
+    next run.
     """
 
     def __init__(

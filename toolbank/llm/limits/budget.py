@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,8 +38,9 @@ class Budget:
 
     An attempt reserves all its calls before the first, and settles at its end, so that none that
     was begun is cut short. A call that is reserved is taken to cost the mean of those before it.
-    Where failed tries use up what is held back, the youngest attempts lose their calls, so that
-    what is missing in the end is at the end; `cut` is why, None where none did.
+    A failed try is a call and costs no token: where such use up what is held back, the youngest
+    attempts lose their calls, so that what is missing in the end is at the end; `cut` is why, None
+    where none did.
 
     Raises:
         InputError: dollars are to be counted, and the file of prices lacks the model.
@@ -124,7 +126,7 @@ class Budget:
         self._calls += 1
         reservation.in_flight = False
         for youngest in reversed(self._open):
-            if self._has_room(0):
+            if self._calls + self._held <= (self._config.calls or math.inf):
                 return
             self.cut = self.explain(0)
             self._release(youngest, youngest.calls - youngest.in_flight)
