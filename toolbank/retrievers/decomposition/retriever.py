@@ -27,10 +27,10 @@ class DecompositionRetriever(TwoStage):
         Raises:
             InputError: the engine that is to split requests can't be used.
         """
-        if self.config.decompose != "rules":
-            kind = find_engine(self.config.decompose)
-            kind.check(self.config.decompose)
-            kind.check_access(self.config.decompose)
+        if asks := self.config.asks:
+            kind = find_engine(asks)
+            kind.check(asks)
+            kind.check_access(asks)
         self.take_stages(context.fitted)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -62,8 +62,8 @@ class DecompositionRetriever(TwoStage):
         Raises:
             ToolbankError: the language model that splits the requests gave no answer.
         """
-        if self.config.decompose == "rules":
+        if not self.config.asks:
             return [split_request(query) for query in queries]
         from toolbank.retrievers.decomposition.model import ask_subtasks
 
-        return ask_subtasks(queries, self.config.decompose)
+        return ask_subtasks(queries, self.config.asks)
