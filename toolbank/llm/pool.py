@@ -95,7 +95,7 @@ class Pool:
         self._open = 0
         self._cut: EarlyEnd | None = None
         self._group = asyncio.TaskGroup()
-        self._begin: _Begin = _begin_none
+        self._begin: _Begin = lambda: None
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.stop.listen(self._wake_all)
 
@@ -146,8 +146,6 @@ class Pool:
                 self._fill()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
-        finally:
-            self._begin = _begin_none
         if self._cut and not self.stop:
             self.stop.ask("budget", *self._cut)
 
@@ -269,7 +267,3 @@ class Pool:
             self.stop.fail(error)
         self._open -= 1
         self._fill()
-
-
-def _begin_none() -> None:
-    """There is no attempt to begin."""
