@@ -85,6 +85,14 @@ def test_a_budget_that_failed_tries_used_up_is_what_stops_the_run():
     assert "3 calls is spent; to go on, raise it" in pool.stop.message
 
 
+@pytest.mark.parametrize("calls", range(1, 60))
+def test_a_budget_does_not_keep_a_run_from_ending_at_an_endpoint_that_is_down(calls):
+    engine = Endpoint(lambda *_: broken(), seconds=0.1)
+    pool, _, _ = ask_all(engine, 100, concurrency=8, budget={"calls": calls})
+    assert len(engine.calls) <= calls
+    assert pool.stop.cause in {"budget", "error"}
+
+
 def test_what_is_in_flight_is_within_a_budget_of_tokens_or_dollars():
     def lengthy(*_):
         return ChatReply("{}", "m", 1500, 300)

@@ -86,13 +86,13 @@ class Caller:
         while True:
             is_probe = await self.admission.enter(tokens, has_begun=has_begun)
             if not reservation.calls:
-                self.admission.leave()
+                self.admission.leave(is_probe=is_probe)
                 raise Stopped
             has_begun = reservation.in_flight = True
             outages, begun = breaker.number, monotonic()
             try:
                 seconds = config.total_timeout - spent
-                reply = await self._try(request, tokens, seconds, is_probe=is_probe)
+                reply = await self._try(request, tokens, seconds)
             except EngineError as error:
                 failed = error
                 self._budget.fail(reservation)
@@ -100,7 +100,7 @@ class Caller:
                 self._budget.answer(reservation, reply)
                 return reply
             finally:
-                self.admission.leave()
+                self.admission.leave(is_probe=is_probe)
             if breaker.is_open or breaker.number != outages:
                 tries, spent, wait = 0, 0.0, 0.0
             else:
@@ -123,7 +123,7 @@ class Caller:
             await self.admission.sleep(wait)
 
     async def _try(
-        self, request: ChatRequest, tokens: float, seconds: float, *, is_probe: bool
+        self, request: ChatRequest, tokens: float, seconds: float
     ) -> ChatReply:
         """Call once, and tell everybody whom the outcome concerns."""
         begun = monotonic()
@@ -132,12 +132,8 @@ class Caller:
         except EngineError as error:
             self._note_failure(error)
             raise
-        else:
-            self._note_reply(reply, tokens, begun)
-            return reply
-        finally:
-            if is_probe:
-                self._breaker.end_probe(monotonic())
+        self._note_reply(reply, tokens, begun)
+        return reply
 
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
         config = self._config

@@ -67,11 +67,13 @@ class Admission:
             return await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and not place.exception():
-                self.leave()
+                self.leave(is_probe=place.result())
             raise
 
-    def leave(self) -> None:
-        """Give the place back."""
+    def leave(self, *, is_probe: bool) -> None:
+        """Give the place back; who was a probe lets the next one be made."""
+        if is_probe:
+            self._breaker.end_probe(monotonic())
         self.in_flight -= 1
         self._admit()
 
