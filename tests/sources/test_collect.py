@@ -2,6 +2,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -88,6 +89,43 @@ def test_what_a_kind_did_not_foresee_names_the_source(
 ) -> None:
     foreign(lambda: {}["description"])
     with pytest.raises(InputError, match=r"python:a can't be read \(KeyError: 'desc"):
+        collect_tools([PythonSource(package="a")], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "said"),
+    [
+        ("", {"type": "object"}, "tool 1 has no name"),
+        ("a.b", {"type": "strng"}, 'of a.b .*its type is not "object"'),
+        ("a.b", {"type": "object", "properties": []}, "properties: not an object"),
+        (
+            "a.b",
+            {"type": "object", "properties": {"city": "string"}},
+            "properties.city: not an object",
+        ),
+        (
+            "a.b",
+            {"type": "object", "properties": {"city": {"type": "strng"}}},
+            r"properties.city.type: 'strng' is not valid",
+        ),
+        ("a.b", {"type": "object", "required": "city"}, r"\(required: 'city' is not"),
+        (
+            "a.b",
+            {"type": "object", "properties": {"a": {}, "city": {"pattern": "("}}},
+            r"properties.city.pattern: '\(' is not a 'regex'",
+        ),
+    ],
+)
+def test_a_tool_that_can_not_be_called_is_told_with_its_source(
+    foreign: Foreign,
+    tmp_path: Path,
+    name: str,
+    parameters: dict[str, Any],
+    said: str,
+) -> None:
+    tool = Tool(name=name, kind="function", parameters=parameters)
+    foreign(lambda: Collected((tool,), {"source": "s"}))
+    with pytest.raises(InputError, match=f"^sources: python:a: .*{said}"):
         collect_tools([PythonSource(package="a")], tmp_path)
 
 

@@ -1,16 +1,15 @@
 """All sources of a recipe, read into one list of tools."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import Tool
 from toolbank.config.assets import find_asset, has_asset
 from toolbank.sources import SOURCES
-from toolbank.sources.kind import Collected, SourceConfig
+from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.prompt_names import with_prompt_names
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
@@ -24,7 +23,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     """
     tools: dict[str, Tool] = {}
     infos: list[dict[str, Any]] = []
-    collected = [_read(source, cache) for source in sources]
+    collected = [_find(source).read(source, cache) for source in sources]
     for one in collected:
         before = len(tools)
         for tool in one.tools:
@@ -53,33 +52,11 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     The version that its kind tells, and the hash of the file in crawlers/ that gives the scope,
     where there is one. A change of any says that the tools must be collected again.
     """
-    return [_version(source) + _scope_hash(source) for source in sources]
+    return [_find(source).version(source) + _scope_hash(source) for source in sources]
 
 
-def _read(source: SourceConfig, cache: Path) -> Collected:
-    kind = SOURCES.find(source.type, "sources")
-    with _named(source):
-        return kind.read(source, cache)
-
-
-def _version(source: SourceConfig) -> str:
-    kind = SOURCES.find(source.type, "sources")
-    with _named(source):
-        return kind.version(source)
-
-
-@contextmanager
-def _named(source: SourceConfig) -> Iterator[None]:
-    """Have what a kind did not foresee in the content name the source."""
-    try:
-        yield
-    except (ToolbankError, OSError):
-        raise
-    except Exception as error:
-        raise InputError(
-            f"sources: {source.label} can't be read ({type(error).__name__}: {error}). "
-            f"Is it what a source of the type {source.type} reads?"
-        ) from error
+def _find(source: SourceConfig) -> SourceKind[Any]:
+    return SOURCES.find(source.type, "sources")
 
 
 def _scope_hash(source: SourceConfig) -> str:

@@ -1,13 +1,15 @@
 """What a kind of source says of itself, and what reading one gives."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
+from toolbank.system.errors import InputError, ToolbankError
 
 
 class SourceConfig(Config):
@@ -50,13 +52,51 @@ C = TypeVar("C", bound=SourceConfig)
 class SourceKind(Generic[C]):
     """A kind of source.
 
-    `config` is its part of a recipe, whose module imports nothing heavy. `read` gives the tools,
+    `config` is its part of a recipe, whose module imports nothing heavy. `load` gives the tools,
     sorted by name and without prompt names, and may keep files in the folder that it is given;
     it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
-    `version` stands for the content without reading it: when it changes, the tools are read
-    again. The file of `scope_name` is no part of it.
+    `identify` stands for the content without reading it: when it changes, the tools are read
+    again. The file of `scope_name` is no part of it. Use `read` and `version`, which make errors
+    for people of what the two did not foresee.
     """
 
     config: type[C]
-    read: Callable[[C, Path], Collected]
-    version: Callable[[C], str]
+    load: Callable[[C, Path], Collected]
+    identify: Callable[[C], str]
+
+    def read(self, config: C, cache: Path) -> Collected:
+        """Read a source; files may be kept in `cache`.
+
+        Raises:
+            InputError: it can't be read, or a tool of it has no name or unsound parameters.
+            ToolbankError: it can't be read now, which may pass.
+        """
+        from toolbank.sources.tool_check import check_tools
+
+        with _named(config):
+            collected = self.load(config, cache)
+            check_tools(collected.tools, config.label)
+        return collected
+
+    def version(self, config: C) -> str:
+        """What stands for the content of a source.
+
+        Raises:
+            InputError: there is nothing to be read.
+        """
+        with _named(config):
+            return self.identify(config)
+
+
+@contextmanager
+def _named(source: SourceConfig) -> Iterator[None]:
+    """Have what a kind did not foresee in the content name the source."""
+    try:
+        yield
+    except (ToolbankError, OSError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"sources: {source.label} can't be read ({type(error).__name__}: {error}). "
+            f"Is it what a source of the type {source.type} reads?"
+        ) from error

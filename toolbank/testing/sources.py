@@ -31,12 +31,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.testing.settings import check_model
 
 _ONE_LINE = 200
@@ -60,7 +57,10 @@ class SourceCase:
     def read(self) -> Collected:
         """What is read with an empty cache."""
         with tempfile.TemporaryDirectory() as cache:
-            return self.kind.read(self.config, Path(cache))
+            try:
+                return self.kind.read(self.config, Path(cache))
+            except ToolbankError as error:
+                raise AssertionError(f"the sample can be read: {error}") from error
 
 
 def check_settings(case: SourceCase) -> None:
@@ -78,7 +78,10 @@ def check_names(case: SourceCase) -> None:
 
 
 def check_tools(case: SourceCase) -> None:
-    """Tools are sorted, named once, and take parameters that a JSON Schema describes."""
+    """Tools are sorted, named once, and take parameters that a JSON Schema describes.
+
+    Reading them holds the parameters against the metaschema.
+    """
     collected = case.read()
     assert collected.tools, "the sample has tools"
     names = [tool.name for tool in collected.tools]
@@ -88,13 +91,6 @@ def check_tools(case: SourceCase) -> None:
     for tool in collected.tools:
         assert not tool.prompt_name, "names for prompts are given to all tools at once"
         assert tool.source, f"{tool.name} says which source it is of"
-        assert tool.parameters.get("type") == "object", f"{tool.name} takes an object"
-        try:
-            Draft202012Validator.check_schema(tool.parameters)
-        except SchemaError as error:
-            raise AssertionError(
-                f"the parameters of {tool.name} are no JSON Schema: {error.message}"
-            ) from error
 
 
 def check_account(case: SourceCase) -> None:

@@ -1,0 +1,80 @@
+"""What has to hold of the tools of every source, whoever brings it."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from toolbank.bank.records import Tool
+from toolbank.system.errors import InputError
+
+_SHOWN = 200
+_EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
+
+
+def check_tools(tools: Iterable[Tool], label: str) -> None:
+    """Refuse a tool without a name, or whose parameters no JSON Schema of an object describes.
+
+    Raises:
+        InputError: names the source by its label, the tool, and what is wrong with it.
+    """
+    check = _SchemaCheck()
+    for number, tool in enumerate(tools, 1):
+        if not tool.name.strip():
+            raise InputError(
+                f"sources: {label}: tool {number} has no name. Give each its full name, such as "
+                "weather.forecast."
+            )
+        if trouble := check.explain(tool.parameters):
+            raise InputError(
+                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are no JSON Schema of "
+                f"an object ({trouble}). They should look like {_EXAMPLE}."
+            )
+
+
+class _SchemaCheck:
+    """Holds each schema against the metaschema once: a reference repeats a few thousand times."""
+
+    def __init__(self) -> None:
+        from jsonschema import Draft202012Validator
+
+        self._validator = Draft202012Validator(
+            Draft202012Validator.META_SCHEMA,
+            format_checker=Draft202012Validator.FORMAT_CHECKER,
+        )
+        self._sound: set[str] = set()
+
+    def explain(self, parameters: dict[str, Any]) -> str:
+        """What is wrong, or ""."""
+        if parameters.get("type") != "object":
+            return 'its type is not "object"'
+        properties = parameters.get("properties", {})
+        if not isinstance(properties, dict):
+            return "properties: not an object"
+        rest = {key: parameters[key] for key in parameters if key != "properties"}
+        if trouble := self._explain(rest):
+            return trouble.lstrip(".: ")
+        for name, schema in properties.items():
+            if not isinstance(schema, dict):
+                return f"properties.{name}: not an object"[:_SHOWN]
+            if trouble := self._explain(schema):
+                return f"properties.{name}{trouble}"[:_SHOWN]
+        return ""
+
+    def _explain(self, schema: dict[str, Any]) -> str:
+        from jsonschema.exceptions import best_match
+
+        # A text that is sound is so whatever it says, and it is what schemas differ in.
+        bare = {
+            key: value
+            for key, value in schema.items()
+            if not (key in {"description", "title"} and isinstance(value, str))
+            and key != "default"
+        }
+        written = json.dumps(bare)
+        if written in self._sound:
+            return ""
+        error = best_match(self._validator.iter_errors(bare))
+        if error is None:
+            self._sound.add(written)
+            return ""
+        return f"{error.json_path.removeprefix('$')}: {error.message}"[:_SHOWN]
