@@ -54,6 +54,7 @@ def test_of_two_tools_of_one_name_the_first_counts(
     assert [
         (source["tools"], source["repeated"]) for source in collected.info["sources"]
     ] == [(1, 0), (0, 1)]
+    assert not collected.problems
 
 
 @pytest.fixture
@@ -82,6 +83,10 @@ def test_of_two_tools_of_one_name_in_a_source_the_first_counts(
         "tools": 1,
         "sources": [{"source": "s", "tools": 1, "repeated": 1}],
     }
+    assert collected.problems == (
+        "python:a: tools that are listed more than once (1), such as a.b; "
+        "the first of each counts",
+    )
 
 
 def test_what_a_kind_did_not_foresee_names_the_source(

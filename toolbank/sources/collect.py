@@ -1,5 +1,6 @@
 """All sources of a recipe, read into one list of tools."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.prompt_names import with_prompt_names
 from toolbank.system.errors import InputError
+
+_EXAMPLES = 3
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
@@ -41,7 +44,11 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
         tuple(named),
         {"tools": len(named), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
-        problems=tuple(problem for one in collected for problem in one.problems),
+        problems=tuple(
+            problem
+            for source, one in zip(sources, collected, strict=True)
+            for problem in (*one.problems, *_describe_repeated(source, one))
+        ),
         complete=all(one.complete for one in collected),
     )
 
@@ -53,6 +60,18 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     where there is one. A change of any says that the tools must be collected again.
     """
     return [_find(source).version(source) + _scope_hash(source) for source in sources]
+
+
+def _describe_repeated(source: SourceConfig, read: Collected) -> list[str]:
+    """A line where a source lists tools more than once."""
+    counts = Counter(tool.name for tool in read.tools)
+    repeated = [name for name, count in counts.items() if count > 1]
+    if not repeated:
+        return []
+    return [
+        f"{source.label}: tools that are listed more than once ({len(repeated):,}), such as "
+        f"{', '.join(repeated[:_EXAMPLES])}; the first of each counts"
+    ]
 
 
 def _find(source: SourceConfig) -> SourceKind[Any]:
