@@ -72,10 +72,10 @@ class EvaluateStage(Stage):
         sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
         validation = make_set("validation", bank, bank.split("validation"))
         found = list(_measure_all(recipe, folder, [validation, *sets]))
-        chosen_by = _evaluate([of_one[:1] for of_one in found], recipe)
+        chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
         evaluation = _evaluate(measured, recipe)
-        write_figures(folder.validation, chosen_by.figures)
+        write_figures(folder.validation, chosen_by)
         write_figures(folder.metrics, evaluation.figures)
         write_figures(folder.comparisons, evaluation.differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
@@ -143,14 +143,23 @@ def _measure_all(
 
 def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:
     from toolbank.evaluation.compare import compare
-    from toolbank.evaluation.evaluate import make_figures
 
-    evaluation = Evaluation()
-    for of_one in measured:
-        for one in of_one:
-            evaluation.figures += make_figures(one, recipe.evaluate, recipe.seed)
+    evaluation = Evaluation(_make_figures(measured, recipe))
     for on_one in zip(*measured, strict=True):
         evaluation.differences += compare(
             on_one, recipe.retrievers, recipe.evaluate, recipe.seed
         )
     return evaluation
+
+
+def _make_figures(
+    measured: Sequence[Sequence[Measured]], recipe: Recipe
+) -> list[Figure]:
+    from toolbank.evaluation.evaluate import make_figures
+
+    return [
+        figure
+        for of_one in measured
+        for one in of_one
+        for figure in make_figures(one, recipe.evaluate, recipe.seed)
+    ]
