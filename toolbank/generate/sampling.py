@@ -31,8 +31,17 @@ def check_offered(tools: int, config: GenerateConfig) -> None:
     if config.offered > tools:
         raise InputError(
             f"generate.offered: {config.offered} tools are to be offered in one attempt, and the "
-            f"bank has {tools}. Use a smaller number or more sources."
+            f"bank has {tools}. {_advise(tools, config)}"
         )
+
+
+def _advise(tools: int, config: GenerateConfig) -> str:
+    if tools < config.min_tools:
+        return f"Add sources: a query uses {config.min_tools} at least."
+    settings = f"generate.offered={tools}"
+    if config.max_tools > tools:
+        settings += f" and generate.max_tools={tools}"
+    return f"Set {settings}, or add sources."
 
 
 class DealtOffers:

@@ -169,5 +169,8 @@ def test_tools_with_hardly_a_reference_do_no_harm():
 
 def test_a_bank_smaller_than_one_offer_is_an_error_that_says_so():
     few = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(3))
-    with pytest.raises(InputError, match=r"generate\.offered"):
+    both = r"bank has 3\. Set generate\.offered=3 and generate\.max_tools=3, or"
+    with pytest.raises(InputError, match=both):
         create_engine(CONFIG, tools=few, seed=SEED)
+    with pytest.raises(InputError, match=r"Add sources: a query uses 2 at least\."):
+        create_engine(CONFIG, tools=few[:1], seed=SEED)
