@@ -12,6 +12,7 @@ import pytest
 
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
+from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
@@ -219,6 +220,35 @@ def test_refusals_one_after_another_stop_the_run(run):
     with pytest.raises(ToolbankError, match="10 attempts failed one after another"):
         run(engine, queries=1000, concurrency=2)
     assert len(engine.calls) < 40
+
+
+def test_where_nothing_is_accepted_the_reasons_are_told(run):
+    class Odd(Swift):
+        async def answer(self, request):
+            reply = await super().answer(request)
+            if request.attempt % 2:
+                return ChatReply("What?", "m", 10, 5)
+            written = {**json.loads(reply.text), "tools": ["no_such"]}
+            return ChatReply(json.dumps(written), "m", 10, 5)
+
+    with pytest.raises(ToolbankError) as told:
+        run(Odd(), queries=2, max_attempts=4)
+    lines = str(told.value).splitlines()
+    assert lines[0].startswith("None of 4 attempts gave a query that can be used (")
+    assert lines[1:3] == ["  not-json 2", "  tool-not-offered 2, such as: no_such"]
+    assert "toolbank show RUN 0" in lines[3]
+    assert "if the endpoint is mended" in lines[4]
+
+
+def test_rules_that_accept_nothing_are_told_of_no_endpoint(tmp_path):
+    bare = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(12))
+    config = GenerateConfig(engine="rules", max_attempts=3)
+    with (
+        Journal(tmp_path / "journal.sqlite") as journal,
+        pytest.raises(ToolbankError, match=r"\n  declined 3, such as: nothing") as told,
+    ):
+        generate(bare, config, domain="api", seed=1, journal=journal)
+    assert "endpoint" not in str(told.value)
 
 
 def test_a_replay_holds_few_attempts_open(run):

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from toolbank.generate.attempt import Writer
 from toolbank.generate.bank_builder import BankBuilder
+from toolbank.generate.writers import find_writer
+
+_SHOWN = 160
 
 
 def summarise(writer: Writer, builder: BankBuilder) -> str:
@@ -68,13 +71,19 @@ def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
             f"no query was accepted before the run stopped: {stop.message}. The replies that "
             "came are kept."
         )
-    return (
-        f"None of {builder.attempts} attempts gave a query that can be used "
-        f"({_reasons(builder)}; {writer.pool.counts.summary()}). Look at what "
-        f"{writer.engine.name} is asked and answers: toolbank preview RECIPE. Replies that are "
-        "in the journal are not asked for again: if the endpoint is mended since, give another "
-        "--out."
-    )
+    lines = [
+        f"None of {builder.attempts:,} attempts gave a query that can be used "
+        f"({writer.pool.counts.summary()}):",
+        *(f"  {line}" for line in _list_reasons(builder)),
+        f"Look at what {writer.engine.name} is asked and answers: toolbank show RUN 0 for what "
+        "there was of the first attempt, toolbank preview RECIPE for what would be asked.",
+    ]
+    if find_writer(writer.config).asks_model:
+        lines.append(
+            "Replies that are in the journal are not asked for again: if the endpoint is mended "
+            "since, give another --out."
+        )
+    return "\n".join(lines)
 
 
 def _describe_calls(writer: Writer) -> str:
@@ -87,9 +96,20 @@ def _describe_calls(writer: Writer) -> str:
 
 
 def _reasons(builder: BankBuilder) -> str:
+    return ", ".join(f"{reason} {n:,}" for reason, n in _count_reasons(builder))
+
+
+def _list_reasons(builder: BankBuilder) -> Iterator[str]:
+    """A line for each reason, with an example where it has particulars."""
+    for reason, count in _count_reasons(builder):
+        example = " ".join(next(iter(builder.examples.get(reason, ())), "").split())
+        yield f"{reason} {count:,}{example and f', such as: {example[:_SHOWN]}'}"
+
+
+def _count_reasons(builder: BankBuilder) -> list[tuple[str, int]]:
     reasons = {
         **({"declined": builder.declined.total()} if builder.declined else {}),
         **builder.rejected,
         **builder.failed,
     }
-    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
+    return sorted(reasons.items())
