@@ -1,5 +1,8 @@
 from pathlib import Path
 
+import pytest
+from pydantic import Field
+
 from toolbank.config.base import Config
 from toolbank.config.shape import Transport, shape
 from toolbank.retrievers.decomposition.config import DecompositionConfig
@@ -18,16 +21,27 @@ class Picture(Config):
     lines: tuple[Line, ...] = ()
     files: tuple[Path, ...] = ()
     frame: Line | str = "none"
+    named: dict[str, Line | Path] = Field(default_factory=dict)
 
 
 def test_what_shapes_nothing_is_left_out_at_any_depth():
     line = Line(retries=3, file=Path("a.txt"))
-    picture = Picture(lines=(line,), files=(Path("b.txt"),), frame=line)
+    named = {"top": line, "where": Path("c.txt")}
+    picture = Picture(lines=(line,), files=(Path("b.txt"),), frame=line, named=named)
     assert shape(picture) == {
         "lines": [{"width": 1.0}],
         "files": [],
         "frame": {"width": 1.0},
+        "named": {"top": {"width": 1.0}},
     }
+
+
+def test_a_mark_that_would_say_nothing_is_refused():
+    class Brush(Config):
+        retries: Transport[int] | None = None
+
+    with pytest.raises(TypeError, match=r"Brush\.retries: Transport has to be around"):
+        shape(Brush())
 
 
 def test_how_gently_a_site_is_asked_shapes_nothing_but_the_size_of_pages_does():
