@@ -43,13 +43,15 @@ class DatasetStage(Stage):
 
         config = _config(self.recipe)
         found = read_split(self.recipe)
-        files = [self.folder.bank / f"{name}.parquet" for name in ("tools", "queries")]
-        write_tools(files[0], found.tools)
-        write_queries(files[1], found.queries)
+        tools, queries = (
+            self.folder.bank / f"{name}.parquet" for name in ("tools", "queries")
+        )
+        write_tools(tools, found.tools)
+        write_queries(queries, found.queries)
         info = write_bank_info(
             self.recipe,
             self.folder,
-            files,
+            [tools, queries],
             libraries=("polars",),
             origin={
                 "dataset": {"type": config.type, "files": _hash_files(config)},
@@ -61,7 +63,7 @@ class DatasetStage(Stage):
             withheld=found.withheld,
         )
         problems = tuple(found.describe_left_out())
-        return Outcome(found.describe(), (*files, info), problems=problems)
+        return Outcome(found.describe(), (tools, queries, info), problems=problems)
 
     def check(self) -> None:
         """Refuse a dataset whose files aren't there."""

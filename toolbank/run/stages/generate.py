@@ -77,15 +77,15 @@ class GenerateStage(Stage):
                 f"split: of {len(made.queries)} queries none is left to train on. Hold back "
                 "smaller shares, withhold fewer tools, or write more queries."
             )
-        files = [
-            folder.bank / f"{name}.parquet" for name in ("tools", "queries", "attempts")
-        ]
-        write_queries(files[1], split())
-        write_attempts(files[2], made.attempts)
+        queries, attempts = (
+            folder.bank / f"{name}.parquet" for name in ("queries", "attempts")
+        )
+        write_queries(queries, split())
+        write_attempts(attempts, made.attempts)
         info = write_bank_info(
             recipe,
             folder,
-            files,
+            [folder.bank / "tools.parquet", queries, attempts],
             libraries=_LIBRARIES,
             origin={
                 "sources": read_json(folder.bank / "sources.json"),
@@ -99,7 +99,7 @@ class GenerateStage(Stage):
         )
         return Outcome(
             made.message,
-            (*files[1:], info),
+            (queries, attempts, info),
             made.complete,
             made.problems,
             ended_early=made.ended_early,
