@@ -57,6 +57,7 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
     [
         (GOOD + "genrate: {}\n", ["line 7", "'genrate'", "'generate'"]),
         (GOOD + "floors: false\n", ["line 7", "'floors'", "'baselines' now"]),
+        (GOOD + "retrievers: [{type: [bm25]}]\n", ["line 7", "retrievers.0", "type"]),
         (GOOD + "  max_tols: 3\n", ["line 7", "generate.max_tols", "max_tools"]),
         (GOOD + "  queries: many\n", ["line 7", "generate.queries", "many"]),
         (GOOD + "  max_tools: 30\n", ["line 5", "max_tools (30)", "offered (10)"]),

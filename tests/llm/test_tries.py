@@ -191,3 +191,9 @@ def test_what_an_engine_of_a_user_raises_is_a_failed_call():
     _, _, got = ask_all(engine, 1)
     assert (got[0].reason, got[0].retryable) == ("engine-error", False)
     assert "endpoint: KeyError: 'choices'" in str(got[0])
+
+
+def test_an_engine_of_a_user_that_gives_no_reply_is_a_failed_call():
+    _, journal, got = ask_all(Endpoint(lambda *_: "text"), 1)
+    assert "gave 'str', and no ChatReply" in str(got[0])
+    assert not journal.replies

@@ -57,7 +57,7 @@ class Registry(Generic[K]):
         _, entry = self._find_entry(name)
         try:
             foreign = entry.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.refuse(
                 name, f"can't be loaded from {entry.value} ({_describe(error)})"
             ) from error
@@ -99,5 +99,5 @@ class Registry(Generic[K]):
         return found
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

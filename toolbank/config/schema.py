@@ -23,5 +23,6 @@ def kinds_of(schema: Schema, value: Any) -> list[Schema]:
     tagged = schema.get("discriminator", {}).get("mapping", {})
     if tagged:
         tag = value.get("type") if isinstance(value, Mapping) else None
-        return [{"$ref": tagged[tag]}] if tag in tagged else [{}]
+        known = isinstance(tag, str) and tag in tagged
+        return [{"$ref": tagged[tag]}] if known else [{}]
     return list(schema.get("oneOf") or schema.get("anyOf") or ())

@@ -38,6 +38,8 @@ def format_comparisons(differences: Sequence[Difference]) -> str:
         for r in differences
         if (r.set, r.metric, r.k) == ("test", "recall", k)
     }
+    if not found:
+        return ""
     baselines = [one for one in BASELINES if any(one == kind for _, kind in found)]
     rows = [["retriever"]]
     for baseline in baselines:

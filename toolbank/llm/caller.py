@@ -140,7 +140,10 @@ class Caller:
         setting = "timeout" if config.timeout <= seconds else "total_timeout"
         try:
             async with asyncio.timeout(min(config.timeout, seconds)):
-                return await self._engine.answer(request)
+                reply: object = await self._engine.answer(request)
+            if not isinstance(reply, ChatReply):
+                raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
+            return reply
         except ToolbankError:
             raise
         except TimeoutError as error:

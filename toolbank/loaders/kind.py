@@ -12,7 +12,7 @@ from pydantic import Field
 from toolbank.bank.records import Split
 from toolbank.config.base import Config
 from toolbank.loaders.gather import Dataset
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, reading_content
 
 SPLITS: dict[str, Split] = {
     "train": "train",
@@ -62,7 +62,10 @@ class DatasetKind(Generic[C]):
             InputError: a file can't be read or is broken, or no tool or query is left.
         """
         self.find_files(config)
-        dataset = self.load(config)
+        with reading_content(
+            f"dataset: {config.path}", f"a dataset of the type {config.type}"
+        ):
+            dataset = self.load(config)
         if not dataset.tools:
             raise InputError(f"{config.path}: no tools in it.")
         if not dataset.queries:

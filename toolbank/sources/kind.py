@@ -1,15 +1,15 @@
 """What a kind of source says of itself, and what reading one gives."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import reading_content
 
 
 class SourceConfig(Config):
@@ -73,7 +73,7 @@ class SourceKind(Generic[C]):
         """
         from toolbank.sources.tool_check import check_tools
 
-        with _named(config):
+        with self._reading(config):
             collected = self.load(config, cache)
             check_tools(collected.tools, config.label)
         return collected
@@ -84,19 +84,10 @@ class SourceKind(Generic[C]):
         Raises:
             InputError: there is nothing to be read.
         """
-        with _named(config):
+        with self._reading(config):
             return self.identify(config)
 
-
-@contextmanager
-def _named(source: SourceConfig) -> Iterator[None]:
-    """Have what a kind did not foresee in the content name the source."""
-    try:
-        yield
-    except (ToolbankError, OSError):
-        raise
-    except Exception as error:
-        raise InputError(
-            f"sources: {source.label} can't be read ({type(error).__name__}: {error}). "
-            f"Is it what a source of the type {source.type} reads?"
-        ) from error
+    def _reading(self, config: C) -> AbstractContextManager[None]:
+        return reading_content(
+            f"sources: {config.label}", f"a source of the type {config.type}"
+        )
