@@ -18,7 +18,7 @@ def asked_for():
 
 
 def imported():
-    for path in sorted((ROOT / "toolbank").rglob("*.py")):
+    for path in sorted([*ROOT.glob("toolbank/**/*.py"), *ROOT.glob("tests/**/*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -36,7 +36,7 @@ def _normal(name):
 def test_what_is_imported_is_asked_for():
     dependencies, owners = asked_for(), metadata.packages_distributions()
     for module, path in imported():
-        if module in {"toolbank", *sys.stdlib_module_names}:
+        if module in {"toolbank", "tests", *sys.stdlib_module_names}:
             continue
         names = {_normal(name) for name in owners.get(module, [module])}
         assert names & dependencies, f"{path} imports {module}"
