@@ -53,9 +53,9 @@ def check_kills(server: SiteServer, site: str, tmp_path: Path, at: list[int]) ->
         server.asked.clear()
         crawl_to_folder(out, site=site, base_url=server.url)
         assert written(out) == written(whole)
-        assert len(server.asked) == len(in_order) - kept, (
-            "what was kept was not asked for"
-        )
+        # The server may note the last requests of the killed one only now: none of them was kept.
+        asked = set(server.asked)
+        assert len(asked) == len(in_order) - kept, "what was kept was not asked for"
         server.asked.clear()
         crawl_to_folder(out, site=site, base_url=server.url)
         assert server.asked == []
