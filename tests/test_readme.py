@@ -80,10 +80,6 @@ def test_every_link_leads_somewhere():
                 assert anchor in slugs, f"{name}: {target}"
 
 
-def test_the_index_is_never_asked_for_a_package_of_our_name():
-    assert not re.search(r"pip install ['\"]?toolbank", ALL)
-
-
 RECIPES = [block for block in blocks("yaml") if "objects:" not in block]
 
 

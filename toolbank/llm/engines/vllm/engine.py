@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import Call, ModelThread
+from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ def check_installed(config: EngineConfig) -> None:
     """
     if find_spec("vllm") is None:
         raise InputError(
-            f"{config.section}.engine: vllm is not installed. Install it: "
-            "pip install 'vllm>=0.33'"
+            f"{config.section}.engine: vllm is not installed. Install it, in a clone of this "
+            f"project: {install_command('vllm')}"
         )
 
 
