@@ -140,6 +140,17 @@ def test_a_hidden_file_does_not_make_a_folder_the_users_own(bank, tmp_path):
     assert (tmp_path / ".gitattributes").is_file()
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_card_of_data_of_ones_own_says_what_is_true(bank, tmp_path, ordered):
+    query = Query(id="1", query="Add them up", tools=("np.sum",), split="train")
+    own = Bank(bank.tools, (query,), {"ordered": ordered})
+    export_bank(own, "datasets", tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    for untrue in ("synthetic", "polish", "language: en", "prompt"):
+        assert untrue not in card
+    assert ("call order" in card) == ordered
+
+
 @pytest.mark.parametrize("name", ["README.md", "train/mine.txt"])
 def test_what_was_changed_or_added_since_the_export_is_not_lost(bank, tmp_path, name):
     export_bank(bank, "datasets", tmp_path)

@@ -4,6 +4,10 @@ import json
 
 from toolbank.bank.bank import Bank
 
+_PROVENANCE = (
+    "its attempt, engine, model, prompt hash, seed, and keys of its calls (JSON)"
+)
+
 
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
@@ -15,15 +19,18 @@ def dataset_card(bank: Bank) -> str:
     counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
     domains = sorted({query.domain for query in bank.queries if query.domain})
     engines = sorted({_writer(q) for q in bank.queries} - {""})
+    is_written = any(query.provenance for query in bank.queries)
+    is_polished = any(query.draft for query in bank.queries)
+    ordered = ", in call order" if bank.info.get("ordered", is_written) else ""
+    tags = ["tool-retrieval", "function-calling", *["synthetic"] * is_written]
     return f"""---
-language: en
-task_categories: [text-retrieval]
-tags: [tool-retrieval, function-calling, synthetic]
+{"language: en" + chr(10) if is_written else ""}task_categories: [text-retrieval]
+tags: [{", ".join(tags)}]
 ---
 # Tool-retrieval bank{": " + _plain(", ".join(domains)) if domains else ""}
 
-Requests in a person's words, and the tools of an API reference that serve them, in call
-order. The {len(bank.tools):,} tools are in `tools.jsonl`. Made with toolbank.
+Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools are in
+`tools.jsonl`. Put together with toolbank.
 {"Written by: " + _plain(", ".join(engines)) + "." if engines else ""}
 
 | split | queries |
@@ -33,13 +40,13 @@ order. The {len(bank.tools):,} tools are in `tools.jsonl`. Made with toolbank.
 ## Columns
 | column | content |
 |---|---|
-| refined_instruction | the polished request |
-| functions | names of the tools that it needs, in call order |
-| explanation | how the tools chain |
+| refined_instruction | the request{", polished" if is_polished else ""} |
+| functions | names of the tools that it needs{ordered} |
+| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
 | id | unique in the bank |
-| draft | the request before polishing |
-| domain | which prompts and examples were used |
-| provenance | where it came from: attempt, engine, model, prompt hash, seed (JSON) |
+| draft | {"the request before polishing" if is_polished else "empty"} |
+| domain | {"which prompts and examples were used" if is_written else "the API"} |
+| provenance | {_PROVENANCE if is_written else "empty"} |
 
 ## Loading
 ```python
