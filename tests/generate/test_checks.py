@@ -83,6 +83,18 @@ def test_length_and_language(text, expected):
 
 
 @pytest.mark.parametrize(
+    "sign", ["\x1b[2J", "\x07", "\x7f", "\x9b31m", "\u202e", "\u2066", "\u200f"]
+)
+def test_signs_that_steer_a_terminal_or_turn_the_writing_are_rejected(sign):
+    text = TEXT.replace("zero", f"ze{sign}ro")
+    assert CHECKER.check_text(text).reason == "control-sign"
+    hidden = Draft(TEXT, ("average", "numpy.abs"), f"One feeds{sign} the other.")
+    checked = CHECKER.check_draft(hidden, TOOLS[:5], 3)
+    assert checked.reason == "control-sign"
+    assert checked.detail == f"U+{ord(sign[0]):04X}"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Please use numpy.linalg.norm on the three readings.",

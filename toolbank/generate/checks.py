@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank
 from toolbank.generate.names import shown_names
 from toolbank.generate.replies import Draft, Rejection
+from toolbank.system.text import find_control_sign
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -96,10 +97,16 @@ class Checker:
             return Rejection("too-few-tools", str(len(tools)))
         if len(tools) > at_most:
             return Rejection("too-many-tools", f"{len(tools)}, at most {at_most}")
-        return self.check_text(draft.draft) or tuple(tools)
+        return (
+            self.check_text(draft.draft)
+            or _check_signs(draft.explanation)
+            or tuple(tools)
+        )
 
     def check_text(self, text: str) -> Rejection | None:
-        """Why a draft or a query is rejected, or None: its length, language and identifiers."""
+        """Why a draft or a query is rejected, or None: its signs, length, language and identifiers."""
+        if signs := _check_signs(text):
+            return signs
         words = len(text.split())
         if words < self._config.min_words:
             return Rejection("too-short", f"{words} words")
@@ -158,6 +165,15 @@ def is_english(text: str) -> bool:
     words = _ENGLISH_WORD.findall(text.lower().replace("\u2019", "'"))
     small = sum(word in _ENGLISH for word in words)
     return len(words) < _FEWEST_WORDS_TO_TELL or small >= _ENGLISH_SHARE * len(words)
+
+
+def _check_signs(text: str) -> Rejection | None:
+    """Why a text of one line is rejected that can steer a terminal or turn the writing.
+
+    It is not mended: what stood between such signs may be no more than they made of it.
+    """
+    sign = find_control_sign(text)
+    return Rejection("control-sign", sign) if sign else None
 
 
 def _is_latin(text: str) -> bool:

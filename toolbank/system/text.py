@@ -1,6 +1,22 @@
-"""Halves of surrogate pairs, which JSON can escape and no file can hold."""
+"""Signs of a text that no file or no reader is to get."""
+
+import re
+
+# Of the C0 and C1 sets, ends of lines among them, and those that turn the direction of writing.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with a question mark for each character that is half of a surrogate pair."""
+    """The text with a question mark for each half of a surrogate pair.
+
+    JSON can escape one, and no file can hold it.
+    """
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def find_control_sign(text: str) -> str:
+    """The first sign that steers a terminal or turns the writing, such as "U+001B"; else ""."""
+    found = _CONTROL.search(text)
+    return f"U+{ord(found[0]):04X}" if found else ""
