@@ -23,7 +23,7 @@ from toolbank.config.base import Config, renamed
 from toolbank.config.explain import explain
 from toolbank.config.paths import anchor_paths
 from toolbank.config.union import TaggedUnion
-from toolbank.config.yaml import parse_mapping, parse_value
+from toolbank.config.yaml import MOST_BYTES, parse_mapping, parse_value, too_long
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
@@ -37,6 +37,7 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
+from toolbank.system.text import find_control_sign
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")
@@ -51,7 +52,9 @@ class Recipe(Config):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="of the run and its folder"
     )
     domain: str = Field(
-        default="", description="picks prompts/examples/<domain>.jsonl; unset: the name"
+        default="",
+        max_length=100,
+        description="picks prompts/examples/<domain>.jsonl; unset: the name",
     )
     seed: int = Field(
         default=0,
@@ -98,6 +101,16 @@ class Recipe(Config):
                     f"retrievers: {config.label} has patience, which goes by validation "
                     "queries, and there are none; set split.validation, or no patience"
                 )
+
+    @field_validator("domain")
+    @classmethod
+    def _is_a_name(cls, domain: str) -> str:
+        if "/" in domain or "\\" in domain or find_control_sign(domain):
+            raise ValueError(
+                "should be the name by which people know the API, on one line and without a "
+                "slash; it stands in the prompts"
+            )
+        return domain
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> Recipe:
@@ -183,8 +196,10 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         InputError: no such recipe, or it is not valid; the message names file, line and key.
     """
     path, own = _locate(name)
-    with reading(path):
-        content = path.read_bytes()
+    with reading(path), path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise too_long(str(path))
         text = content.decode("utf-8")
     data, lines = parse_mapping(text, str(path))
     schema = recipe_schema()

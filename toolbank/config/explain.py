@@ -119,6 +119,8 @@ def _message(problem: Any) -> str:
             return f"should be at least {context['ge']}"
         case "less_than_equal":
             return f"should be at most {context['le']}"
+        case "string_too_long":
+            return f"should have at most {context['max_length']} characters"
         case "tuple_type":
             return "should be a list"
         case "too_short":

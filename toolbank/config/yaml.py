@@ -10,6 +10,9 @@ from toolbank.system.errors import InputError
 
 KeyPath = tuple[str | int, ...]
 
+MOST_BYTES = 1_000_000
+"""The longest text that is read: more, by hand, nobody writes, and it takes minutes."""
+
 
 def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     """Read YAML text that holds a mapping; `where` names it in errors.
@@ -17,7 +20,7 @@ def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, 
     Gives the data, and the line (from 1) of every key and item by its path.
 
     Raises:
-        InputError: it is not YAML, a key is given twice, or it is not a mapping.
+        InputError: it is not YAML, a key is given twice, it is too long, or it is not a mapping.
     """
     data = parse_value(text, where)
     if not isinstance(data, dict):
@@ -33,8 +36,10 @@ def parse_value(text: str, where: str) -> Any:
     """Read YAML text that holds anything.
 
     Raises:
-        InputError: it is not YAML, or a key is given twice.
+        InputError: it is not YAML, a key is given twice, or it is too long.
     """
+    if len(text) > MOST_BYTES:
+        raise too_long(where)
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
@@ -43,6 +48,14 @@ def parse_value(text: str, where: str) -> Any:
         raise InputError(f"{where}{line}: not valid YAML: {error.problem}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"{where}: not valid YAML: {error}.") from error
+
+
+def too_long(where: str) -> InputError:
+    """The error that a text is longer than any that is read."""
+    return InputError(
+        f"{where}: over {MOST_BYTES / 1e6:.0f} MB, and what is written by hand is far shorter. "
+        "Is it the right file?"
+    )
 
 
 class _Loader(yaml.SafeLoader):
@@ -61,9 +74,19 @@ class _Loader(yaml.SafeLoader):
     }
 
 
+_MERGE = "tag:yaml.org,2002:merge"
+
+
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
+        if key_node.tag == _MERGE:
+            raise yaml.constructor.ConstructorError(
+                None,
+                None,
+                "merge keys (<<) are not read; write the keys out",
+                key_node.start_mark,
+            )
         key = loader.construct_object(key_node)
         if isinstance(key, str) and key in seen:
             raise yaml.constructor.ConstructorError(
@@ -71,7 +94,6 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
             )
         if isinstance(key, str):
             seen.add(key)
-    loader.flatten_mapping(node)
     return loader.construct_mapping(node, deep=True)
 
 

@@ -7,6 +7,9 @@ from pydantic import Field, model_validator
 
 from toolbank.llm.config import EngineConfig
 
+# No model is paid for more, and the numbers of attempts stay such as files can hold.
+_MOST = 100_000_000
+
 
 class GenerateConfig(EngineConfig):
     """Sample, write, check, polish, check, keep."""
@@ -14,6 +17,7 @@ class GenerateConfig(EngineConfig):
     queries: int | None = Field(
         default=None,
         ge=1,
+        le=_MOST,
         description="accepted queries wanted; unset: all that `recorded` brings, 1000 of others",
     )
     replies: Path | None = Field(
@@ -28,7 +32,10 @@ class GenerateConfig(EngineConfig):
         description="deck: every tool is offered equally often; uniform: as in the paper",
     )
     max_attempts: int | None = Field(
-        default=None, ge=1, description="stop after so many; unset: 5 a query wanted"
+        default=None,
+        ge=1,
+        le=_MOST,
+        description="stop after so many; unset: 5 a query wanted",
     )
     instructions: str = Field(default="", description="added to the write prompt")
     min_words: int = Field(default=6, ge=1, description="of a draft or query")

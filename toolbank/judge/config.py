@@ -23,7 +23,9 @@ class JudgeConfig(EngineConfig):
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"
     )
-    pairs: int = Field(default=100, ge=1, description="how many pairs are judged")
+    pairs: int = Field(
+        default=100, ge=1, le=1_000_000, description="how many pairs are judged"
+    )
     against: Annotated[
         Literal["draft"] | Path, Choice("should be 'draft', or the path of a file")
     ] = Field(
