@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -14,11 +14,13 @@ from toolbank.commands.crawl.command import crawl
 from toolbank.commands.evaluate.command import evaluate
 from toolbank.commands.export import export
 from toolbank.commands.generate import generate
+from toolbank.commands.help import HelpedCommand
 from toolbank.commands.init.command import init
 from toolbank.commands.judge import judge
 from toolbank.commands.options import complain
 from toolbank.commands.plan.command import plan
 from toolbank.commands.preview.command import preview
+from toolbank.commands.recipes import recipes
 from toolbank.commands.report import report
 from toolbank.commands.run import run
 from toolbank.commands.schema import schema
@@ -26,6 +28,7 @@ from toolbank.commands.search import search
 from toolbank.commands.show.command import show
 from toolbank.commands.train import train
 from toolbank.system.errors import ToolbankError
+from toolbank.system.version import __version__
 
 
 class _Commands(TyperGroup):
@@ -44,16 +47,39 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="toolbank",
     cls=_Commands,
-    help="Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever.",
     epilog="Example: toolbank run quickstart",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolbank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _take_options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            is_eager=True,
+            callback=_print_version,
+        ),
+    ] = False,
+) -> None:
+    """Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever."""
+
 
 # Each with an example of its use, in the order of the help.
 _COMMANDS = (
+    (recipes, "recipes"),
     (init, "init weather --package weather_sdk --out weather.yaml"),
     (
         crawl,
@@ -82,7 +108,11 @@ _COMMANDS = (
     (schema, "schema > recipe.schema.json"),
 )
 for function, example in _COMMANDS:
-    app.command(epilog=f"Example: toolbank {example}")(function)
+    app.command(
+        cls=HelpedCommand,
+        short_help=str(function.__doc__).partition("\n")[0],
+        epilog=f"Example: toolbank {example}",
+    )(function)
 
 
 def main() -> None:

@@ -22,9 +22,12 @@ class ExportFormat(StrEnum):
 
 def export(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
     form: Annotated[
-        ExportFormat, typer.Option("--format", help="How the bank is written.")
+        ExportFormat,
+        typer.Option(
+            "--format", metavar="|".join(ExportFormat), help="How the bank is written."
+        ),
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""

@@ -13,7 +13,7 @@ RecipeArgument = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help="A recipe that comes along, a YAML file, or a run folder.",
+        help="The name of one of `toolbank recipes`, a YAML file, or a run folder.",
     ),
 ]
 RunArgument = Annotated[
@@ -21,7 +21,10 @@ RunArgument = Annotated[
     typer.Argument(metavar="RUN", help="The folder of a run, such as runs/quickstart."),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", help="The run folder; runs/<name> if not given.")
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="The run folder; runs/NAME if not given."
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,

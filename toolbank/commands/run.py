@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 else:
     StageName = StrEnum("StageName", [stage.kind for stage in STAGES])
 
+_STAGES = ", ".join(stage.kind for stage in STAGES)
+
 
 def run(
     recipe: RecipeArgument,
@@ -29,10 +31,14 @@ def run(
     settings: SetOption = None,
     start: Annotated[
         StageName | None,
-        typer.Option("--from", help="Do this stage anew and go on from it."),
+        typer.Option(
+            "--from",
+            metavar="STAGE",
+            help=f"Do this stage anew and go on from it: {_STAGES}.",
+        ),
     ] = None,
     until: Annotated[
-        StageName | None, typer.Option(help="Stop after this stage.")
+        StageName | None, typer.Option(metavar="STAGE", help="Stop after this stage.")
     ] = None,
 ) -> None:
     """Run all stages of a recipe that are not done yet."""

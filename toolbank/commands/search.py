@@ -16,16 +16,24 @@ def search(
     query: Annotated[
         str | None, typer.Argument(help="A request, in your own words.")
     ] = None,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many tools.")] = 5,
+    k: Annotated[
+        int, typer.Option("--k", "-k", metavar="N", min=1, help="How many tools.")
+    ] = 5,
     retriever: Annotated[
         str | None,
-        typer.Option(help="If not given, the best on the validation queries."),
+        typer.Option(
+            metavar="NAME", help="If not given, the best on the validation queries."
+        ),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="A JSONL file of requests (id, query a line).")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A JSONL file of requests (id, query a line)."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where the hits of --queries go.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the hits of --queries go."),
     ] = None,
 ) -> None:
     """Find the tools that a request needs."""

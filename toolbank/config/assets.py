@@ -40,6 +40,17 @@ def has_asset(kind: AssetKind, name: str) -> bool:
     )
 
 
+def list_assets(kind: AssetKind, suffix: str) -> list[Asset]:
+    """The files of a kind by name; one under the current folder goes before ours."""
+    found = {
+        path.name: Asset(kind, path.name, path, own)
+        for folder, own in ((shipped(kind), False), (Path.cwd() / kind, True))
+        for path in folder.glob(f"*{suffix}")
+        if path.is_file()
+    }
+    return [found[name] for name in sorted(found)]
+
+
 def find_asset(kind: AssetKind, name: str) -> Asset:
     """Find `<kind>/<name>` under the current folder, or else the one that we ship.
 
@@ -52,10 +63,7 @@ def find_asset(kind: AssetKind, name: str) -> Asset:
             own = own and folder.resolve() != shipped(kind).resolve()
             return Asset(kind, name, path, own)
     suffix = Path(name).suffix
-    folders = (Path.cwd() / kind, shipped(kind))
-    known = sorted(
-        {path.name for folder in folders for path in folder.glob(f"*{suffix}")}
-    )
+    known = [asset.name for asset in list_assets(kind, suffix)]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise InputError(

@@ -13,7 +13,7 @@ from toolbank.system.errors import ToolbankError
 
 def crawl(
     site: Annotated[
-        str | None, typer.Argument(help="A site of crawlers/<site>.yaml.")
+        str | None, typer.Argument(help="A site of crawlers/SITE.yaml.")
     ] = None,
     sphinx: Annotated[
         str | None,
@@ -22,24 +22,32 @@ def crawl(
         ),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Another address of the same site.")
+        str | None,
+        typer.Option(metavar="URL", help="Another address of the same site."),
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(help="Take only this name and what is in it; repeatable."),
+        typer.Option(
+            metavar="NAME", help="Take only this name and what is in it; repeatable."
+        ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(help="Leave this name out, and what is in it; repeatable."),
+        typer.Option(
+            metavar="NAME", help="Leave this name out, and what is in it; repeatable."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The crawl's folder; crawls/<site> if not given."),
+        typer.Option(
+            metavar="DIR", help="The crawl's folder; crawls/SITE if not given."
+        ),
     ] = None,
     contact: Annotated[
         str | None,
         typer.Option(
-            help="Your mail or web address, told to the site with each request."
+            metavar="ADDRESS",
+            help="Your mail or web address, told to the site with each request.",
         ),
     ] = None,
     refresh: Annotated[

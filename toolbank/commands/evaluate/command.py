@@ -14,10 +14,14 @@ def evaluate(
     run: RunArgument,
     on: Annotated[
         list[Path] | None,
-        typer.Option(help="A labelled JSONL file (query, tools a line); repeatable."),
+        typer.Option(
+            metavar="FILE",
+            help="A labelled JSONL file (query, tools a line); repeatable.",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the records here as JSON.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the records here as JSON."),
     ] = None,
 ) -> None:
     """Evaluate a finished run's retrievers on labelled requests, or on its test split."""

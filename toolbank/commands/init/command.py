@@ -13,20 +13,28 @@ from toolbank.commands.options import echo
 def init(
     name: Annotated[str, typer.Argument(help="Name of the recipe and of its runs.")],
     package: Annotated[
-        str | None, typer.Option(help="An installed Python package to read.")
+        str | None,
+        typer.Option(metavar="NAME", help="An installed Python package to read."),
     ] = None,
     site: Annotated[
-        str | None, typer.Option(help="A site of crawlers/<site>.yaml to crawl.")
+        str | None,
+        typer.Option(metavar="SITE", help="A site of crawlers/SITE.yaml to crawl."),
     ] = None,
     sphinx: Annotated[
         str | None, typer.Option(metavar="URL", help="Any other Sphinx site to crawl.")
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(help="Address of your model's OpenAI-compatible endpoint."),
+        typer.Option(
+            metavar="URL", help="Address of your model's OpenAI-compatible endpoint."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The model's name there.")] = None,
-    out: Annotated[Path | None, typer.Option(help="<name>.yaml if not given.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model's name there.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="NAME.yaml if not given.")
+    ] = None,
     prompts: Annotated[
         bool,
         typer.Option(

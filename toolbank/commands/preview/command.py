@@ -19,7 +19,9 @@ def preview(
     recipe: RecipeArgument,
     out: OutOption = None,
     settings: SetOption = None,
-    count: Annotated[int, typer.Option(min=1, help="How many attempts.")] = 5,
+    count: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many attempts.")
+    ] = 5,
 ) -> None:
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
     from toolbank.commands.preview.preview import preview_attempts

@@ -1,0 +1,43 @@
+"""How the help of a command reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class HelpedCommand(TyperCommand):
+    """A command whose help names what it takes: RECIPE, [QUERY], --out DIR.
+
+    What has no metavar of its own has its name in capitals.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for param in self.params:
+            if param.metavar is None:
+                param.metavar = str(param.name).upper()
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """What follows the command's name; in brackets what may be left out."""
+        return [
+            "[OPTIONS]",
+            *(
+                param.metavar if param.required else f"[{param.metavar}]"
+                for param in self._arguments
+            ),
+        ]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, and then the options."""
+        if self._arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl([(one.metavar, one.help) for one in self._arguments])
+        others = [one for one in self.get_params(ctx) if one not in self._arguments]
+        with formatter.section("Options"):
+            formatter.write_dl([one.get_help_record(ctx) for one in others])
+
+    @property
+    def _arguments(self) -> list[Any]:
+        return [one for one in self.params if one.param_type_name == "argument"]
