@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
-from toolbank.evaluation.config import main_k
-from toolbank.evaluation.figures import read_figures
 from toolbank.recipe import Recipe, load_recipe
+from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
@@ -21,7 +20,6 @@ from toolbank.system.files import write_text
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.method import RetrieverConfig
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,7 @@ class Finder:
 def load(run: str | Path, retriever: str | None = None) -> Finder:
     """Load a retriever of a finished run.
 
-    Unset, it is the one with the best Recall@5 on the validation queries; before the evaluation,
-    or without such queries, the first with vectors of tools that is no baseline, or the first.
+    Unset, it is the best on the validation queries, as `choose_retriever` says.
 
     Raises:
         InputError: no finished run there, no retriever of that name in it, or it is damaged.
@@ -95,7 +92,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
             f"{folder.path}: no retrievers yet. Finish the run: {_command(folder)}"
         )
     fitted = [config for config in recipe.retrievers if config.label in names]
-    name = retriever or _find_best(folder, fitted)
+    name = retriever or choose_retriever(folder, fitted).label
     if name in labels and name not in names:
         raise InputError(
             f"{folder.models / name}: missing. Make it: {_command(folder)}"
@@ -133,32 +130,6 @@ def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
 
 def _command(folder: RunFolder) -> str:
     return f"toolbank run {shlex.quote(str(folder.path))}"
-
-
-def _find_best(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> str:
-    names = [config.label for config in fitted]
-    figures = read_figures(folder.validation) if folder.validation.is_file() else []
-    column = "recall", main_k(figure.k for figure in figures)
-    recall = [
-        (figure.value, figure.retriever)
-        for figure in figures
-        if (figure.metric, figure.k) == column
-        and figure.value is not None
-        and figure.retriever in names
-    ]
-    if recall:
-        return max(recall, key=lambda found: found[0])[1]
-    dense = (c.label for c in fitted if c.has_vectors and not c.baseline)
-    return next(dense, names[0])
-
-
-def format_hits(hits: Sequence[Hit]) -> str:
-    """Hits as lines for people: score, name, summary."""
-    width = max((len(hit.tool.name) for hit in hits), default=0)
-    return "\n".join(
-        f"{hit.score:7.3f}  {hit.tool.name:<{width}}  {hit.tool.summary}"
-        for hit in hits
-    )
 
 
 def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:

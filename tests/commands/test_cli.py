@@ -259,7 +259,6 @@ def indented(code):
 def test_search_prints_tools_and_writes_a_file_of_hits(finished):
     done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
     assert "statistics.median" in done.stdout
-    assert re.search(r"^by \S+; another: --retriever NAME$", done.stderr, re.MULTILINE)
     (finished / "asked.jsonl").write_text(
         '{"id": "a", "query": "middle value"}\n{"id": "b", "query": "read JSON text"}\n'
     )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolbank.commands.options import RunArgument, echo
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import one_line, print_message
+
+if TYPE_CHECKING:
+    from toolbank.search import Hit
+
+_LONGEST_NAME, _LONGEST_SUMMARY = 80, 200
 
 
 def search(
@@ -37,7 +43,7 @@ def search(
     ] = None,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.search import format_hits, load, write_hits
+    from toolbank.search import load, write_hits
 
     if (query is None) == (queries is None):
         raise typer.BadParameter(
@@ -48,10 +54,22 @@ def search(
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
     finder = load(run, retriever)
-    if retriever is None:
-        print_message(f"by {finder.retriever.name}; another: --retriever NAME")
+    print_message(
+        f"by {finder.retriever.name}, whose score is {finder.retriever.config.score}"
+        + ("" if retriever else "; another: --retriever NAME")
+    )
     if query is not None:
-        echo(format_hits(finder.search(query, k)))
+        echo(_format_hits(finder.search(query, k)))
     elif queries is not None and out is not None:
         count = write_hits(finder, queries, k, out)
         echo(f"Wrote the hits of {count:,} requests to {out}")
+
+
+def _format_hits(hits: Sequence[Hit]) -> str:
+    """A hit a line: score, name, summary."""
+    names = [one_line(hit.tool.name, _LONGEST_NAME) for hit in hits]
+    width = max(map(len, names), default=0)
+    return "\n".join(
+        f"{hit.score:7.3f}  {name:<{width}}  {one_line(hit.tool.summary, _LONGEST_SUMMARY)}"
+        for hit, name in zip(hits, names, strict=True)
+    )

@@ -33,6 +33,9 @@ class RetrieverConfig(Config):
     needs_order: ClassVar[bool] = False
     """Whether it learns the order in which a query's tools are called."""
 
+    score: ClassVar[str] = "on a scale of its own: the higher, the better"
+    """What the score of a hit is, for people."""
+
     type: str
     name: str = Field(
         default="",

@@ -23,6 +23,15 @@ def printable(text: str) -> str:
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def one_line(text: str, longest: int) -> str:
+    """The text as a part of a line: no line feed in it, and cut where it is longer than this.
+
+    Names are data as well: one of ten thousand characters, or with a line feed, is shown so.
+    """
+    line = " ".join(printable(text).split())
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."
+
+
 def print_above_bars(message: str) -> None:
     """Print a message to stderr while work goes on, above the progress bars."""
     from tqdm import tqdm

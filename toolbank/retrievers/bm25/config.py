@@ -1,12 +1,14 @@
 """Configuration of BM25."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from toolbank.retrievers.method import Baseline, RetrieverConfig, RetrieverKind
 
 
 class Bm25Config(RetrieverConfig):
     """BM25 over the tools' names and descriptions."""
+
+    score: ClassVar[str] = "BM25, a sum over the words in common: 0 without any"
 
     type: Literal["bm25"] = "bm25"
 

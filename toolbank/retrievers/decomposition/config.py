@@ -40,6 +40,8 @@ class DecomposeConfig(EngineConfig):
 class DecompositionConfig(TwoStageConfig):
     """Split the request into subtasks, and search for each by another retriever."""
 
+    score: ClassVar[str] = "1 / rank"
+
     type: Literal["decomposition"] = "decomposition"
     first_stage: str = Field(
         default="descriptions", description="a retriever of the recipe"

@@ -1,6 +1,6 @@
 """Configuration of embedded descriptions."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,8 @@ class DescriptionsTraining(EncoderTraining):
 
 class DescriptionsConfig(DenseConfig):
     """Cosine between the request and the tools' embedded descriptions."""
+
+    score: ClassVar[str] = "the cosine of request and description, from -1 to 1"
 
     type: Literal["descriptions"] = "descriptions"
     text: Literal["summary", "full"] = Field(

@@ -1,6 +1,6 @@
 """Configuration of MLC."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,10 @@ class MlcTraining(TrainingConfig):
 
 class MlcConfig(RetrieverConfig):
     """Classify the request: a label a tool, all of them at once."""
+
+    score: ClassVar[str] = (
+        "the log-odds that the request needs the tool: above 0 more likely than not"
+    )
 
     type: Literal["mlc"] = "mlc"
     encoder: EncoderConfig = EncoderConfig()

@@ -1,6 +1,6 @@
 """Configuration of nearest neighbours."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,10 @@ from toolbank.retrievers.method import Baseline, RetrieverConfig, RetrieverKind
 
 class NearestConfig(RetrieverConfig):
     """The tools of the most similar train queries."""
+
+    score: ClassVar[str] = (
+        "a tool's share of what similar requests used: 0 or less without any"
+    )
 
     type: Literal["nearest"] = "nearest"
     by: Literal["embedding", "bm25"] = Field(

@@ -1,6 +1,6 @@
 """Configuration of the non-negative elastic net."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,10 @@ class NnnConfig(TwoStageConfig):
     Strengths that are unset are chosen on the bank's validation queries; without any, they are
     0.3 and 3.
     """
+
+    score: ClassVar[str] = (
+        "1 + a tool's weight in what explains the request; of others, below 1, the cosine"
+    )
 
     type: Literal["nnn"] = "nnn"
     first_stage: str = Field(

@@ -27,6 +27,10 @@ class ProtipConfig(RetrieverConfig):
 
     needs_order: ClassVar[bool] = True
 
+    score: ClassVar[str] = (
+        "the log-odds that the hit is right: above 0 more likely than not"
+    )
+
     type: Literal["protip"] = "protip"
     encoder: EncoderConfig = EncoderConfig()
     margin: float = Field(

@@ -1,6 +1,6 @@
 """Configuration of ToolRefiner."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,10 @@ class RefinerTraining(TrainingConfig):
 
 class RefinerConfig(TwoStageConfig):
     """Judge the candidates of a first stage together with the request."""
+
+    score: ClassVar[str] = (
+        "the log-odds that the request needs the tool: above 0 more likely than not"
+    )
 
     type: Literal["refiner"] = "refiner"
     first_stage: str = Field(

@@ -1,6 +1,6 @@
 """Configuration of Tool2Vec."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,10 @@ from toolbank.retrievers.method import DenseConfig, RetrieverKind
 
 class Tool2VecConfig(DenseConfig):
     """Cosine between the request and the mean of the queries that use a tool."""
+
+    score: ClassVar[str] = (
+        "the cosine of the request and the mean of a tool's requests, from -1 to 1"
+    )
 
     type: Literal["tool2vec"] = "tool2vec"
     description_weight: float = Field(

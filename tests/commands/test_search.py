@@ -1,0 +1,75 @@
+"""What a search says: the score's meaning, and one line a hit whatever a tool is called."""
+
+import json
+import re
+
+import pytest
+
+from tests.commands.test_cli import toolbank
+from toolbank.retrievers import METHODS
+from toolbank.retrievers.method import RetrieverConfig
+
+LONG = "x" * 10_000
+NAMES = (LONG, "two\nlines\n  9.999  made.up", "plain", "other")
+RECIPE = """\
+name: odd
+dataset: {type: jsonl, path: data}
+baselines: false
+retrievers: [{type: bm25}, {type: nearest, by: bm25}]
+"""
+
+
+def write_dataset(folder):
+    (folder / "data").mkdir()
+    rows = {
+        "tools": [
+            {"name": name, "description": f"Sharpen\nknife {i}. {LONG[:500]}"}
+            for i, name in enumerate(NAMES)
+        ],
+        "queries": [
+            {
+                "id": f"q{i}",
+                "query": f"Sharpen my knife {i}.",
+                "tools": [NAMES[i % 4]],
+                "split": ("train", "test")[i % 2],
+            }
+            for i in range(40)
+        ],
+    }
+    for name, lines in rows.items():
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "data" / f"{name}.jsonl").write_text(text)
+    (folder / "odd.yaml").write_text(RECIPE)
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("odd")
+    write_dataset(folder)
+    done = toolbank("run", "odd.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_hit_is_one_line_that_can_be_read_whatever_the_tool_is_called(odd):
+    done = toolbank("search", "runs/odd", "knife", "--retriever", "bm25", cwd=odd)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(NAMES)
+    assert all(re.match(r" *\d\.\d{3}  \S", line) for line in lines)
+    assert max(map(len, lines)) < 320
+    assert any("two lines 9.999 made.up" in line for line in lines)
+
+
+def test_the_first_line_says_what_the_score_is(odd):
+    chosen = toolbank("search", "runs/odd", "knife", cwd=odd).stderr.splitlines()[-1]
+    assert re.match(r"by \S+, whose score is .+; another: --retriever NAME$", chosen)
+    words = toolbank("search", "runs/odd", "knife", "--retriever", "bm25", cwd=odd)
+    assert words.stderr.splitlines()[-1] == (
+        "by bm25, whose score is BM25, a sum over the words in common: 0 without any"
+    )
+
+
+def test_every_method_says_what_its_score_is():
+    for name in METHODS.own:
+        score = METHODS.find(name, "retrievers").config.score
+        assert score != RetrieverConfig.score, name
