@@ -30,6 +30,14 @@ def test_a_resolved_recipe_reads_back_to_the_same(tmp_path):
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
 
 
+def test_shares_of_numbers_of_tools_read_back_to_the_same(tmp_path):
+    text = GOOD + "  tools_per_query: {1: .25, 2: .35, 3: .25, 4: .15}\n"
+    recipe = load_recipe(write(tmp_path, text)).recipe
+    assert (recipe.generate.min_tools, recipe.generate.max_tools) == (1, 4)
+    assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+    assert load_recipe(write(tmp_path, GOOD)).recipe.generate.tools_per_query is None
+
+
 def test_settings_change_values_and_items_of_lists(tmp_path):
     recipe = load_recipe(
         write(tmp_path, GOOD), ["generate.queries=7", "sources.0.package=csv"]
@@ -63,7 +71,17 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "  max_tools: 30\n", ["line 5", "max_tools (30)", "offered (10)"]),
         (GOOD + "  engine: rules\n", ["line 7", "given twice"]),
         (GOOD.replace("python", "pyton"), ["line 3", "pyton", "python"]),
-        (GOOD + "  min_tools: 1\n", ["line 7", "generate.min_tools"]),
+        (GOOD + "  min_tools: 0\n", ["line 7", "generate.min_tools"]),
+        (GOOD + "  tools_per_query: {0: 1}\n", ["line 7", "generate.tools_per_query"]),
+        (GOOD + "  tools_per_query: {1: 0}\n", ["line 7", "greater than 0"]),
+        (GOOD + "  tools_per_query: {one: 1}\n", ["line 7", "a whole number", "one"]),
+        (GOOD + "  tools_per_query: {}\n", ["line 7", "at least 1 entry"]),
+        (GOOD + "  tools_per_query: 2\n", ["line 7", "a mapping"]),
+        (GOOD + "  tools_per_query: {11: 1}\n", ["11 tools", "offered (10)"]),
+        (
+            GOOD + "  tools_per_query: {1: 1, 3: 1}\n  max_tools: 5\n",
+            ["leave out min_tools and max_tools, or set them to 1 and 3"],
+        ),
         (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
         (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),
         (GOOD + "retrievers: [bm25]\n", ["line 7", "a mapping with a `type`"]),

@@ -82,6 +82,32 @@ def test_an_encoder_that_is_not_on_this_machine_is_told_of(recipe, out):
     assert "Encoder no-such-owner/no-such-encoder: is not on this machine" in told
 
 
+def test_how_many_tools_are_asked_for_is_told(recipe, out):
+    settings = ["generate.tools_per_query={1: 1, 2: 3}", "generate.min_tools=1"]
+    told = plan(recipe(*settings, "generate.max_tools=2"), out)
+    assert "tools exactly 1 in 25 %, 2 in 75 % of the attempts" in told
+    assert "in 25 %" not in plan(recipe(), out)
+
+
+def test_a_bank_smaller_than_an_offer_is_told_by_plan_and_run(recipe, out, capsys):
+    settings = [
+        "sources.0.package=bisect",
+        "sources.1.package=bisect",
+        "generate.engine=rules",
+        "generate.offered=10",
+        "generate.max_tools=5",
+    ]
+    told = (
+        "bank has 4 tools, so that 4 and not 10 are offered in an attempt, and a query uses at "
+        "most 4"
+    )
+    assert told in plan(recipe(*settings), out)
+    run_recipe(recipe(*settings), out, until="generate")
+    assert told in capsys.readouterr().err
+    # What the folder holds by now is no hindrance to another plan of it.
+    assert told in plan(recipe(*settings, "generate.queries=7"), out)
+
+
 def test_replies_to_other_prompts_are_planned_anew(recipe, out):
     run_recipe(recipe(), out, until="generate")
     told = plan(recipe("seed=1"), out)

@@ -63,6 +63,27 @@ def test_drafts_that_break_the_rules_of_tools(tools, at_most, expected):
     assert reason(*tools, at_most=at_most) == expected
 
 
+@pytest.mark.parametrize(
+    ("tools", "asked", "expected"),
+    [
+        (("average",), 1, ["numpy.mean"]),
+        (("average", "binary_logarithm"), 1, "other-number-of-tools"),
+        (("average",), 2, "other-number-of-tools"),
+        ((), 1, "other-number-of-tools"),
+    ],
+)
+def test_where_a_number_of_tools_is_asked_for_another_is_rejected(
+    tools, asked, expected
+):
+    config = GenerateConfig(tools_per_query={1: 1, 2: 1}, min_words=4)
+    checked = Checker(TOOLS, config).check_draft(draft(*tools), TOOLS[:5], asked)
+    if isinstance(checked, Rejection):
+        assert checked.reason == expected
+        assert checked.detail == f"{len(tools)}, asked for {asked}"
+    else:
+        assert [tool.name for tool in checked] == expected
+
+
 def test_two_offered_tools_with_one_prompt_name_are_told_apart_as_the_prompt_does():
     offered = (TOOLS[4], TOOLS[6])
     chosen = CHECKER.check_draft(draft("gap_filler_2", "gap_filler"), offered, 2)

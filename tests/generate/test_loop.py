@@ -38,6 +38,32 @@ def test_good_answers_make_the_wanted_number_of_queries_and_no_call_is_in_vain(
     assert first.provenance.model == "served-model"
 
 
+def test_exact_numbers_are_asked_for_counted_and_another_is_rejected(tmp_path):
+    def script(call):
+        if call.asks_polish or "choose one," in call.prompt:
+            return good(call)
+        return Answer.json(drafted(call.offered[:3], sentence(call.prompt)))
+
+    shares = {1: 1, 2: 1, 3: 1}
+    with ChatServer(script) as server:
+        made = run(server.url, tmp_path, tools_per_query=shares, offered=6)
+        asked = len(server.calls)
+        run(server.url, tmp_path, tools_per_query=shares, offered=6)
+        assert len(server.calls) == asked
+    # The model says two tools where one is asked for, and else three.
+    numbers = made.counts["tools_per_query"]
+    assert sum(n["asked"] for n in numbers.values()) == made.counts["attempts"]
+    assert {n: one["accepted"] for n, one in numbers.items()} == {
+        "1": 0,
+        "2": 0,
+        "3": 20,
+    }
+    assert made.counts["rejected"] == {
+        "other-number-of-tools": numbers["1"]["asked"] + numbers["2"]["asked"]
+    }
+    assert "2, asked for 1" in made.info["examples"]["other-number-of-tools"]
+
+
 def test_every_kind_of_bad_answer_is_counted_by_its_reason(tmp_path):
     kinds = itertools.count()
 

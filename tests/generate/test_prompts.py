@@ -1,3 +1,4 @@
+import hashlib
 import json
 import re
 
@@ -9,13 +10,8 @@ from toolbank.bank.records import Returned, Tool
 from toolbank.config.assets import shipped
 from toolbank.generate.checks import Checker, is_english
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.prompts import (
-    Prompts,
-    find_examples,
-    load_examples,
-    prompt_hash,
-    prompt_notes,
-)
+from toolbank.generate.examples import find_examples, load_examples
+from toolbank.generate.prompts import Prompts, prompt_hash, prompt_notes
 from toolbank.generate.replies import Draft, read_draft, read_polished
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import InputError
@@ -79,6 +75,72 @@ def test_the_writer_is_told_how_many_tools_and_the_domains_instructions():
     assert "Instructions for" not in text(write())
 
 
+def test_a_recipe_that_says_nothing_of_numbers_gets_the_prompts_that_it_always_got():
+    # A change here is a change of every prompt: replies that were paid for are not used again.
+    asked = [
+        request.key("a model")
+        for domain in DOMAINS
+        for at_most in (2, 3, 4, 5)
+        for made in [prompts(domain, seed=at_most)]
+        for request in (made.write(7, TOOLS, at_most), made.polish(7, DRAFT, TOOLS[:2]))
+    ]
+    told = " ".join([*asked, prompt_hash("numpy", GenerateConfig())])
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "8daa6e38da15e7c1"
+
+
+def test_one_tool_is_asked_for_by_a_prompt_of_its_own():
+    prompt = text(write(at_most=1, tools_per_query={1: 1.0}))
+    assert "choose one, and write one request that this tool serves alone" in prompt
+    for of_several in ("chain", "belong together", "in the order in which"):
+        assert of_several not in prompt
+    shown = [line for line in prompt.splitlines() if line.startswith("Answer: ")]
+    answers = [json.loads(line.removeprefix("Answer: ")) for line in shown]
+    assert len(answers) == 5
+    assert all(len(answer["tools"]) == 1 for answer in answers)
+    assert '"tools": ["<name>"],' in prompt
+    assert "decline" in prompt
+
+
+def test_an_exact_number_is_asked_for_or_a_decline():
+    made = prompts(tools_per_query={2: 1.0, 4: 1.0})
+    prompt = text(made.write(0, TOOLS, 4, 4))
+    assert "choose exactly 4 that belong together" in prompt
+    assert "takes all 4 to serve" in prompt
+    assert "fewer that truly fit" not in prompt
+    assert "If no 4 of these tools" in prompt
+    assert made.hash != prompts().hash
+
+
+def test_where_one_tool_will_do_the_prompt_says_so():
+    prompt = text(write(at_most=3, min_tools=1))
+    assert "at least 1 and at most 3" in prompt
+    assert "One tool that serves the whole request alone is a good choice too" in prompt
+    assert "choose one," in text(write(at_most=1, min_tools=1))
+
+
+def test_examples_of_ones_own_that_need_one_tool_go_where_one_is_asked_for(
+    tmp_path, monkeypatch
+):
+    tools = [{"name": n, "description": "d"} for n in ("mix", "bake")]
+    one, two = (
+        {"tools": tools[:n], "query": f"Needs {n}.", "explanation": "e"} for n in (1, 2)
+    )
+    lines = "\n".join(map(json.dumps, (one, two)))
+    user_file(tmp_path, monkeypatch, "examples/cakes.jsonl", lines)
+    mixed = {"domain": "cakes", "tools_per_query": {1: 1.0, 2: 1.0}}
+    for number, shown in ((1, one), (2, two)):
+        [drawn] = prompts(**mixed).draw_examples(0, number, number)
+        assert drawn["query"] == shown["query"]
+    [drawn] = prompts(domain="cakes").draw_examples(0, 5, 2)
+    assert drawn["query"] == two["query"]
+
+
+def test_a_template_of_ones_own_that_is_not_used_is_told(tmp_path, monkeypatch):
+    user_file(tmp_path, monkeypatch, "write.j2", "Write.")
+    [note] = prompt_notes("numpy", GenerateConfig(min_tools=1))
+    assert "prompts/write.j2: yours, not used" in note
+
+
 def test_the_schema_allows_the_shown_names_only():
     validator = Draft202012Validator(write().schema)
     answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
@@ -103,11 +165,11 @@ def test_the_polisher_sees_the_draft_and_what_the_tools_do():
 
 
 def test_examples_are_a_function_of_seed_and_attempt():
-    drawn = [prompts(seed=1).draw_examples(7) for _ in range(2)]
+    drawn = [prompts(seed=1).draw_examples(7, 5, 2) for _ in range(2)]
     assert drawn[0] == drawn[1]
     assert len(drawn[0]) == len({example["query"] for example in drawn[0]}) == 5
-    assert prompts(seed=2).draw_examples(7) != drawn[0]
-    assert prompts(seed=1).draw_examples(8) != drawn[0]
+    assert prompts(seed=2).draw_examples(7, 5, 2) != drawn[0]
+    assert prompts(seed=1).draw_examples(8, 5, 2) != drawn[0]
     for example in drawn[0]:
         assert example["query"] in text(write(attempt=7, seed=1))
     assert "# Examples" not in text(write(examples=0))
@@ -189,11 +251,11 @@ def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
 
 
 def test_a_users_own_template_wins_and_changes_the_hash(tmp_path, monkeypatch):
-    ours = prompt_hash("numpy")
+    ours = prompt_hash("numpy", GenerateConfig())
     user_file(tmp_path, monkeypatch, "write.j2", "{{ domain }}, {{ tools | length }}!")
     assert text(write()) == "numpy, 3!"
-    assert prompt_hash("numpy") != ours
-    assert prompts().hash == prompt_hash("numpy")
+    assert prompt_hash("numpy", GenerateConfig()) != ours
+    assert prompts().hash == prompt_hash("numpy", GenerateConfig())
 
 
 @pytest.mark.parametrize(
@@ -261,8 +323,8 @@ def test_shipped_examples_hold_no_identifier(domain, names):
 
 def test_whose_prompts_are_used_is_told(tmp_path, monkeypatch):
     user_file(tmp_path, monkeypatch, "write.j2", "Write.")
-    assert prompt_notes("numpy") == ["prompts/write.j2: yours, used"]
-    assert prompt_notes("weather") == [
+    assert prompt_notes("numpy", GenerateConfig()) == ["prompts/write.j2: yours, used"]
+    assert prompt_notes("weather", GenerateConfig()) == [
         "prompts/write.j2: yours, used",
         "the general examples are used; for your own, write prompts/examples/weather.jsonl",
     ]

@@ -15,7 +15,7 @@ from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.report import write_report
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_json, write_text
+from toolbank.system.files import read_json, write_json, write_text
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -73,6 +73,20 @@ def test_counts_on_the_page_are_the_banks(run):
     assert "tool_7 stands in the text" in text_of(html, ".examples")
     assert "1 tool that no request uses" in text_of(html, "#bank summary")
     assert "lib.absent \u00d7 4" in text_of(html, "#bank")
+
+
+def test_numbers_of_tools_asked_for_stand_beside_what_was_accepted(run):
+    path = run / "bank" / "bank.json"
+    info = read_json(path)
+    assert "tools asked for" not in write(run)
+    numbers = {"1": {"asked": 731, "accepted": 5}, "2": {"asked": 11, "accepted": 1}}
+    write_json(path, {**info, "counts": {**COUNTS, "tools_per_query": numbers}})
+    made = write(run)
+    assert "tools asked for" in made
+    assert "731" in made
+    write_json(path, {**info, "counts": {**COUNTS, "tools_per_query": {"1": 7}}})
+    with pytest.raises(InputError, match=r"bank\.json"):
+        write(run)
 
 
 def test_best_of_each_set_is_marked_and_an_empty_set_is_shown(run):

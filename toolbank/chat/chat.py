@@ -23,10 +23,11 @@ class Message:
 
 @dataclass(frozen=True)
 class WriteTask:
-    """Choose 2 to `at_most` of `tools` that belong together and write a draft, or decline."""
+    """Choose `at_least` to `at_most` of `tools` and write a draft that needs them, or decline."""
 
     tools: tuple[Tool, ...]
     at_most: int
+    at_least: int = 2
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,14 @@ class ChatReply:
 
 @dataclass(frozen=True)
 class Offer:
-    """What one attempt puts before the writer: names of tools, and how many it may use."""
+    """What one attempt puts before the writer: names of tools, and how many it may use.
+
+    Where `at_least` is None, as few as the recipe allows.
+    """
 
     tools: tuple[str, ...]
     at_most: int
+    at_least: int | None = None
 
 
 class Offers(Protocol):

@@ -85,7 +85,7 @@ class Writer:
         if offer is None:
             return None
         tools = tuple(self._tools[name] for name in offer.tools)
-        return self._prompts.write(number, tools, offer.at_most)
+        return self._prompts.write(number, tools, offer.at_most, offer.at_least)
 
     async def attempt(self, number: int) -> Attempt:
         """Write, check, polish, check.

@@ -93,6 +93,9 @@ class Checker:
         if len(set(names)) < len(names):
             twice = [name for name, n in Counter(names).items() if n > 1]
             return Rejection("repeated-tool", ", ".join(twice))
+        if self._config.tools_per_query and len(tools) != at_most:
+            said = f"{len(tools)}, asked for {at_most}"
+            return Rejection("other-number-of-tools", said)
         if len(tools) < self._config.min_tools:
             return Rejection("too-few-tools", str(len(tools)))
         if len(tools) > at_most:

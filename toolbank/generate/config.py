@@ -1,7 +1,7 @@
 """Configuration of the generation loop."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,8 +24,26 @@ class GenerateConfig(EngineConfig):
         default=None, description="the file that the `recorded` engine plays"
     )
     offered: int = Field(default=10, ge=2, description="T: tools shown in one attempt")
-    min_tools: int = Field(default=2, ge=2, description="fewest tools of a query")
-    max_tools: int = Field(default=5, ge=2, description="M: most tools of a query")
+    tools_per_query: (
+        dict[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, le=1e6)]] | None
+    ) = Field(
+        default=None,
+        min_length=1,
+        description="shares of attempts that ask for exactly so many tools, such as "
+        "{1: .25, 2: .5, 3: .25}; in place of min_tools and max_tools",
+    )
+    min_tools: int = Field(
+        default_factory=lambda data: min(data.get("tools_per_query") or (2,)),
+        ge=1,
+        description="fewest tools of a query",
+        json_schema_extra={"default": 2},
+    )
+    max_tools: int = Field(
+        default_factory=lambda data: max(data.get("tools_per_query") or (5,)),
+        ge=1,
+        description="M: most tools of a query",
+        json_schema_extra={"default": 5},
+    )
     examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
     sampling: Literal["deck", "uniform"] = Field(
         default="deck",
@@ -44,8 +62,25 @@ class GenerateConfig(EngineConfig):
         default=0.8, gt=0, le=1, description="Jaccard of word 3-grams that is too alike"
     )
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a query may need one tool, or an exact number: those have their own prompt."""
+        return self.tools_per_query is not None or self.min_tools == 1
+
     @model_validator(mode="after")
     def _ranges_hold(self) -> Self:
+        if self.tools_per_query:
+            numbers = min(self.tools_per_query), max(self.tools_per_query)
+            if (self.min_tools, self.max_tools) != numbers:
+                raise ValueError(
+                    "tools_per_query says how many tools are asked for; leave out min_tools and "
+                    f"max_tools, or set them to {numbers[0]} and {numbers[1]}"
+                )
+            if numbers[1] > self.offered:
+                raise ValueError(
+                    f"tools_per_query asks for {numbers[1]} tools, which is above offered "
+                    f"({self.offered}): a query can't use more tools than are shown"
+                )
         if self.min_tools > self.max_tools:
             raise ValueError(
                 f"min_tools ({self.min_tools}) is above max_tools ({self.max_tools})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -111,6 +112,8 @@ async def _generate(writer: Writer) -> Generated:
     if not (builder.accepted or waiting):
         raise ToolbankError(explain_nothing(writer, builder))
     counts = builder.counts()
+    if config.tools_per_query:
+        counts["tools_per_query"] = _count_numbers(writer, builder)
     is_short = wanted is not None and builder.accepted < wanted
     return Generated(
         queries=builder.queries,
@@ -127,3 +130,14 @@ async def _generate(writer: Writer) -> Generated:
         waiting=waiting,
         ended_early=EarlyEnd(stop.message, stop.option) if stop else None,
     )
+
+
+def _count_numbers(writer: Writer, builder: BankBuilder) -> dict[str, dict[str, int]]:
+    """How many attempts asked for each number of tools, and how many queries there are of it."""
+    offers = (writer.offer(number) for number in range(builder.attempts))
+    asked = Counter(offer.at_most for offer in offers if offer is not None)
+    accepted = Counter(len(query.tools) for query in builder.queries)
+    return {
+        str(number): {"asked": asked[number], "accepted": accepted[number]}
+        for number in sorted(asked)
+    }

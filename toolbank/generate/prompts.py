@@ -10,44 +10,28 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.config.assets import Asset, find_asset
-from toolbank.config.explain import first_problem
 from toolbank.generate.config import GenerateConfig
+from toolbank.generate.examples import (
+    Example,
+    find_examples,
+    find_single_examples,
+    load_examples,
+    load_single_examples,
+)
 from toolbank.generate.names import shown_names
 from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
 from toolbank.llm.templates import PromptTemplate
-from toolbank.system.errors import InputError
-from toolbank.system.files import read_text
 
 WRITE_TEMPLATE = "write.j2"
+NUMBERED_TEMPLATE = "write-number.j2"
 POLISH_TEMPLATE = "polish.j2"
 
 _MOST_PARAMETERS = 5
 _SUMMARY_CHARACTERS = 240
 _PARAMETER_CHARACTERS = 90
-
-
-class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ExampleTool(_Line):
-    """A tool of an example, by its neutral name."""
-
-    name: str = Field(min_length=1)
-    description: str = Field(min_length=1)
-
-
-class Example(_Line):
-    """A good request, the tools that it needs in call order, and how they chain."""
-
-    tools: tuple[ExampleTool, ...] = Field(min_length=2)
-    query: str = Field(min_length=1)
-    explanation: str = Field(min_length=1)
 
 
 class Prompts:
@@ -58,29 +42,38 @@ class Prompts:
     """
 
     def __init__(self, domain: str, config: GenerateConfig, seed: int) -> None:
-        self.hash = prompt_hash(domain)
+        self.hash = prompt_hash(domain, config)
         self._domain = domain
         self._config = config
         self._seed = seed
-        self._examples = [_show(example) for example in load_examples(domain)]
-        self._write = PromptTemplate(WRITE_TEMPLATE)
+        self._examples = load_examples(domain)
+        self._single = load_single_examples(domain) if config.is_numbered else ()
+        self._write = PromptTemplate(_write_template(config))
         self._polish = PromptTemplate(POLISH_TEMPLATE)
         self._briefs: dict[str, dict[str, str]] = {}
 
-    def write(self, attempt: int, tools: Sequence[Tool], at_most: int) -> ChatRequest:
-        """Ask for a draft that needs up to `at_most` of `tools`, or for a decline.
+    def write(
+        self,
+        attempt: int,
+        tools: Sequence[Tool],
+        at_most: int,
+        at_least: int | None = None,
+    ) -> ChatRequest:
+        """Ask for a draft that needs `at_least` to `at_most` of `tools`, or for a decline.
 
-        The schema allows no tool names but those that the prompt shows.
+        Without `at_least`, as few as the recipe allows. The schema allows no tool names but
+        those that the prompt shows.
 
         Raises:
-            InputError: the user's prompts/write.j2 is broken.
+            InputError: the user's own template is broken.
         """
+        at_least = at_least or self._config.min_tools
         prompt = self._write.render(
             domain=self._domain,
             tools=self._show_tools(tools),
-            min_tools=self._config.min_tools,
+            min_tools=at_least,
             at_most=at_most,
-            examples=self.draw_examples(attempt),
+            examples=self.draw_examples(attempt, at_most, at_least),
             instructions=self._config.instructions.strip(),
         )
         properties = {
@@ -95,7 +88,7 @@ class Prompts:
             stage="write",
             messages=(Message("user", prompt),),
             schema={**DRAFT_SCHEMA, "properties": properties},
-            task=WriteTask(tuple(tools), at_most),
+            task=WriteTask(tuple(tools), at_most, at_least),
         )
 
     def polish(self, attempt: int, draft: Draft, tools: Sequence[Tool]) -> ChatRequest:
@@ -118,11 +111,21 @@ class Prompts:
             task=PolishTask(draft.draft, tuple(tools)),
         )
 
-    def draw_examples(self, attempt: int) -> list[dict[str, Any]]:
-        """The in-context examples of an attempt: a function of the seed and its number."""
+    def draw_examples(
+        self, attempt: int, at_most: int, at_least: int
+    ) -> list[dict[str, Any]]:
+        """The in-context examples of an attempt: a function of the seed and the arguments.
+
+        Those of one tool are shown to whom is asked for one, and may be where one will do.
+        """
+        if at_most == 1:
+            fit: Sequence[Example] = self._single
+        else:
+            least = min(at_least, 2)
+            fit = [one for one in self._examples if len(one.tools) >= least]
         random = Random(f"{self._seed}:examples:{attempt}")
-        size = min(self._config.examples, len(self._examples))
-        return random.sample(self._examples, size)
+        size = min(self._config.examples, len(fit))
+        return [_show(example) for example in random.sample(fit, size)]
 
     def _show_tools(self, tools: Sequence[Tool]) -> list[dict[str, str]]:
         for tool in tools:
@@ -134,60 +137,41 @@ class Prompts:
         ]
 
 
-def load_examples(domain: str) -> tuple[Example, ...]:
-    """The in-context examples of a domain; those for any API where it has none of its own.
-
-    Raises:
-        InputError: a line of the file is not an example.
-    """
-    path = find_examples(domain).path
-    examples = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            examples.append(Example.model_validate_json(line))
-        except ValidationError as error:
-            raise InputError(
-                f"{path}, line {number}: not an example ({first_problem(error)}). Each line is "
-                "an object with tools (each with name and description), query and explanation."
-            ) from error
-    return tuple(examples)
-
-
-def find_examples(domain: str) -> Asset:
-    """The file of a domain's in-context examples, or the one for any API."""
-    try:
-        return find_asset("prompts", f"examples/{domain}.jsonl")
-    except InputError:
-        return find_asset("prompts", "examples/generic.jsonl")
-
-
-def prompt_assets(domain: str) -> tuple[Asset, ...]:
-    """All files that shape a domain's prompts."""
+def prompt_assets(domain: str, config: GenerateConfig) -> tuple[Asset, ...]:
+    """All files that shape the prompts of a domain and these settings."""
     return (
-        find_asset("prompts", WRITE_TEMPLATE),
+        find_asset("prompts", _write_template(config)),
         find_asset("prompts", POLISH_TEMPLATE),
         find_examples(domain),
+        *((find_single_examples(),) if config.is_numbered else ()),
     )
 
 
-def prompt_hash(domain: str) -> str:
-    """SHA-256, in hex, over the files that shape a domain's prompts."""
-    hashes = [asset.sha256 for asset in prompt_assets(domain)]
+def prompt_hash(domain: str, config: GenerateConfig) -> str:
+    """SHA-256, in hex, over the files that shape the prompts of a domain and these settings."""
+    hashes = [asset.sha256 for asset in prompt_assets(domain, config)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
-def prompt_notes(domain: str) -> list[str]:
+def prompt_notes(domain: str, config: GenerateConfig) -> list[str]:
     """Lines for people: which prompt files are their own, and whether examples are missing."""
-    assets = prompt_assets(domain)
+    assets = prompt_assets(domain, config)
     notes = [f"{asset.kind}/{asset.name}: yours, used" for asset in assets if asset.own]
+    if config.is_numbered and find_asset("prompts", WRITE_TEMPLATE).own:
+        notes.append(
+            f"prompts/{WRITE_TEMPLATE}: yours, not used: where one tool or an exact number is "
+            f"asked for, it is prompts/{NUMBERED_TEMPLATE}"
+        )
     own_examples = f"examples/{domain}.jsonl"
-    if assets[-1].name != own_examples:
+    if find_examples(domain).name != own_examples:
         notes.append(
             f"the general examples are used; for your own, write prompts/{own_examples}"
         )
     return notes
+
+
+def _write_template(config: GenerateConfig) -> str:
+    return NUMBERED_TEMPLATE if config.is_numbered else WRITE_TEMPLATE
 
 
 def _brief(tool: Tool) -> dict[str, str]:

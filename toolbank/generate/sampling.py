@@ -15,33 +15,47 @@ def make_offers(tools: Sequence[str], config: GenerateConfig, seed: int) -> Offe
     """The offers of a recipe, for engines that bring none of their own.
 
     Raises:
-        InputError: the bank has fewer tools than one attempt is offered.
+        InputError: the bank has fewer tools than a query uses.
     """
-    check_offered(len(tools), config)
+    config = fit_to_tools(config, len(tools))
     kind = DealtOffers if config.sampling == "deck" else UniformOffers
     return kind(tools, config, seed)
 
 
-def check_offered(tools: int, config: GenerateConfig) -> None:
-    """Refuse to offer more tools in an attempt than there are.
+def fit_to_tools(config: GenerateConfig, tools: int) -> GenerateConfig:
+    """The settings for a bank of so many tools: no more are offered, or asked for, than there are.
 
     Raises:
-        InputError: the bank has fewer.
+        InputError: the bank has fewer than any query uses.
     """
-    if config.offered > tools:
-        raise InputError(
-            f"generate.offered: {config.offered} tools are to be offered in one attempt, and the "
-            f"bank has {tools}. {_advise(tools, config)}"
-        )
-
-
-def _advise(tools: int, config: GenerateConfig) -> str:
     if tools < config.min_tools:
-        return f"Add sources: a query uses {config.min_tools} at least."
-    settings = f"generate.offered={tools}"
+        raise InputError(
+            f"generate.min_tools: a query uses {config.min_tools} tools at least, and the bank "
+            f"has {tools}. Add sources, or ask for fewer."
+        )
+    shares = config.tools_per_query and {
+        number: share
+        for number, share in config.tools_per_query.items()
+        if number <= tools
+    }
+    return config.model_copy(
+        update={
+            "offered": min(config.offered, tools),
+            "max_tools": min(config.max_tools, tools),
+            "tools_per_query": shares,
+        }
+    )
+
+
+def describe_fit(config: GenerateConfig, tools: int) -> str:
+    """What `fit_to_tools` changes, for people; "" if nothing."""
+    if config.offered <= tools:
+        return ""
+    said = f"offered: the bank has {tools} tools, so that {tools} and not {config.offered} are"
+    said += " offered in an attempt"
     if config.max_tools > tools:
-        settings += f" and generate.max_tools={tools}"
-    return f"Set {settings}, or add sources."
+        said += f", and a query uses at most {tools}"
+    return said
 
 
 class DealtOffers:
@@ -66,7 +80,7 @@ class DealtOffers:
         while len(self._left) <= deck:
             self._hands(len(self._left) - 1)
         hand = self._hands(deck)[attempt - deck * count // size]
-        return Offer(hand, draw_at_most(self._config, self._seed, attempt))
+        return Offer(hand, *draw_numbers(self._config, self._seed, attempt))
 
     def _deal(self, deck: int) -> list[tuple[str, ...]]:
         """The hands that a deck completes."""
@@ -101,9 +115,14 @@ class UniformOffers:
         drawn = Random(f"{self._seed}:uniform:{attempt}").sample(
             self._tools, self._config.offered
         )
-        return Offer(tuple(drawn), draw_at_most(self._config, self._seed, attempt))
+        return Offer(tuple(drawn), *draw_numbers(self._config, self._seed, attempt))
 
 
-def draw_at_most(config: GenerateConfig, seed: int, attempt: int) -> int:
-    """M, the most tools that the query of this attempt may use."""
-    return Random(f"{seed}:{attempt}").randint(config.min_tools, config.max_tools)
+def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, int]:
+    """The most and the fewest tools that the query of this attempt may use."""
+    random = Random(f"{seed}:{attempt}")
+    if shares := config.tools_per_query:
+        numbers = sorted(shares)
+        [number] = random.choices(numbers, [shares[number] for number in numbers])
+        return number, number
+    return random.randint(config.min_tools, config.max_tools), config.min_tools

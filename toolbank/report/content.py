@@ -49,6 +49,14 @@ class Judge:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """How many attempts asked for a number of tools, and how many queries there are of it."""
+
+    asked: int
+    accepted: int
+
+
+@dataclass(frozen=True)
 class Content:
     """A run: its name, bank, resolved recipe, and what later stages left."""
 
@@ -57,6 +65,7 @@ class Content:
     frames: BankFrames
     recipe: Mapping[str, Any]
     calls: Mapping[str, StageCalls]
+    asked_numbers: Mapping[str, Asked]
     judge: Judge | None
     figures: list[Figure]
     differences: list[Difference]
@@ -97,6 +106,11 @@ def read_content(run: Path) -> Content:
         calls=check(
             bank.info.get("calls", {}),
             dict[str, StageCalls],
+            run / "bank" / "bank.json",
+        ),
+        asked_numbers=check(
+            (bank.info.get("counts") or {}).get("tools_per_query", {}),
+            dict[str, Asked],
             run / "bank" / "bank.json",
         ),
         judge=_read_if_there(

@@ -106,6 +106,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             _describe_sample(query, bank)
             for query in sample_queries(bank.queries, config.samples, content.seed)
         ],
+        "asked_numbers": content.asked_numbers,
         "tools_per_query": count_tools(frames.queries),
         "coverage": coverage,
         "unused_tools": [

@@ -65,6 +65,14 @@ def test_replies_go_through_the_same_reading_and_checks_as_a_models(tmp_path):
     assert read_polished(play(made, "polish"), draft.draft) == LINE["query"]
 
 
+def test_replies_that_were_asked_for_already_take_no_shares(tmp_path):
+    config = GenerateConfig(
+        engine="recorded", replies=tmp_path / "replies.jsonl", tools_per_query={1: 1}
+    )
+    with pytest.raises(InputError, match="tools_per_query: what is recorded was asked"):
+        create_engine(config, tools=TOOLS, seed=0)
+
+
 def test_a_draft_recorded_without_a_change_is_marked_good(tmp_path):
     made = engine(tmp_path, {**LINE, "query": LINE["draft"]})
     assert json.loads(play(made, "polish"))["already_good"]

@@ -48,7 +48,9 @@ def write(engine, tools, attempt):
     offer = engine.offers.offer(attempt)
     offered = tuple(by_name[name] for name in offer.tools)
     draft = read_draft(
-        answer(engine, attempt, "write", WriteTask(offered, offer.at_most))
+        answer(
+            engine, attempt, "write", WriteTask(offered, offer.at_most, offer.at_least)
+        )
     )
     if draft.declined:
         return offer, draft, None
@@ -167,10 +169,34 @@ def test_tools_with_hardly_a_reference_do_no_harm():
     assert draft.declined
 
 
-def test_a_bank_smaller_than_one_offer_is_an_error_that_says_so():
+def test_a_bank_smaller_than_one_offer_is_offered_whole():
     few = tuple(Tool(name=f"api.call{n}", kind="operation") for n in range(3))
-    both = r"bank has 3\. Set generate\.offered=3 and generate\.max_tools=3, or"
-    with pytest.raises(InputError, match=both):
-        create_engine(CONFIG, tools=few, seed=SEED)
-    with pytest.raises(InputError, match=r"Add sources: a query uses 2 at least\."):
+    offer = create_engine(CONFIG, tools=few, seed=SEED).offers.offer(0)
+    assert set(offer.tools) == {tool.name for tool in few}
+    assert 2 <= offer.at_most <= 3
+    with pytest.raises(InputError, match="uses 2 tools at least, and the bank has 1"):
         create_engine(CONFIG, tools=few[:1], seed=SEED)
+
+
+def test_it_writes_for_one_tool_and_for_exact_numbers(tools):
+    config = GenerateConfig(engine="rules", tools_per_query={1: 2, 2: 1, 4: 1})
+    engine = create_engine(config, tools=tools, seed=SEED)
+    checker = Checker(tools, config)
+    by_name = {tool.name: tool for tool in tools}
+    numbers, rejected = Counter(), Counter()
+    for attempt in range(80):
+        offer, draft, polished = write(engine, tools, attempt)
+        if draft.declined:
+            continue
+        assert len(draft.tools) == offer.at_most == offer.at_least
+        offered = tuple(by_name[name] for name in offer.tools)
+        checked = checker.check_draft(draft, offered, offer.at_most)
+        problem = getattr(checked, "reason", "") or checker.check_text(polished)
+        rejected[offer.at_most] += bool(problem)
+        numbers[offer.at_most] += 1
+        if offer.at_most == 1:
+            assert draft.explanation == "One tool serves it."
+            for of_several in ("First", "Then", "Finally", "Step", "Just this"):
+                assert not polished.startswith(of_several)
+    assert min(numbers[n] for n in (1, 2, 4)) > 10
+    assert rejected[1] < numbers[1] / 4

@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from toolbank.commands.plan.history import History, read_history
+from toolbank.generate.examples import load_examples
 from toolbank.generate.loop import most_attempts, wanted_queries
-from toolbank.generate.prompts import Prompts, load_examples
+from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
 from toolbank.judge.model import TEMPLATE, make_request
@@ -122,6 +123,15 @@ def forecast_generation(
     )
 
 
+def check_prompts(recipe: Recipe, tools: Sequence[Tool]) -> None:
+    """Render the first prompts of a recipe, as its run will.
+
+    Raises:
+        InputError: the recipe asks for what can't be, such as more tools than there are.
+    """
+    _render(recipe, tools, _drafts(recipe))
+
+
 def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Forecast:
     """Reckon the comparisons of a judge that is a model.
 
@@ -169,9 +179,10 @@ def _render(
         if offer is None:
             break
         offered = [by_name[name] for name in offer.tools]
-        chosen = offered[: (config.min_tools + offer.at_most) // 2]
+        at_least = offer.at_least or config.min_tools
+        chosen = offered[: (at_least + offer.at_most) // 2]
         draft = drafts[number % len(drafts)]
-        writes.append(prompts.write(number, offered, offer.at_most))
+        writes.append(prompts.write(number, offered, offer.at_most, at_least))
         polishes.append(prompts.polish(number, draft, chosen))
     return writes, polishes
 

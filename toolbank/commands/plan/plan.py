@@ -15,12 +15,14 @@ from toolbank.commands.plan.calls import (
 )
 from toolbank.commands.plan.forecast import (
     Forecast,
+    check_prompts,
     forecast_generation,
     forecast_judge,
 )
 from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
 from toolbank.encoders.model import find_here
 from toolbank.generate.loop import wanted_queries
+from toolbank.generate.sampling import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
@@ -33,6 +35,7 @@ from toolbank.system.numbers import about
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
+    from toolbank.generate.config import GenerateConfig
 
 
 def describe_plan(recipe: RecipeFile, out: Path) -> str:
@@ -105,12 +108,25 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
         yield f"{what} {config.engine}. No model is called."
         if writer.default_queries is not None:
             # The offers are those of any engine, and wrong settings are found here.
-            forecast_generation(recipe, tools, folder)
+            check_prompts(recipe, tools)
+            yield from _describe_offers(config, len(tools))
         return
     forecast = forecast_generation(recipe, tools, folder)
     yield f"{what} {writer.describe(config)}"
+    yield from _describe_offers(config, len(tools))
     yield from format_paragraph("calls", _calls_of_generation(forecast))
     yield from describe_forecast(forecast, config)
+
+
+def _describe_offers(config: GenerateConfig, tools: int) -> Iterator[str]:
+    """How many tools are asked for, and what is smaller than set since the bank is."""
+    if fit := describe_fit(config, tools):
+        yield from format_paragraph("offered", fit.removeprefix("offered: "))
+    if shares := fit_to_tools(config, tools).tools_per_query:
+        total = sum(shares.values())
+        parts = [f"{n} in {100 * shares[n] / total:.3g} %" for n in sorted(shares)]
+        said = f"exactly {', '.join(parts)} of the attempts"
+        yield from format_paragraph("tools", said)
 
 
 def _describe_judge(

@@ -143,6 +143,11 @@ def _make(config: GenerateConfig, context: EngineContext) -> RecordedEngine:
 def _check(config: GenerateConfig) -> None:
     refuse_options(config)
     _find_replies(config)
+    if config.tools_per_query:
+        raise InputError(
+            "generate.tools_per_query: what is recorded was asked for already, each reply with "
+            "the number of its line. Leave it out, or choose another generate.engine."
+        )
 
 
 KIND = EngineKind["GenerateConfig"](

@@ -13,6 +13,7 @@ from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, hash_file
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class GenerateStage(Stage):
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
             "files": [hash_file(path) for path in self._writer.files(config)],
-            "prompts": prompt_hash(self.recipe.domain_name),
+            "prompts": prompt_hash(self.recipe.domain_name, config),
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,
             "toolbank": __version__,
@@ -50,11 +51,16 @@ class GenerateStage(Stage):
         from toolbank.bank.files import read_tools, write_attempts, write_queries
         from toolbank.bank.split import draw_withheld, split_queries
         from toolbank.generate.loop import generate
+        from toolbank.generate.sampling import describe_fit
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
 
         recipe, folder = self.recipe, self.folder
         tools = read_tools(folder.bank / "tools.parquet")
+        # Engines without a number of their own are offered tools of the bank.
+        has_own = self._writer.default_queries is None
+        if not has_own and (fit := describe_fit(recipe.generate, len(tools))):
+            print_message(fit)
         with Journal(folder.journal) as journal:
             made = generate(
                 tools,
@@ -123,7 +129,7 @@ class GenerateStage(Stage):
         """The prompts and the examples in them."""
         from toolbank.generate.prompts import prompt_assets
 
-        return tuple(prompt_assets(self.recipe.domain_name))
+        return tuple(prompt_assets(self.recipe.domain_name, self.recipe.generate))
 
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""
@@ -131,7 +137,7 @@ class GenerateStage(Stage):
 
         if not self._writer.asks_model:
             return []
-        return prompt_notes(self.recipe.domain_name)
+        return prompt_notes(self.recipe.domain_name, self.recipe.generate)
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in bank.json."""

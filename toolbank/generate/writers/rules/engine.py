@@ -42,7 +42,6 @@ class RulesEngine:
         self, tools: Sequence[Tool], config: GenerateConfig, seed: int
     ) -> None:
         self._seed = seed
-        self._least = max(2, config.min_tools)
         self._positions = {tool.name: n for n, tool in enumerate(tools)}
         self._affinity = Affinity(tools)
         self._profiles = make_profiles(tools)
@@ -79,8 +78,8 @@ class RulesEngine:
 
     def _write(self, task: WriteTask, random: Random) -> dict[str, object]:
         offered = [self._positions[tool.name] for tool in task.tools]
-        chosen = self._choose(offered, task.at_most, random)
-        if len(chosen) < self._least or self._profiles[chosen[0]].is_silent:
+        chosen = self._choose(offered, task, random)
+        if len(chosen) < task.at_least or self._profiles[chosen[0]].is_silent:
             return {
                 "declined": True,
                 "reason": "nothing offered belongs together",
@@ -99,10 +98,12 @@ class RulesEngine:
 
     def _explain(self, chosen: list[int]) -> str:
         first, *others = chosen
+        if not others:
+            return "One tool serves it."
         reasons = sorted({self._affinity.reason(first, other) for other in others})
         return f"The tools go together: {', '.join(reasons)}."
 
-    def _choose(self, offered: list[int], at_most: int, random: Random) -> list[int]:
+    def _choose(self, offered: list[int], task: WriteTask, random: Random) -> list[int]:
         first, *others = offered
         rated = [(n, self._affinity.between(first, n)) for n in others]
         rated = [
@@ -112,7 +113,7 @@ class RulesEngine:
         ]
         wanted = random.choices((2, 3, 4, 5), (60, 30, 8, 2))[0]
         chosen = [first]
-        while rated and len(chosen) < max(self._least, min(wanted, at_most)):
+        while rated and len(chosen) < max(task.at_least, min(wanted, task.at_most)):
             pick = random.choices(range(len(rated)), [w for _, w in rated])[0]
             chosen.append(rated.pop(pick)[0])
         return chosen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import Offer
-from toolbank.generate.sampling import check_offered
+from toolbank.generate.sampling import draw_numbers, fit_to_tools
 from toolbank.generate.writers.rules.affinity import Affinity
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class AffinityOffers:
     that every tool is dealt equally often; more than half of the others go with it.
 
     Raises:
-        InputError: the bank has fewer tools than one attempt is offered.
+        InputError: the bank has fewer tools than a query uses.
     """
 
     def __init__(
@@ -34,9 +34,8 @@ class AffinityOffers:
         seed: int,
         affinity: Affinity,
     ) -> None:
-        check_offered(len(tools), config)
         self._tools = tools
-        self._config = config
+        self._config = fit_to_tools(config, len(tools))
         self._seed = seed
         self._affinity = affinity
         self._decks: dict[int, list[int]] = {}
@@ -53,8 +52,12 @@ class AffinityOffers:
             chosen.append(neighbours.pop(picked)[0])
         rest = [n for n in range(len(self._tools)) if n not in set(chosen)]
         chosen += random.sample(rest, self._config.offered - len(chosen))
-        at_most = random.randint(max(2, self._config.min_tools), self._config.max_tools)
-        return Offer(tuple(self._tools[n].name for n in chosen), at_most)
+        at_least, at_most = self._config.min_tools, self._config.max_tools
+        if self._config.tools_per_query:
+            at_most, at_least = draw_numbers(self._config, self._seed, attempt)
+        else:
+            at_most = random.randint(at_least, at_most)
+        return Offer(tuple(self._tools[n].name for n in chosen), at_most, at_least)
 
     def _deal(self, attempt: int) -> int:
         number, place = divmod(attempt, len(self._tools))

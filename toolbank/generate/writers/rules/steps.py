@@ -10,10 +10,12 @@ from toolbank.generate.writers.rules.english import Phrase
 _FIRST = ("First", "First of all", "To start with", "Step one", "To begin")
 _NEXT = ("Then", "Next", "After that", "Afterwards", "In the next step")
 _LAST = ("Finally", "Last of all", "At the end", "To finish", "As the last step")
+_ONLY = ("Just this", "Only this", "This alone")
 _OPENER = re.compile(
     "(?:"
     + "|".join(
-        re.escape(o) for o in sorted(_FIRST + _NEXT + _LAST, key=len, reverse=True)
+        re.escape(o)
+        for o in sorted(_FIRST + _NEXT + _LAST + _ONLY, key=len, reverse=True)
     )
     + "), "
 )
@@ -45,9 +47,17 @@ def write_draft(opening: str, steps: list[str], random: Random) -> str:
     """The steps one after the other, a sentence each."""
     sentences = [opening] if opening else []
     for place, step in enumerate(steps):
-        openers = _FIRST if place == 0 else _LAST if place == len(steps) - 1 else _NEXT
+        openers = _openers(place, len(steps))
         sentences.append(f"{random.choice(openers)}, {step}.")
     return " ".join(sentences)
+
+
+def _openers(place: int, steps: int) -> tuple[str, ...]:
+    if steps == 1:
+        return _ONLY
+    if place == 0:
+        return _FIRST
+    return _LAST if place == steps - 1 else _NEXT
 
 
 def split_draft(draft: str) -> tuple[str, list[str]]:
