@@ -1,5 +1,10 @@
 import json
+import os
 import re
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -69,17 +74,64 @@ def test_where_nothing_is_left_to_ask_no_tokens_or_time_are_told(recipe, out):
     assert f"toolbank plan {out}" not in plan(load_recipe(str(out)), out)
 
 
-def test_an_encoder_that_is_not_on_this_machine_is_told_of(recipe, out):
-    told = plan(recipe("retrievers.0.type=descriptions"), out)
-    assert "not on this machine" not in told
-    told = plan(
-        recipe(
-            "retrievers.0.type=descriptions",
-            "retrievers.0.encoder.model=no-such-owner/no-such-encoder",
+ELSEWHERE = [
+    "retrievers.0.type=descriptions",
+    "retrievers.0.encoder.model=some-owner/some-encoder",
+]
+
+
+def test_an_encoder_that_is_here_is_not_spoken_of(recipe, out):
+    assert "Encoder" not in plan(recipe("retrievers.0.type=descriptions"), out)
+
+
+def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self):
+            found = self.path == "/api/models/some-owner/some-encoder"
+            self.send_response(200 if found else 404)
+            self.end_headers()
+            self.wfile.write(b'{"id": "some-owner/some-encoder", "siblings": []}')
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
+        Thread(target=hub.serve_forever, daemon=True).start()
+        settings = [part for one in ELSEWHERE for part in ("--set", one)]
+        done = subprocess.run(
+            [sys.executable, "-m", "toolbank", "plan", recipe().path, *settings],
+            env={
+                **{k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"},
+                "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
+                "HF_HOME": str(tmp_path),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        hub.shutdown()
+    told = "Encoder some-owner/some-encoder: is not on this machine; the run downloads"
+    assert told in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (ELSEWHERE, "some-owner/some-encoder is not on this machine"),
+        (['evaluate.on=["no/such.jsonl"]'], "it names .*such.jsonl, and there is no"),
+        (
+            ["generate.engine=recorded", "generate.replies=no/such.jsonl"],
+            "it names .*such.jsonl, and there is no",
         ),
-        out,
-    )
-    assert "Encoder no-such-owner/no-such-encoder: is not on this machine" in told
+    ],
+)
+def test_what_a_run_lacks_a_plan_says_in_the_same_words(
+    recipe, out, monkeypatch, settings, told
+):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=told) as planned:
+        describe_plan(recipe(*settings), out)
+    with pytest.raises(InputError) as run:
+        run_recipe(recipe(*settings), out)
+    assert str(planned.value) == str(run.value)
+    assert not out.exists()
 
 
 def test_how_many_tools_are_asked_for_is_told(recipe, out):
@@ -243,7 +295,7 @@ def test_a_budget_of_dollars_needs_a_price_of_this_model(recipe, out, tmp_path):
     prices.unlink()
     with pytest.raises(InputError, match=r"names .*prices\.yaml, and there is no such"):
         run_recipe(recipe(*settings), out, until="generate")
-    with pytest.raises(InputError, match=r"prices\.yaml: can't read"):
+    with pytest.raises(InputError, match=r"names .*prices\.yaml, and there is no such"):
         plan(recipe(*settings), out)
 
 

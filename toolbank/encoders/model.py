@@ -54,13 +54,24 @@ def find_model(name: str) -> Path:
     Raises:
         InputError: there is no such model, it can't be had, or it has no tokenizer.
     """
+    folder = demand_model(name)
+    if folder is None:
+        with _hub(name) as repository:
+            folder = _download(repository)
+        _demand_parts(folder)
+    return folder
+
+
+def demand_model(name: str) -> Path | None:
+    """The folder of a model that is on this machine; None if it is to be downloaded.
+
+    Raises:
+        InputError: it is neither here nor to be had from the hub, or has not all its parts.
+    """
     folder = find_here(name)
     if folder is None:
-        try:
-            folder = _download(hub_name(name))
-        except InputError as error:
-            raise InputError(f"{error}{_hint(name)}") from error
-        _demand_parts(folder)
+        with _hub(name) as repository:
+            _ask_hub(repository)
     return folder
 
 
@@ -139,27 +150,47 @@ def _read_folder(folder: Path) -> SentenceTransformer:
         )
 
 
-def _download(repository: str) -> Path:
-    from huggingface_hub import HfApi, snapshot_download
+@contextmanager
+def _hub(name: str) -> Iterator[str]:
+    """The repository of a model; what its hub says is told with a hint of a folder here."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        raise InputError(_unreachable(repository, "HF_HUB_OFFLINE is set"))
+    repository = hub_name(name)
+    hint = f" For the folder here, say ./{name}." if Path(name).is_dir() else ""
     try:
         with quiet():
-            # Asked first because a download retries for minutes where there is no network.
-            HfApi().model_info(repository, timeout=_HUB_TIMEOUT_S)
-            return Path(
-                snapshot_download(repository, allow_patterns=list(READ_PATTERNS))
-            )
+            yield repository
     except RepositoryNotFoundError as error:
         raise InputError(
             f"encoder.model: no folder and no public model of the name {repository!r}. Check "
-            "the spelling, or give a folder that holds the model."
+            f"the spelling, or give a folder that holds the model.{hint}"
         ) from error
+    except InputError as error:
+        raise InputError(f"{error}{hint}") from error
     # Which library speaks HTTP, and what it raises, changes between versions of the hub's.
     except Exception as error:
-        raise InputError(_unreachable(repository, _first_line(error))) from error
+        reason = _first_line(error)
+        raise InputError(f"{_unreachable(repository, reason)}{hint}") from error
+
+
+def _ask_hub(repository: str) -> None:
+    """Refuse what can't be downloaded, at once: a download retries for minutes.
+
+    Raises:
+        InputError: the hub is not to be asked.
+        Exception: it has no such model, or can't be reached.
+    """
+    from huggingface_hub import HfApi
+
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        raise InputError(_unreachable(repository, "HF_HUB_OFFLINE is set"))
+    HfApi().model_info(repository, timeout=_HUB_TIMEOUT_S)
+
+
+def _download(repository: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(repository, allow_patterns=list(READ_PATTERNS)))
 
 
 def _unreachable(repository: str, reason: str) -> str:
@@ -172,10 +203,6 @@ def _unreachable(repository: str, reason: str) -> str:
     else:
         remedy = "Give a folder that holds the model."
     return f"{message} ({reason}). {remedy}"
-
-
-def _hint(name: str) -> str:
-    return f" For the folder here, say ./{name}." if Path(name).is_dir() else ""
 
 
 def _first_line(error: Exception) -> str:

@@ -95,6 +95,25 @@ def find_todo(stages: Sequence[Stage]) -> list[str]:
     return todo
 
 
+def check_stages(
+    recipe: RecipeFile, stages: Sequence[Stage], todo: Sequence[str | None]
+) -> list[Stage]:
+    """Refuse what these stages can't be run with; gives those that are to do.
+
+    Raises:
+        InputError: a file that the recipe names is missing, or a stage asks for what can't be.
+    """
+    for path in (path for stage in stages for path in stage.files()):
+        if not path.is_file():
+            raise InputError(
+                f"{recipe.path}: it names {path}, and there is no such file."
+            )
+    to_run = [s for s in stages if s.name in todo or s.kind in todo]
+    for stage in to_run:
+        stage.check()
+    return to_run
+
+
 def _choose(
     recipe: RecipeFile, stages: Sequence[Stage], start: str | None, until: str | None
 ) -> list[Stage]:
@@ -125,15 +144,7 @@ def _check(
         raise InputError(
             f"{folder.path}: a file, and a run needs a folder. Give another --out."
         )
-    for path in (path for stage in chosen for path in stage.files()):
-        if not path.is_file():
-            raise InputError(
-                f"{recipe.path}: it names {path}, and there is no such file."
-            )
-    to_run = [s for s in chosen if s.name in todo or s.kind in todo]
-    for stage in to_run:
-        stage.check()
-    for stage in to_run:
+    for stage in check_stages(recipe, chosen, todo):
         stage.prepare()
 
 

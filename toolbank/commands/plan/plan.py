@@ -27,7 +27,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
 from toolbank.run.folder import RunFolder
-from toolbank.run.run import find_todo
+from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import current_tools
 from toolbank.system.errors import InputError
@@ -41,19 +41,17 @@ if TYPE_CHECKING:
 def describe_plan(recipe: RecipeFile, out: Path) -> str:
     """Say which stages are to be run, and what will be asked of which model.
 
-    No model is called. A site that was not crawled yet is crawled; its pages are kept in the
+    No model is called, and nothing is downloaded; whether the hub has an encoder is asked. A site that was not crawled yet is crawled; its pages are kept in the
     run folder. Tools that were read by the same sources are not read again.
 
     Raises:
-        InputError: the recipe asks for what can't be, such as more tools than there are.
+        InputError: the recipe asks for what can't be, as a run would say it.
         ToolbankError: the journal is damaged.
     """
     folder = RunFolder(out)
     stages = make_stages(recipe.recipe, folder)
     todo = find_todo(stages)
-    for stage in stages:
-        if stage.name in todo:
-            stage.check()
+    check_stages(recipe, stages, todo)
     lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]
     if lost := folder.explain_lost_stamps():
         lines.append(f"  {lost}")

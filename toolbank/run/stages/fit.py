@@ -98,7 +98,7 @@ class FitStage(Stage):
 
     def check(self) -> None:
         """Refuse a training, an encoder or a model to ask that can't be used here."""
-        from toolbank.encoders.model import find_here
+        from toolbank.encoders.model import demand_model
         from toolbank.llm.engines import find_engine
         from toolbank.training.arguments import check_training
 
@@ -107,7 +107,7 @@ class FitStage(Stage):
         if asks := self.config.asks:
             find_engine(asks).check(asks)
         for encoder in self.config.encoders:
-            find_here(encoder.model)
+            demand_model(encoder.model)
 
     def prepare(self) -> None:
         """Refuse a model whose key isn't here; download encoders that aren't."""
