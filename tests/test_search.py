@@ -21,9 +21,9 @@ def finder():
 
 
 def test_a_tool_added_after_the_fit_is_found(finder):
-    assert [hit.tool for hit in finder.search("ring the bell")] == [PLAY]
+    assert finder.search("ring the bell") == []
     finder.add_tools([BELL])
-    assert [hit.tool for hit in finder.search("ring the bell")] == [BELL, PLAY]
+    assert [hit.tool for hit in finder.search("ring the bell")] == [BELL]
 
 
 @pytest.mark.parametrize("k", [0, -1])

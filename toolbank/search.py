@@ -51,7 +51,7 @@ class Finder:
         self.tools += tuple(tools)
 
     def search(self, query: str, k: int = 5) -> list[Hit]:
-        """Find the k tools that serve a request best, best first."""
+        """Find the k tools that serve a request best, best first; fewer if fewer fit at all."""
         return self.search_many([query], k)[0]
 
     def search_many(self, queries: Sequence[str], k: int = 5) -> list[list[Hit]]:
@@ -70,6 +70,7 @@ class Finder:
             [
                 Hit(self.tools[index], float(score))
                 for index, score in zip(row, row_scores, strict=True)
+                if index >= 0
             ]
             for row, row_scores in zip(indices, scores, strict=True)
         ]

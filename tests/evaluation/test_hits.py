@@ -72,5 +72,5 @@ def test_every_figure_is_that_of_ir_measures_over_the_file(written):
 
 def test_scores_stand_beside_the_hits_and_fall(written):
     for line in written[0]:
-        assert len(line["scores"]) == len(line["hits"]) == len(WORDS)
+        assert len(line["scores"]) == len(line["hits"]) <= len(WORDS)
         assert line["scores"] == sorted(line["scores"], reverse=True)

@@ -85,3 +85,14 @@ def test_no_hits_at_all_score_zero():
         mrr(found),
     ):
         assert values.tolist() == [0, 0]
+
+
+def test_what_fills_up_a_row_of_few_hits_is_none():
+    hits = np.array([[2, -1, -1], [-1, -1, -1]])
+    gold = pad([{2, 5}, {1}])
+    found = find_gold(hits, gold)
+    assert found.tolist() == [[True, False, False], [False, False, False]]
+    n_gold = np.array([2, 1])
+    assert recall(found, n_gold, 3).tolist() == [0.5, 0]
+    assert comp(found, n_gold, 3).tolist() == [0, 0]
+    assert mrr(found).tolist() == [1, 0]

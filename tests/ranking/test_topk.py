@@ -1,10 +1,11 @@
-"""Ranking is exact, and ties stand in the order of the tools."""
+"""Ranking is exact, and the order of the tools makes no difference."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from toolbank.ranking.ties import draw_ties
 from toolbank.ranking.topk import search_vectors, top_k
 
 SCORES = arrays(
@@ -31,19 +32,54 @@ def test_any_floats_are_ordered(scores, k):
     np.testing.assert_array_equal(values, -np.sort(-scores, axis=1)[:, :k])
 
 
-def test_equal_vectors_keep_the_order_of_the_tools():
+@given(SCORES, st.integers(0, 15), st.randoms())
+def test_no_order_of_the_tools_changes_what_is_found(scores, k, random):
+    n, m = scores.shape
+    queries = [f"query {row}" for row in range(n)]
+    names = tuple(f"tool.{column}" for column in range(m))
+    indices, values = top_k(scores, k, draw_ties(queries, names).order())
+    moved = random.sample(range(m), m)
+    places = np.array(moved, dtype=np.int64)
+    ties = draw_ties(queries, tuple(names[place] for place in moved))
+    others, same = top_k(scores[:, places], k, ties.order())
+    np.testing.assert_array_equal(places[others] if m else others, indices)
+    np.testing.assert_array_equal(same, values)
+
+
+def test_equal_tools_are_found_as_often_as_each_other():
+    names = tuple(f"tool.{number:02}" for number in range(20))
+    queries = [f"query {number}" for number in range(2000)]
+    scores = np.zeros((len(queries), len(names)), np.float32)
+    first, _ = top_k(scores, 3, draw_ties(queries, names).order())
+    counts = np.bincount(first.ravel(), minlength=len(names))
+    # Each is expected 300 times, give or take 16.
+    assert 230 < counts.min() <= counts.max() < 370
+
+
+def test_the_order_of_some_tools_is_that_among_all():
+    ties = draw_ties(["one", "two"], ("a", "b", "c"))
+    some = np.array([[2, 0], [1, 2]])
+    expected = np.take_along_axis(ties.order(), some, axis=1)
+    np.testing.assert_array_equal(ties.order_of(some), expected)
+
+
+def test_equal_vectors_are_ordered_by_lot_alone():
     random = np.random.default_rng(0)
     vectors = np.repeat(random.normal(size=(5, 384)), 40, axis=0).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    indices, _ = search_vectors(vectors[:1], vectors, 40)
-    assert indices[0].tolist() == list(range(40))
+    ties = draw_ties(["any"], tuple(map(str, range(200))))
+    indices, _ = search_vectors(vectors[:1], vectors, ties, 40)
+    assert indices[0].tolist() == np.argsort(ties.order()[0, :40]).tolist()
 
 
 def test_blocks_give_the_same_as_one_search(monkeypatch):
     random = np.random.default_rng(1)
     queries = random.normal(size=(23, 8)).astype(np.float32)
     vectors = random.normal(size=(11, 8)).astype(np.float32)
-    whole = search_vectors(queries, vectors, 4)
+    ties = draw_ties(list(map(str, range(23))), tuple(map(str, range(11))))
+    whole = search_vectors(queries, vectors, ties, 4)
     monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 30)
-    for one, other in zip(search_vectors(queries, vectors, 4), whole, strict=True):
+    for one, other in zip(
+        search_vectors(queries, vectors, ties, 4), whole, strict=True
+    ):
         np.testing.assert_array_equal(one, other)

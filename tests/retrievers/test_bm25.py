@@ -42,13 +42,29 @@ def test_scores_equal_those_of_the_library(bank):
         request, stopwords="en", show_progress=False, return_ids=False
     )
     _, expected = library.retrieve(words, k=6, show_progress=False)
-    np.testing.assert_allclose(fit(bank).search([request], 6)[1], expected)
+    scores = fit(bank).search([request], 6)[1][0]
+    found = scores[np.isfinite(scores)]
+    assert len(found) > 1
+    np.testing.assert_allclose(found, expected[0, : len(found)])
+    assert not expected[0, len(found) :].any()
 
 
-def test_a_tool_without_a_word_is_found_last():
+def test_a_tool_that_shares_no_word_is_no_hit_whatever_the_order_of_the_file():
+    tools = tuple(
+        Tool(name=f"t{n}", summary=f"word{n}", kind="function") for n in range(9)
+    )
+    for listed in (tools, tools[::-1]):
+        retriever = fit(Bank(listed))
+        indices, scores = retriever.search(["nothing of that", "word3"], 3)
+        assert indices[0].tolist() == [-1, -1, -1]
+        assert [retriever.tools[indices[1, 0]], *indices[1, 1:]] == ["t3", -1, -1]
+        assert np.isinf(scores[indices < 0]).all()
+
+
+def test_a_tool_without_a_word_is_not_found():
     tools = (Tool(name="", kind="function"), Tool(name="apple", kind="function"))
     indices, _ = fit(Bank(tools)).search(["an apple", "anything", "a"], 2)
-    assert indices.tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert indices.tolist() == [[1, -1], [-1, -1], [-1, -1]]
 
 
 def test_tools_without_any_word_are_refused():

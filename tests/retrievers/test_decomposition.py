@@ -85,8 +85,11 @@ def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
     for row, text in zip(indices, texts, strict=True):
         lists = bm25.search(retriever.split([text])[0], 5)[0]
         walked = [int(hits[rank]) for rank in range(5) for hits in lists]
-        assert row.tolist() == list(dict.fromkeys(walked))
-    np.testing.assert_allclose(scores, np.tile(1 / np.arange(1, 6), (3, 1)), rtol=1e-6)
+        found = [tool for tool in dict.fromkeys(walked) if tool >= 0]
+        assert row.tolist() == [*found, *[-1] * (5 - len(found))]
+    assert (indices == -1).any()
+    expected = np.where(indices >= 0, 1 / np.arange(1, 6), -np.inf)
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
 def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path):

@@ -68,9 +68,10 @@ class Broken(Bm25Retriever):
         return indices[:, ::-1], scores
 
     def extend(self, tools):
-        if self.tools and self.documents:
-            return
-        super().extend(tools)
+        found = bool(self.documents)
+        super().extend(
+            [Tool(name="", kind="function")] * len(tools) if found else tools
+        )
 
     def save_parts(self, folder):
         (folder / "index.pkl").write_bytes(b"")
@@ -79,7 +80,7 @@ class Broken(Bm25Retriever):
 @pytest.mark.parametrize(
     ("check", "wrong"),
     [
-        (check_search, "stand in their order"),
+        (check_search, "hits come before"),
         (check_saving, "save to safetensors"),
         (check_adding_tools, "among the hits"),
     ],
@@ -165,11 +166,3 @@ def test_what_an_earlier_version_saved_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"type": "bm25", "name": ""}')
     with pytest.raises(InputError, match=r"another version of toolbank\. Fit it again"):
         load_retriever(tmp_path)
-
-
-@pytest.mark.parametrize("label", CONFIGS)
-def test_tools_that_read_alike_stand_in_their_order(bank, label):
-    twins = tuple(Tool(name="x", kind="function", summary="Same.") for _ in range(5))
-    retriever = create_retriever(CONFIGS[label])
-    retriever.fit(Bank(twins, bank.queries))
-    assert retriever.search(["the same"], 5)[0][0].tolist() == [0, 1, 2, 3, 4]

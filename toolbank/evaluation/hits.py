@@ -28,12 +28,14 @@ def _lines(measured: Measured) -> Iterator[str]:
         for row in rows:
             parts[row].append(name)
     for position, name in enumerate(evaluated.ids):
+        n_found = int((measured.hits[position] >= 0).sum())
+        scores = measured.scores[position][:n_found]
         row = {
             "set": evaluated.name,
             "parts": parts[position],
             "id": name,
             "tools": evaluated.labels[position],
-            "hits": [evaluated.tools[i] for i in measured.hits[position]],
-            "scores": [float(f"{score:.6g}") for score in measured.scores[position]],
+            "hits": [evaluated.tools[i] for i in measured.hits[position][:n_found]],
+            "scores": [float(f"{score:.6g}") for score in scores],
         }
         yield json.dumps(row, ensure_ascii=False) + "\n"

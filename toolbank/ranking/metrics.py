@@ -14,12 +14,12 @@ Values = NDArray[np.float64]
 def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
     """Whether each of `hits` [n, depth] is in its query's row of `gold` [n, most].
 
-    `gold` is padded with -1, which no hit is.
+    Both are padded with -1, which is no tool.
     """
     found = np.zeros(hits.shape, dtype=np.bool_)
     for column in gold.T:
         found |= hits == column[:, None]
-    return found
+    return found & (hits >= 0)
 
 
 def recall(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:

@@ -1,17 +1,26 @@
-"""From scores to the best k, exactly and with stable ties."""
+"""From scores to the best k, exactly, whatever the order of the columns."""
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.ranking.ties import Order, Ties
+
 Hits = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Indices of tools and their scores, two arrays [n_queries, k], best first.
+
+Where a request has fewer hits, its row is filled up with -1 and -inf.
+"""
 
 _BLOCK_SCORES = 4_000_000
 
 
-def top_k(scores: NDArray[np.float32], k: int) -> Hits:
-    """The best min(k, m) columns of each row of `scores` [n, m], ties in column order.
+def top_k(scores: NDArray[np.float32], k: int, order: Order | None = None) -> Hits:
+    """The best min(k, m) columns of each row of `scores` [n, m].
+
+    Of columns of the same score, that of the lesser `order` [n, m] comes first, which `Ties`
+    gives for tools; without it, the first.
 
     Returns indices and scores, both [n, min(k, m)].
     """
@@ -20,15 +29,15 @@ def top_k(scores: NDArray[np.float32], k: int) -> Hits:
     if k == 0 or len(scores) == 0:
         empty = (len(scores), k)
         return np.zeros(empty, np.int64), np.zeros(empty, np.float32)
-    # One integer orders by score and then by column: no two are equal, so a partial
-    # sort is exact. A float's bits order as an integer once negatives are flipped.
+    # One integer orders by score and then by the tie: a partial sort is exact. A float's
+    # bits order as an integer once negatives are flipped.
     bits = (scores + np.float32(0)).view(np.int32).astype(np.int64)
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    keys = -bits * m + np.arange(m)
+    keys = -bits * 2**32 + (np.arange(m) if order is None else order)
     if k < m:
         best = np.argpartition(keys, k - 1, axis=1)[:, :k]
-        order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
-        indices = np.take_along_axis(best, order, axis=1)
+        places = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
+        indices = np.take_along_axis(best, places, axis=1)
     else:
         indices = np.argsort(keys, axis=1)
     return indices, np.take_along_axis(scores, indices, axis=1)
@@ -39,8 +48,7 @@ def cosine_scores(
 ) -> NDArray[np.float32]:
     """Cosines [n, m] of unit vectors [n, d] and [m, d].
 
-    Rounded to six decimals: what differs by less differs by the arithmetic's order only,
-    and then the order of the tools shall decide.
+    Rounded to six decimals: what differs by less differs by the arithmetic's order only.
     """
     return np.round(queries @ vectors.T, 6)
 
@@ -60,28 +68,23 @@ def join(parts: list[Hits], k: int) -> Hits:
 
 
 def rank_blocks(
-    score: Callable[[slice], NDArray[np.float32]],
-    n_queries: int,
-    n_columns: int,
-    k: int,
-    width: int = 0,
+    score: Callable[[slice], NDArray[np.float32]], ties: Ties, k: int, width: int = 0
 ) -> Hits:
-    """Hits [n_queries, min(k, n_columns)] by `score`, which gives [n, n_columns] of some queries.
+    """Hits [n_queries, min(k, n_tools)] by `score`, which gives [n, n_tools] of some queries.
 
     It is asked for block after block, so that memory holds few scores at once; `width` is of
     how many numbers it makes one query's scores, if they are more than these.
     """
-    parts = [top_k(score(rows), k) for rows in blocks(n_queries, max(n_columns, width))]
-    return join(parts, min(k, n_columns))
+    n_tools = len(ties.tools)
+    parts = [
+        top_k(score(rows), k, ties.order(rows))
+        for rows in blocks(len(ties), max(n_tools, width))
+    ]
+    return join(parts, min(k, n_tools))
 
 
 def search_vectors(
-    queries: NDArray[np.float32], vectors: NDArray[np.float32], k: int
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], ties: Ties, k: int
 ) -> Hits:
     """The k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
-    return rank_blocks(
-        lambda rows: cosine_scores(queries[rows], vectors),
-        len(queries),
-        len(vectors),
-        k,
-    )
+    return rank_blocks(lambda rows: cosine_scores(queries[rows], vectors), ties, k)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.ranking.ties import Ties, draw_ties
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.head import write_head
@@ -94,8 +95,14 @@ class Retriever(Stored, ABC):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        Scores fall from left to right; ties stand in the order of the tools.
+        Scores fall from left to right; tools of the same score stand as `draw_ties` has it, so
+        that the order of the tools makes no difference. Where a request has fewer hits, its
+        row is filled up with -1 and -inf.
         """
+
+    def draw_ties(self, queries: Sequence[str]) -> Ties:
+        """Which of two tools of the same score comes first, for each of these requests."""
+        return draw_ties(queries, self.tools)
 
     @abstractmethod
     def extend(self, tools: Sequence[Tool]) -> None:

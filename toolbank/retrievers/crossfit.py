@@ -103,7 +103,8 @@ def _search_fold(
     )
     assert hits is not None
     if kept and place and rank() == 0:
-        save_arrays(kept, {"indices": hits[0], "scores": hits[1]})
+        scores = np.where(hits[0] < 0, np.float32(0), hits[1])
+        save_arrays(kept, {"indices": hits[0], "scores": scores})
         shutil.rmtree(place, ignore_errors=True)
     return hits
 
@@ -114,11 +115,12 @@ def _read_hits(
     if folder is None:
         return None
     declared = {
-        "indices": integers(*shape, low=0, high=n_tools),
+        "indices": integers(*shape, low=-1, high=n_tools),
         "scores": floats(*shape),
     }
     try:
         arrays = load_arrays(folder, declared, {})
     except InputError:
         return None
-    return arrays["indices"], arrays["scores"]
+    indices = arrays["indices"]
+    return indices, np.where(indices < 0, np.float32(-np.inf), arrays["scores"])

@@ -13,15 +13,17 @@ def interleave(
 
     `lists` [n, most, depth] are indices of tools, best first and none twice in a list; the
     first `lengths` [n] lists of each request count, at least one. Its depth is at least
-    min(k, n_tools).
+    min(k, n_tools); a list with fewer hits is filled up with -1.
 
     Returns:
-        Indices and scores, [n, min(k, n_tools)]; the score of rank r, from 1, is 1 / r.
+        Indices and scores, [n, min(k, n_tools)]; the score of rank r, from 1, is 1 / r. Where
+        the lists have fewer tools, the rest is -1 and -inf.
     """
     n, most, depth = lists.shape
     k = min(k, n_tools)
     never = most * depth
-    places = np.full((n, n_tools), never, dtype=np.int64)
+    # The last column takes the padding and is cut off.
+    places = np.full((n, n_tools + 1), never, dtype=np.int64)
     for number in range(most):
         hits = lists[:, number]
         place = np.where(
@@ -29,6 +31,8 @@ def interleave(
         )
         known = np.take_along_axis(places, hits, axis=1)
         np.put_along_axis(places, hits, np.minimum(known, place), axis=1)
+    places = places[:, :n_tools]
     indices = np.argsort(places, axis=1, kind="stable")[:, :k]
+    found = np.take_along_axis(places, indices, axis=1) < never
     scores = 1 / np.arange(1, k + 1, dtype=np.float32)
-    return indices, np.tile(scores, (n, 1))
+    return np.where(found, indices, -1), np.where(found, scores, np.float32(-np.inf))

@@ -24,6 +24,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +94,7 @@ def check_traits(case: RetrieverCase) -> None:
 
 
 def check_search(case: RetrieverCase) -> None:
-    """Hits are all tools in falling order, ties in the order of the tools."""
+    """Hits are tools in falling order; a row with fewer is filled up."""
     n_tools = len(case.bank.tools)
     indices, scores = case.fitted.search(REQUESTS, n_tools + 50)
     shape = (len(REQUESTS), n_tools)
@@ -101,11 +102,28 @@ def check_search(case: RetrieverCase) -> None:
     assert indices.shape == scores.shape == shape, "min(k, n_tools) hits a request"
     assert indices.dtype == np.int64, "indices are int64"
     assert scores.dtype == np.float32, "scores are float32"
-    assert _are_all_tools(indices, n_tools), "no tool comes twice"
-    assert (np.diff(scores, axis=1) <= 0).all(), "scores fall"
-    tied = np.diff(scores, axis=1) == 0
-    rises = np.diff(indices, axis=1) > 0
-    assert rises[tied].all(), "tools of the same score stand in their order; see top_k"
+    _check_hits((indices, scores), n_tools)
+
+
+def check_order_of_tools(case: RetrieverCase) -> None:
+    """The order in which the tools are listed makes no difference, ties included.
+
+    Some of the tools read alike. What is trained, where each step follows from the one before,
+    is left out.
+    """
+    if any(config.trainings for config in (*case.built_on, case.config)):
+        return
+    twins = [
+        tool.model_copy(update={"name": f"{_NEW.name}.{n}"})
+        for n, tool in enumerate([_NEW] * 6)
+    ]
+    tools = (*case.bank.tools, *twins)
+    first = case.fit(Bank(tools, case.bank.queries, case.bank.info))
+    for seed in range(3):
+        shuffled = Random(seed).sample(tools, len(tools))
+        other = case.fit(Bank(tuple(shuffled), case.bank.queries, case.bank.info))
+        for k in (3, len(tools)):
+            _assert_same_by_name(other, first, k)
 
 
 def check_parts_of_a_search(case: RetrieverCase) -> None:
@@ -216,10 +234,12 @@ def check_adding_tools(case: RetrieverCase) -> None:
             grown.add_tools([_NEW])
             assert grown.tools == (*case.fitted.tools, _NEW.name), "it comes last"
             hits = grown.search(REQUESTS, n_tools + 1)
-            found = _are_all_tools(hits[0], n_tools + 1)
-            assert found, "an added tool is among the hits"
+            (found,), _ = grown.search([_NEW.summary], n_tools + 1)
+            assert n_tools in found, "an added tool is among the hits"
+            _check_hits(hits, n_tools + 1)
             others = hits[0][0][hits[0][0] < n_tools]
-            assert (others == before[0]).all(), "the others keep their order"
+            same = np.array_equal(others[others >= 0], before[0][before[0] >= 0])
+            assert same, "the others keep their order"
             grown.save(folder / "after")
             again = load_retriever(folder / "after")
             assert again.tools == grown.tools, "added tools are saved"
@@ -249,8 +269,8 @@ def check_search_train(case: RetrieverCase) -> None:
     indices, scores = loaded.search_train(case.bank, n_tools + 50)
     assert len(indices) == n_train, "a row for each train query"
     assert scores.shape == indices.shape, "as many scores as hits"
-    assert _are_all_tools(indices, n_tools), "min(k, n_tools) hits; no tool comes twice"
-    assert (np.diff(scores, axis=1) <= 0).all(), "scores fall"
+    assert indices.shape[1] == n_tools, "min(k, n_tools) hits"
+    _check_hits((indices, scores), n_tools)
 
 
 def check_unfitted(case: RetrieverCase) -> None:
@@ -275,6 +295,7 @@ CHECKS = (
     check_settings,
     check_traits,
     check_search,
+    check_order_of_tools,
     check_parts_of_a_search,
     check_fit,
     check_saving,
@@ -298,9 +319,14 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
-def _are_all_tools(indices: NDArray[np.int64], n_tools: int) -> bool:
-    expected = np.tile(np.arange(n_tools), (len(indices), 1))
-    return np.array_equal(np.sort(indices, axis=1), expected)
+def _check_hits(hits: Hits, n_tools: int) -> None:
+    for indices, scores in zip(*hits, strict=True):
+        n = int((indices >= 0).sum())
+        assert (indices[:n] >= 0).all(), "hits come before what fills a row up"
+        assert (indices < n_tools).all(), "indices are below the number of tools"
+        assert len(set(indices[:n].tolist())) == n, "no tool comes twice"
+        assert (np.diff(scores[:n]) <= 0).all(), "scores fall"
+        assert (scores[n:] == -np.inf).all(), "a row is filled up with -1 and -inf"
 
 
 def _cut(hits: Hits, k: int) -> Hits:
@@ -325,6 +351,15 @@ def _damage(array: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
 def _assert_same(found: Hits, expected: Hits, what: str) -> None:
     assert np.array_equal(found[0], expected[0]), what
     assert np.array_equal(found[1], expected[1]), what
+
+
+def _assert_same_by_name(found: Retriever, expected: Retriever, k: int) -> None:
+    hits, others = found.search(REQUESTS, k), expected.search(REQUESTS, k)
+    for row, other in zip(hits[0], others[0], strict=True):
+        names = [found.tools[i] for i in row if i >= 0]
+        wanted = [expected.tools[i] for i in other if i >= 0]
+        assert names == wanted, "another order of the tools gives other hits; see top_k"
+    assert np.allclose(hits[1], others[1], atol=_TOLERANCE), "and other scores"
 
 
 def _assert_refused(folder: Path, what: str) -> None:

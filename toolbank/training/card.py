@@ -58,7 +58,7 @@ def make_card(
         "",
         'retriever = load_retriever(Path("."))  # this folder',
         'indices, scores = retriever.search(["your request"], k=5)',
-        "print([retriever.tools[i] for i in indices[0]])",
+        "print([retriever.tools[i] for i in indices[0] if i >= 0])",
         "```",
         "",
         "## Data",

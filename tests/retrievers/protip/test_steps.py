@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from toolbank.ranking.ties import draw_ties
 from toolbank.retrievers.protip import progressive
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
 from toolbank.retrievers.protip.loss import (
@@ -23,6 +24,10 @@ from toolbank.retrievers.unseen.merging import measure_ranks, merge_unseen
 
 # Tools a, b, c, d of the examples worked by hand.
 VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
+
+
+def ties(n_queries, n_tools):
+    return draw_ties([""] * n_queries, tuple(map(str, range(n_tools))))
 
 
 def test_a_step_asks_for_the_request_less_the_tools_before_it():
@@ -69,7 +74,7 @@ def test_a_tool_that_lies_on_its_step_has_a_gradient_that_is_finite():
 
 def test_search_takes_the_nearest_subtracts_it_and_goes_on():
     query = np.array([[3, 3.9]], np.float32)
-    steps = trace_search(query, VECTORS, steps=2, depth=4)
+    steps = trace_search(query, VECTORS, ties(1, 4), steps=2, depth=4)
     # From (3, 3.9), b = (0, 4) is sqrt(9.01) away, c sqrt(12.41), a 3.9, d sqrt(40.21).
     assert steps.hits[0, 0].tolist() == [1, 2, 0, 3]
     assert steps.distances[0, 0, 0] == pytest.approx(9.01**0.5, abs=1e-5)
@@ -81,7 +86,9 @@ def test_search_takes_the_nearest_subtracts_it_and_goes_on():
 
 
 def test_no_tool_is_taken_twice():
-    steps = trace_search(np.array([[30, 0]], np.float32), VECTORS, steps=9, depth=1)
+    steps = trace_search(
+        np.array([[30, 0]], np.float32), VECTORS, ties(1, 4), steps=9, depth=1
+    )
     taken = steps.hits[0, :, 0].tolist()
     assert taken[0] == 0
     assert sorted(taken) == [0, 1, 2, 3]
@@ -89,7 +96,7 @@ def test_no_tool_is_taken_twice():
 
 def test_history_counts_as_taken():
     query = np.array([[3, 4]], np.float32)
-    after = trace_search(query, VECTORS, steps=1, depth=4, history=[[0]])
+    after = trace_search(query, VECTORS, ties(1, 4), steps=1, depth=4, history=[[0]])
     # (3, 4) - a = (0, 4) = b.
     assert after.hits[0, 0].tolist() == [1, 2, 3, 0]
     assert after.distances[0, 0].tolist()[0] == 0
@@ -118,8 +125,10 @@ def test_the_end_is_where_plans_are_found_best():
 
 def test_the_interleaved_hits_begin_with_the_plan():
     query = np.array([[3, 3.9]], np.float32)
-    steps = trace_search(query, VECTORS, steps=3, depth=4)
-    indices, scores = search_plans(query, VECTORS, steps=3, stop_threshold=0.0, k=4)
+    steps = trace_search(query, VECTORS, ties(1, 4), steps=3, depth=4)
+    indices, scores = search_plans(
+        query, VECTORS, ties(1, 4), steps=3, stop_threshold=0.0, k=4
+    )
     taken = steps.hits[0, :, 0].tolist()
     assert indices[0, :3].tolist() == taken
     assert sorted(indices[0].tolist()) == [0, 1, 2, 3]
@@ -191,7 +200,7 @@ def test_an_unseen_tool_stands_where_its_description_puts_it():
     hits = np.array([[4, 1, 3], [4, 1, 3]])
     odds = np.array([[0.5, -9.0], [-3.0, 5.0]], np.float32)
     indices, scores = merge_unseen(
-        hits, np.array([2.0, -1.0]), np.array([0, 3]), odds, n_tools=5
+        hits, np.array([2.0, -1.0]), np.array([0, 3]), odds, ties(2, 5).order()
     )
     # 4 at 2.0, then 0 at 0.5, then 1 at -1; and 3 at 5.0, 4 at 2.0, 1 at -1.
     assert indices.tolist() == [[4, 0, 1], [3, 4, 1]]
@@ -203,7 +212,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     queries = random.normal(size=(7, 3)).astype(np.float32)
     tools = random.normal(size=(5, 3)).astype(np.float32)
     history = [[], [1], [4, 0], [], [2], [], [3]]
-    whole = trace_search(queries, tools, steps=3, depth=4, history=history)
+    whole = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
     # As many scores as two requests have.
     monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 60)
     sizes = []
@@ -213,11 +222,11 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
         "measure_distances",
         lambda asked, offered: sizes.append(len(asked)) or measure(asked, offered),
     )
-    parts = trace_search(queries, tools, steps=3, depth=4, history=history)
+    parts = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
     assert max(sizes) == 2
     for name in ("hits", "distances", "residuals"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
-    none = trace_search(queries[:0], tools, steps=3, depth=4)
+    none = trace_search(queries[:0], tools, ties(0, 5), steps=3, depth=4)
     assert none.hits.shape == (0, 3, 4)
 
 

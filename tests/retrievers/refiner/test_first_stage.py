@@ -22,12 +22,23 @@ def test_equal_scores_stand_apart_by_rank_alone():
     assert first_stage_features(np.zeros((0, 3), np.float32)).shape == (0, 3, 2)
 
 
+def test_where_there_are_fewer_candidates_the_features_are_those_of_these():
+    scores = np.array([[0.9, 0.5, 0.1], [0.9, 0.5, -np.inf]], np.float32)
+    features = first_stage_features(
+        np.concatenate([scores, [[-np.inf] * 3]], dtype=np.float32)
+    )
+    assert features[0].tolist() == first_stage_features(scores[:1])[0].tolist()
+    assert features[1, :2].tolist() == first_stage_features(scores[1:, :2])[0].tolist()
+    assert not features[1, 2:].any()
+    assert not features[2].any()
+
+
 def test_log_odds_are_those_that_the_labels_were_drawn_by():
     random = np.random.default_rng(0)
     features = random.normal(size=(4000, 5, 2)).astype(np.float32)
     odds = np.exp(features @ np.array([1.5, 0.5]) - 2)
     labels = random.random((4000, 5)) < odds / (1 + odds)
-    slopes, intercept = fit_log_odds(features, labels)
+    slopes, intercept = fit_log_odds(features.reshape(-1, 2), labels.ravel())
     np.testing.assert_allclose(slopes, [1.5, 0.5], atol=0.1)
     assert intercept == pytest.approx(-2, abs=0.1)
 
@@ -36,14 +47,14 @@ def test_log_odds_are_those_that_the_labels_were_drawn_by():
 def test_the_first_stages_order_stays_whatever_the_labels(label):
     features = first_stage_features(np.array([[0.9, 0.5, 0.1]], np.float32))
     labels = np.array([[label, False, not label]])
-    slopes, intercept = fit_log_odds(features, labels)
+    slopes, intercept = fit_log_odds(features.reshape(-1, 2), labels.ravel())
     assert (slopes > 0).all()
     assert np.isfinite(intercept)
 
 
 def test_without_a_single_request_it_is_finite():
     slopes, intercept = fit_log_odds(
-        np.zeros((0, 3, 2), np.float32), np.zeros((0, 3), np.bool_)
+        np.zeros((0, 2), np.float32), np.zeros(0, np.bool_)
     )
     assert np.isfinite([*slopes, intercept]).all()
 
@@ -54,7 +65,7 @@ def test_where_a_slope_is_held_the_others_are_fitted_beside_it():
     # The first stage's scores are the wrong way round.
     odds = features @ np.array([-1.0, 1.5]) - 1
     labels = random.random(odds.shape) < 1 / (1 + np.exp(-odds))
-    slopes, intercept = fit_log_odds(features, labels)
+    slopes, intercept = fit_log_odds(features.reshape(-1, 2), labels.ravel())
     assert slopes[0] == pytest.approx(0.1)
     chances = 1 / (1 + np.exp(-(features @ slopes + intercept)))
     assert chances.mean() == pytest.approx(labels.mean(), rel=1e-3)

@@ -167,6 +167,27 @@ def test_its_own_train_hits_are_of_parts_that_have_not_seen_the_query(
     assert len(fitted) == 2
 
 
+def test_a_first_stage_that_finds_few_tools_or_none_will_do(encoders, bank, tmp_path):
+    encoder = encoders["minilm"]
+    odd = Query(id="odd", query="xyzzy", tools=("music.stop",), split="train")
+    made = fit(
+        refiner(encoder, first_stage="bm25", vectors="descriptions", candidates=3),
+        Bank(bank.tools, (odd, *bank.queries)),
+        Bm25Config(),
+        DescriptionsConfig(encoder=encoder),
+    )
+    requests = ["plugh", "refund", "start a song, then say where the order is", ""]
+    indices, scores = made.search(requests, 6)
+    first, _ = made.built_on["bm25"].search(requests, 6)
+    assert (indices >= 0).sum(axis=1).tolist() == [0, 1, 3, 0]
+    for found, wanted in zip(indices, first, strict=True):
+        assert set(found) == set(wanted)
+    assert np.array_equal(np.isinf(scores), indices < 0)
+    alone = made.search(requests[1:2], 6)
+    assert alone[0].tolist() == indices[1:2].tolist()
+    assert made.search_train(bank, 6)[0].shape == (len(bank.split("train")), 6)
+
+
 def test_it_learns_which_tools_go_together(tmp_path):
     encoder = EncoderConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
     bank, gold = paired_tools()
@@ -188,24 +209,27 @@ def test_it_learns_which_tools_go_together(tmp_path):
         found, _ = retriever.search(texts, 2)
         return (found[:, :, None] == gold[:, None, :]).any(axis=1).mean()
 
-    assert recall(made.built_on["bm25"]) == 0.5
+    assert recall(made.built_on["bm25"]) < 0.6
     assert recall(made) > 0.8
 
 
 def paired_tools():
-    """Requests that name one tool of a pair, where both are always used."""
+    """Requests that name one tool of a pair, where both are always used.
+
+    A word that all share makes each tool a hit of BM25.
+    """
     named = ("book", "car", "door", "email", "garden", "heat", "jazz", "mail")
     others = ("light", "map", "noise", "paint", "rain", "sort", "track", "water")
     fillers = ("please", "can", "you", "we", "want", "to", "the", "now", "today")
     tools = tuple(
-        Tool(name=f"t.{word}", kind="function", summary=f"{word} {word}")
+        Tool(name=f"t.{word}", kind="function", summary=f"{word} {word} thing")
         for word in (*named, *others)
     )
     random = np.random.default_rng(0)
     queries = tuple(
         Query(
             id=str(i),
-            query=" ".join([*random.permutation(fillers)[:2], named[i % 8]]),
+            query=" ".join([*random.permutation(fillers)[:2], named[i % 8], "thing"]),
             tools=(f"t.{named[i % 8]}", f"t.{others[i % 8]}"),
             split="train" if i < 128 else "test",
         )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.ranking.topk import Hits, rank_blocks
@@ -45,12 +47,16 @@ class Bm25Retriever(Retriever):
             )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Indices and BM25 of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return rank_blocks(
-            lambda rows: self.index.scores(queries[rows]),
-            len(queries),
-            len(self.tools),
-            k,
+        """Indices and BM25 of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A tool that shares no word with the request, and so scores 0, is no hit.
+        """
+        indices, scores = rank_blocks(
+            lambda rows: self.index.scores(queries[rows]), self.draw_ties(queries), k
+        )
+        found = scores > 0
+        return np.where(found, indices, -1), np.where(
+            found, scores, np.float32(-np.inf)
         )
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002

@@ -38,11 +38,14 @@ class DescriptionsRetriever(DenseRetriever):
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return search_vectors(self.embed(queries), self.vectors, k)
+        return search_vectors(
+            self.embed(queries), self.vectors, self.draw_ties(queries), k
+        )
 
     def search_held_out(self, bank: Bank, k: int) -> Hits:
         """Hits for every train query, of which none was seen."""
-        return search_vectors(self.embed_train(bank), self.vectors, k)
+        ties = self.draw_ties(train_relevance(bank).queries)
+        return search_vectors(self.embed_train(bank), self.vectors, ties, k)
 
     def own_vectors(self, bank: Bank) -> NDArray[np.float32]:
         """Vectors [n_train, most, d] of each train query's own tools; zeros where padded.

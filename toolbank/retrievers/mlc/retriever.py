@@ -131,7 +131,7 @@ class MlcRetriever(Retriever):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and log-odds of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
         return rank_blocks(
-            lambda rows: self._log_odds(queries[rows]), len(queries), len(self.tools), k
+            lambda rows: self._log_odds(queries[rows]), self.draw_ties(queries), k
         )
 
     def extend(self, tools: Sequence[Tool]) -> None:
@@ -218,11 +218,13 @@ class MlcRetriever(Retriever):
     def _choose_weight(self, wanted: Relevance, uses: NDArray[np.float64]) -> float:
         """The weight that is best on validation queries."""
         found: dict[float, list[Hits]] = {weight: [] for weight in WEIGHTS}
+        ties = self.draw_ties(wanted.queries)
         for block in blocks(len(wanted.queries), len(self.tools)):
             described, classified = self._both_log_odds(wanted.queries[block])
             for weight, parts in found.items():
                 shares = description_shares(uses, weight)
-                parts.append(top_k(mix(described, classified, shares), RECALL_AT))
+                mixed = mix(described, classified, shares)
+                parts.append(top_k(mixed, RECALL_AT, ties.order(block)))
         return max(
             WEIGHTS,
             key=lambda weight: mean_recall(join(found[weight], RECALL_AT), wanted),

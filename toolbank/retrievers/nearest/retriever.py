@@ -71,7 +71,7 @@ class NearestRetriever(Retriever):
             scores = self._score(to_queries, to_tools)
             return align(scores, to_tools, unseen, self.alignment)
 
-        return rank_blocks(score, len(queries), len(self.tools), k, len(self.uses))
+        return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
         """Hits for every train query, which is never its own neighbour.
@@ -87,7 +87,7 @@ class NearestRetriever(Retriever):
             scores, to_tools = self._score_without(queries, rows)
             return align(scores, to_tools, unseen(rows), self.alignment)
 
-        return rank_blocks(score, len(queries), len(self.tools), k, len(self.uses))
+        return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Make tools found by their texts."""

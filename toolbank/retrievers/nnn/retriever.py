@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.ranking.ties import Order, Ties
 from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, rank_blocks, top_k
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.nnn.config import NnnConfig
@@ -71,17 +72,18 @@ class NnnRetriever(TwoStage):
         if len(choices) == 1 or not queries:
             return
         wanted = find_relevance(bank, queries)
+        ties = self.draw_ties(wanted.queries)
         embedded, first = self._ask_first(wanted.queries, RECALL_AT)
 
         def try_out(strengths: tuple[float, float]) -> float:
             self.l1, self.l2 = strengths
-            return mean_recall(self._find(embedded, first, RECALL_AT), wanted)
+            return mean_recall(self._find(ties, embedded, first, RECALL_AT), wanted)
 
         self.l1, self.l2 = max(choices, key=try_out)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return self._find(*self._ask_first(queries, k), k)
+        return self._find(self.draw_ties(queries), *self._ask_first(queries, k), k)
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
         """Hits for every train query, its own tools' vectors made without it.
@@ -91,14 +93,16 @@ class NnnRetriever(TwoStage):
         """
         if self.dense.config.trainings:
             return super().search_train(bank, k, context)
-        uses = train_relevance(bank).tools
+        relevance = train_relevance(bank)
+        uses, ties = relevance.tools, self.draw_ties(relevance.queries)
         own = _Own(uses, self.dense.own_vectors(bank))
         embedded = self.dense.embed_train(bank)
         counts = np.bincount(uses[uses >= 0], minlength=len(self.tools))
         if self.dense.unseen is None or counts.min(initial=2) > 1:
-            return self._explain(embedded, k, own)
+            return self._explain(ties, embedded, k, own)
         first = self.dense.search_train(bank, k, context)
-        return self._mix(first, unseen_without(uses, len(self.tools)), embedded, own)
+        unseen = unseen_without(uses, len(self.tools))
+        return self._mix(ties, first, unseen, embedded, own)
 
     def _strengths(self) -> Iterator[tuple[float, float]]:
         l1, l2 = self.config.l1, self.config.l2
@@ -113,30 +117,39 @@ class NnnRetriever(TwoStage):
             return embedded, None
         return embedded, self.dense.search(queries, k)
 
-    def _find(self, embedded: NDArray[np.float32], first: Hits | None, k: int) -> Hits:
+    def _find(
+        self, ties: Ties, embedded: NDArray[np.float32], first: Hits | None, k: int
+    ) -> Hits:
         unseen = self.dense.unseen
         if first is None or unseen is None:
-            return self._explain(embedded, k)
+            return self._explain(ties, embedded, k)
         return self._mix(
+            ties,
             first,
             lambda rows: np.broadcast_to(unseen, (len(embedded[rows]), len(unseen))),
             embedded,
         )
 
     def _explain(
-        self, embedded: NDArray[np.float32], k: int, own: _Own | None = None
+        self,
+        ties: Ties,
+        embedded: NDArray[np.float32],
+        k: int,
+        own: _Own | None = None,
     ) -> Hits:
         """Hits [n, k] of requests given as unit vectors [n, d]."""
         return rank_blocks(
-            lambda rows: self._score(embedded[rows], own and own.of(rows), None),
-            len(embedded),
-            len(self.tools),
+            lambda rows: self._score(
+                embedded[rows], ties.order(rows), own and own.of(rows), None
+            ),
+            ties,
             k,
             self._width(embedded),
         )
 
     def _mix(
         self,
+        ties: Ties,
         first: Hits,
         find_unseen: Callable[[slice], NDArray[np.bool_]],
         embedded: NDArray[np.float32],
@@ -146,10 +159,11 @@ class NnnRetriever(TwoStage):
         k, parts = first[0].shape[1], []
         for block in blocks(len(embedded), self._width(embedded)):
             unseen = find_unseen(block)
-            scores = self._score(embedded[block], own and own.of(block), unseen)
+            order = ties.order(block)
+            scores = self._score(embedded[block], order, own and own.of(block), unseen)
             hits = first[0][block], first[1][block]
             kept = np.take_along_axis(unseen, hits[0], axis=1)
-            parts.append(keep_ranks(hits, kept, top_k(scores, k)))
+            parts.append(keep_ranks(hits, kept, top_k(scores, k, order)))
         return join(parts, k)
 
     def _width(self, embedded: NDArray[np.float32]) -> int:
@@ -161,6 +175,7 @@ class NnnRetriever(TwoStage):
     def _score(
         self,
         embedded: NDArray[np.float32],
+        order: Order,
         own: _Own | None,
         unseen: NDArray[np.bool_] | None,
     ) -> NDArray[np.float32]:
@@ -170,7 +185,7 @@ class NnnRetriever(TwoStage):
             own.put_cosines(scores, embedded)
         if unseen is not None:
             scores[unseen] = -np.inf
-        candidates, cosines = top_k(scores, self.config.candidates)
+        candidates, cosines = top_k(scores, self.config.candidates, order)
         vectors = self.dense.vectors[candidates]
         if own:
             own.put_vectors(vectors, candidates)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.ranking.ties import Order, Ties
 from toolbank.ranking.topk import Hits, blocks, join, top_k
 from toolbank.retrievers.interleave import interleave
 
@@ -40,6 +41,7 @@ class SearchTrace:
 def trace_search(
     queries: Vectors,
     tools: Vectors,
+    ties: Ties,
     steps: int,
     depth: int,
     history: Sequence[Sequence[int]] = (),
@@ -53,7 +55,9 @@ def trace_search(
     """
     vectors = tools.astype(np.float64, copy=False)
     parts = [
-        _search_block(queries[block], vectors, steps, depth, history[block])
+        _search_block(
+            queries[block], vectors, ties.order(block), steps, depth, history[block]
+        )
         for block in blocks(len(queries), 3 * len(tools) + steps * depth)
         or [slice(None)]
     ]
@@ -65,21 +69,26 @@ def trace_search(
 
 
 def search_plans(
-    queries: Vectors, tools: Vectors, steps: int, stop_threshold: float, k: int
+    queries: Vectors,
+    tools: Vectors,
+    ties: Ties,
+    steps: int,
+    stop_threshold: float,
+    k: int,
 ) -> Hits:
     """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
     k = min(k, len(tools))
     vectors = tools.astype(np.float64)
     parts = []
     for block in blocks(len(queries), len(tools) * (3 + steps)):
-        found = trace_search(queries[block], vectors, steps, k)
+        found = trace_search(queries[block], vectors, ties.of(block), steps, k)
         lengths = found.lengths(stop_threshold)
         parts.append(interleave(found.hits, lengths, len(tools), k))
     return join(parts, k)
 
 
 def measure_distances(queries: Vectors, tools: Vectors) -> NDArray[np.float64]:
-    """L2 distances [n, m], rounded as cosines are, so that the tools' order decides ties."""
+    """L2 distances [n, m], rounded as cosines are (see `cosine_scores`)."""
     squares = (
         np.square(queries).sum(axis=1)[:, None]
         + np.square(tools).sum(axis=1)
@@ -91,6 +100,7 @@ def measure_distances(queries: Vectors, tools: Vectors) -> NDArray[np.float64]:
 def _search_block(
     queries: Vectors,
     vectors: NDArray[np.float64],
+    order: Order,
     steps: int,
     depth: int,
     history: Sequence[Sequence[int]],
@@ -106,7 +116,7 @@ def _search_block(
     for _ in range(min(steps, len(vectors))):
         distances = measure_distances(residual, vectors)
         distances[taken] = np.inf
-        nearest_first, _ = top_k(-distances.astype(np.float32), depth)
+        nearest_first, _ = top_k(-distances.astype(np.float32), depth, order)
         best = nearest_first[:, 0]
         nearest = distances[rows, best]
         norms = np.linalg.norm(residual, axis=1)

@@ -142,9 +142,10 @@ class ProtipRetriever(Retriever):
         odds = np.zeros((len(queries), 0), np.float32)
         if len(self.unseen):
             odds = self.prior.log_odds(queries, self.unseen)
+        ties = self.draw_ties(queries)
         parts = [
             merge_unseen(
-                hits[block], self.by_rank, self.unseen, odds[block], len(self.tools)
+                hits[block], self.by_rank, self.unseen, odds[block], ties.order(block)
             )
             for block in blocks(len(queries), len(self.tools))
         ]
@@ -226,6 +227,7 @@ class ProtipRetriever(Retriever):
         return search_plans(
             self._embed_queries(queries),
             self.vectors,
+            self.draw_ties(queries),
             self.config.steps,
             self.stop_threshold,
             k,
@@ -252,10 +254,21 @@ class ProtipRetriever(Retriever):
                 )
         used = [[numbers[name] for name in history] for history in histories]
         return trace_search(
-            self._embed_queries(queries), self.vectors, steps, depth, used
+            self._embed_queries(queries),
+            self.vectors,
+            self.draw_ties(queries),
+            steps,
+            depth,
+            used,
         )
 
     def _choose_threshold(self, validation: Sequence[Plan]) -> float:
-        vectors = self._embed_queries([plan.query for plan in validation])
-        trace = trace_search(vectors, self.vectors, self.config.steps, 1)
+        queries = [plan.query for plan in validation]
+        trace = trace_search(
+            self._embed_queries(queries),
+            self.vectors,
+            self.draw_ties(queries),
+            self.config.steps,
+            1,
+        )
         return choose_threshold(trace, [plan.tools for plan in validation])

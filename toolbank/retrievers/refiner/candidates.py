@@ -25,8 +25,9 @@ _DESCRIBED = 0.15
 class Rows(Sequence[Row]):
     """A row a request: its token ids, and each candidate's vector and first stage's features.
 
-    `candidates` [n, k] are places in `vectors` [n_tools, d], `features` is [n, k, 2]. Vectors
-    are put together when a row is taken: all of them at once would fill the memory.
+    `candidates` [n, k] are places in `vectors` [n_tools, d], or -1 after a request's last one;
+    `features` is [n, k, 2]. Vectors are put together when a row is taken: all of them at once
+    would fill the memory.
     """
 
     ids: Sequence[Ids]
@@ -38,11 +39,17 @@ class Rows(Sequence[Row]):
         return len(self.ids)
 
     def __getitem__(self, index: Any) -> Any:
+        candidates = self.found(index)
         return {
             "ids": self.ids[index],
-            "vectors": self.vectors[self.candidates[index]],
-            "features": self.features[index],
+            "vectors": self.vectors[candidates],
+            "features": self.features[index, : len(candidates)],
         }
+
+    def found(self, index: int) -> NDArray[np.int64]:
+        """The candidates of a request, without the padding."""
+        row: NDArray[np.int64] = self.candidates[index]
+        return row[row >= 0]
 
 
 @dataclass(frozen=True)
@@ -66,12 +73,13 @@ class TrainRows(Sequence[Row]):
 
     def __getitem__(self, index: Any) -> Any:
         row = self.rows[index]
-        candidates = self.rows.candidates[index]
+        candidates = self.rows.found(index)
+        n = len(candidates)
         place, which = np.nonzero(candidates[:, None] == self.own_tools[index])
         row["vectors"][place] = self.own[index, which]
-        described = self.described[index]
+        described = self.described[index, :n]
         row["vectors"][described] = self.descriptions[candidates[described]]
-        return {**row, "labels": self.labels[index], "weight": self.weights[index]}
+        return {**row, "labels": self.labels[index, :n], "weight": self.weights[index]}
 
 
 def search_rows(ids: Sequence[Ids], hits: Hits, vectors: NDArray[np.float32]) -> Rows:

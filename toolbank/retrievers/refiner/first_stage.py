@@ -16,12 +16,15 @@ def first_stage_features(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """What a first stage thinks of its candidates [n, k, 2], by its falling scores [n, k].
 
     The score, less the mean and by the deviation of the request's candidates, so that it means
-    the same whatever the first stage; and one over the rank.
+    the same whatever the first stage; and one over the rank. Zeros where there is no candidate,
+    at scores of -inf.
     """
-    apart = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-    spread = np.maximum(apart.std(axis=1, keepdims=True), 1e-6)
-    ranks = np.broadcast_to(1 / np.arange(1, scores.shape[1] + 1), scores.shape)
-    return np.stack([apart / spread, ranks], axis=-1).astype(np.float32)
+    features = np.zeros((*scores.shape, 2), np.float32)
+    counts = np.isfinite(scores).sum(axis=1)
+    for count in np.unique(counts[counts > 0]):
+        rows = counts == count
+        features[rows, :count] = _standardise(scores[rows, :count])
+    return features
 
 
 def fit_log_odds(
@@ -29,11 +32,16 @@ def fit_log_odds(
 ) -> tuple[NDArray[np.float32], float]:
     """Slopes [2] and intercept of a label's log-odds by these features alone.
 
-    `features` [n, k, 2] and `labels` [n, k] are the candidates' of n requests. Drawn to what
+    `features` [m, 2] and `labels` [m] are the candidates' of all requests. Drawn to what
     holds for Tool2Vec on UltraTool, so that few requests do; the slopes are above zero, so that
     the first stage's order is theirs.
     """
-    found = regress(
-        features.reshape(-1, 2), labels.ravel(), _PRIOR, _PRIOR_WEIGHT, _LEAST_SLOPE
-    )
+    found = regress(features, labels, _PRIOR, _PRIOR_WEIGHT, _LEAST_SLOPE)
     return found[:2].astype(np.float32), float(found[2])
+
+
+def _standardise(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    apart = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+    spread = np.maximum(apart.std(axis=1, keepdims=True), 1e-6)
+    ranks = np.broadcast_to(1 / np.arange(1, scores.shape[1] + 1), scores.shape)
+    return np.stack([apart / spread, ranks], axis=-1).astype(np.float32)

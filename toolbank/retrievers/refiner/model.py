@@ -62,4 +62,6 @@ class RefinerModel(nn.Module):
             logits, labels.float(), reduction="none"
         )
         counts = candidate_mask.float() * weights.float()[:, None]
-        return {"loss": (losses * counts).sum() / counts.sum(), "logits": logits}
+        # A batch may be of requests for which the first stage found nothing.
+        total = counts.sum().clamp_min(1e-9)
+        return {"loss": (losses * counts).sum() / total, "logits": logits}

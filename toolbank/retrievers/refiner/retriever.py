@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.ranking.ties import Ties
 from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.network import save_network
@@ -85,7 +86,8 @@ class RefinerRetriever(TwoStage):
             self.config.encoder.model, self.dense.vectors.shape[1]
         )
         rows = self._train_rows(bank, context)
-        slopes, intercept = fit_log_odds(rows.rows.features, rows.labels)
+        real = rows.rows.candidates >= 0
+        slopes, intercept = fit_log_odds(rows.rows.features[real], rows.labels[real])
         self.model.start_from(torch.from_numpy(slopes), intercept)
         training = train_model(
             self.model,
@@ -118,7 +120,8 @@ class RefinerRetriever(TwoStage):
         """
         depth = max(k, self.config.candidates)
         hits = self.first.search(queries, depth)
-        indices, scores = self._refine(self._tokenise(queries), hits)
+        ids, ties = self._tokenise(queries), self.draw_ties(queries)
+        indices, scores = self._refine(ids, hits, ties)
         return indices[:, :k], scores[:, :k]
 
     def save_parts(self, folder: Path) -> None:
@@ -165,8 +168,8 @@ class RefinerRetriever(TwoStage):
         first, most = self.first, self.config.candidates
         hits = broadcast(first.search(queries, most) if rank() == 0 else None)
         assert hits is not None
-        ids = self._tokenise(queries)
-        return lambda: validation_recall(lambda *_: self._refine(ids, hits), bank)
+        ids, ties = self._tokenise(queries), self.draw_ties(queries)
+        return lambda: validation_recall(lambda *_: self._refine(ids, hits, ties), bank)
 
     def _tokenise(self, queries: Sequence[str]) -> list[Ids]:
         prefix = self.config.encoder.query_prefix
@@ -177,22 +180,22 @@ class RefinerRetriever(TwoStage):
             min(self.config.training.max_length, longest),
         )
 
-    def _refine(self, ids: Sequence[Ids], hits: Hits) -> Hits:
+    def _refine(self, ids: Sequence[Ids], hits: Hits, ties: Ties) -> Hits:
         """The first of the hits in the order of their logits, the others after them."""
         n = min(self.config.candidates, hits[0].shape[1])
-        # In the order of the tools, so that those of the same logit stay in it.
-        by_tool = np.argsort(hits[0][:, :n], axis=1)
-        logits = self._judge(ids, (hits[0][:, :n], hits[1][:, :n]))
-        order, scores = top_k(np.take_along_axis(logits, by_tool, axis=1), n)
-        places = np.take_along_axis(by_tool, order, axis=1)
-        indices = np.concatenate(
-            [np.take_along_axis(hits[0], places, axis=1), hits[0][:, n:]], axis=1
+        candidates, others = hits[0][:, :n], hits[0][:, n:]
+        logits = self._judge(ids, (candidates, hits[1][:, :n]))
+        places, scores = top_k(logits, n, ties.order_of(candidates))
+        indices = np.take_along_axis(candidates, places, axis=1)
+        down = np.arange(1, others.shape[1] + 1, dtype=np.float32)
+        lower = np.where(others < 0, np.float32(-np.inf), scores[:, -1:] - down)
+        return (
+            np.concatenate([indices, others], axis=1),
+            np.concatenate([scores, lower], axis=1),
         )
-        down = np.arange(1, hits[0].shape[1] - n + 1, dtype=np.float32)
-        return indices, np.concatenate([scores, scores[:, -1:] - down], axis=1)
 
     def _judge(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
-        """Logits [n_queries, n_candidates], to four decimals."""
+        """Logits [n_queries, n_candidates], to four decimals; -inf without a candidate."""
         model = self.model
         rows = search_rows(ids, hits, self.dense.vectors)
         logits = np.zeros(hits[0].shape, np.float32)
@@ -203,5 +206,6 @@ class RefinerRetriever(TwoStage):
             inputs = collate([rows[i] for i in batch], padding)
             with torch.inference_mode():
                 found = model(**{k: v.to(device) for k, v in inputs.items()})
-            logits[batch] = found["logits"].cpu().numpy()
-        return np.round(logits, 4)
+            judged = found["logits"].cpu().numpy()
+            logits[batch, : judged.shape[1]] = judged
+        return np.where(hits[0] < 0, np.float32(-np.inf), np.round(logits, 4))

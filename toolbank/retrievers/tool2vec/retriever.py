@@ -101,7 +101,7 @@ class Tool2VecRetriever(DenseRetriever):
             cosines = cosine_scores(encoded[rows], self.vectors)
             return align(cosines, cosines, unseen, self.alignment)
 
-        return rank_blocks(score, len(encoded), len(self.vectors), k)
+        return rank_blocks(score, self.draw_ties(queries), k)
 
     def search_held_out(self, bank: Bank, k: int) -> Hits:
         """Hits for every train query; its tools' vectors are made as if without it."""
@@ -112,7 +112,7 @@ class Tool2VecRetriever(DenseRetriever):
             cosines = self._compare(centroids, rows)
             return align(cosines, cosines, unseen(rows), self.alignment)
 
-        return rank_blocks(score, len(centroids.queries), len(self.vectors), k)
+        return rank_blocks(score, self.draw_ties(train_relevance(bank).queries), k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Add vectors of descriptions; no train query uses these tools."""

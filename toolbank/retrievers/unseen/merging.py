@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.ranking.ties import Order
 from toolbank.ranking.topk import Hits, top_k
 
 RANKS = 20
@@ -34,17 +35,17 @@ def merge_unseen(
     by_rank: NDArray[np.float64],
     unseen: NDArray[np.int64],
     odds: NDArray[np.float32],
-    n_tools: int,
+    order: Order,
 ) -> Hits:
     """Hits [n, k] with unseen tools where their own log-odds put them.
 
     A hit has the log-odds of its rank; an unseen tool those of `odds` [n, n_unseen], if they are
-    better. Scores are log-odds.
+    better. Scores are log-odds; `order` [n, n_tools] is as of `top_k`.
     """
     k = hits.shape[1]
     ranks = np.arange(k)
     falling = by_rank[np.minimum(ranks, len(by_rank) - 1)] - _FALL * ranks
-    scores = np.full((len(hits), n_tools), -np.inf, np.float32)
+    scores = np.full(order.shape, -np.inf, np.float32)
     np.put_along_axis(scores, hits, falling.astype(np.float32)[None], axis=1)
     scores[:, unseen] = np.maximum(scores[:, unseen], odds)
-    return top_k(scores, k)
+    return top_k(scores, k, order)
