@@ -51,6 +51,17 @@ def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
     assert not out.exists()
 
 
+def test_what_is_no_tool_is_counted_by_kind_before_and_when_it_is_read(
+    recipe, out, capsys
+):
+    note = r"python:json==\S+ left out: .* 1 exception; kinds: .* takes them too"
+    assert re.search(note, plan(recipe(), out))
+    run_recipe(recipe(), out, until="sources")
+    assert re.search(note, capsys.readouterr().err)
+    assert re.search(note, plan(recipe(), out))
+    assert re.search(note, plan(recipe("generate.queries=30"), out))
+
+
 def test_what_the_folder_holds_is_not_planned_again(recipe, server, out):
     run_recipe(recipe(), out, until="generate")
     made = len(server.calls)

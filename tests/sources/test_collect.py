@@ -54,7 +54,40 @@ def test_of_two_tools_of_one_name_the_first_counts(
     assert [
         (source["tools"], source["repeated"]) for source in collected.info["sources"]
     ] == [(1, 0), (0, 1)]
-    assert not collected.problems
+    assert collected.notes == (
+        f"python:{package}.deep: 1 of its 1 tools are those of python:{package} too, such as "
+        f"{package}.deep.f; they count once, as read there",
+    )
+
+
+def test_a_source_that_is_listed_twice_is_told(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    package = make_package({"__init__.py": 'def f(): "Do."'})
+    source = PythonSource(package=package)
+    collected = collect_tools([source, source], tmp_path)
+    assert [tool.name for tool in collected.tools] == [f"{package}.f"]
+    assert collected.notes == (
+        f"python:{package}: is listed as a source twice; one will do",
+    )
+
+
+def test_a_tool_that_another_source_has_by_another_name_counts_once(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": "from PKG.deep import f",
+            "deep.py": 'def f(): "Do."\ndef g(): "Go."',
+        }
+    )
+    whole, part = PythonSource(package=package), PythonSource(package=f"{package}.deep")
+    for sources, first in (((whole, part), "f"), ((part, whole), "deep.f")):
+        collected = collect_tools(sources, tmp_path)
+        assert [tool.name for tool in collected.tools] == sorted(
+            [f"{package}.{first}", f"{package}.deep.g"]
+        )
+        assert len(collected.notes) == 1
 
 
 @pytest.fixture

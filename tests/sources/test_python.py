@@ -92,24 +92,30 @@ def test_classes_callables_and_indexing_objects_are_tools_and_data_is_not(
                 """A number."""
             class Runner:
                 """Runs."""
+                def __init__(self, speed): pass
                 def __call__(self, x): raise SystemExit("a tool was called")
             class Plain: pass
             slicer = Slicer()
-            named = Runner()
+            named = Runner(1)
             named.__name__ = "named"
-            runner = Runner()
+            runner = Runner(1)
             RATES = {"a": 1}
             ''',
             "words.py": '"""Words about words."""',
         }
     )
-    kinds = {name.rpartition(".")[2]: tool.kind for name, tool in read(package).items()}
-    assert kinds == {
+    kinds = ["function", "class", "object", "module"]
+    found = {
+        name.removeprefix(f"{package}."): tool.kind
+        for name, tool in read(package, kinds=kinds).items()
+    }
+    assert found == {
         "Runner": "class",
-        "Slicer": "class",
         "named": "function",
         "slicer": "object",
+        "words": "module",
     }
+    assert [*read(package)] == [f"{package}.Runner", f"{package}.named"]
 
 
 def test_modules_that_all_names_are_tools_if_documented(
@@ -123,7 +129,8 @@ def test_modules_that_all_names_are_tools_if_documented(
             "left.py": 'def left(): "Not named by __all__."',
         }
     )
-    read_back = read_package(PythonSource(package=package))
+    kinds = ("function", "module")
+    read_back = read_package(PythonSource(package=package, kinds=kinds))
     assert {tool.name: tool.kind for tool in read_back.tools} == {
         f"{package}.said": "module",
         f"{package}.unsaid.inside": "function",
@@ -214,7 +221,7 @@ def test_parameters_join_signature_and_docstring(make_package: MakePackage) -> N
     )
 
 
-def test_methods_are_opt_in_and_inherited_ones_belong_to_the_base(
+def test_a_method_belongs_to_the_first_public_class_that_has_it(
     make_package: MakePackage,
 ) -> None:
     package = make_package(
@@ -225,9 +232,11 @@ def test_methods_are_opt_in_and_inherited_ones_belong_to_the_base(
                 def mixed_in(self): "From a base that is no tool."
             class Base(_Hidden):
                 """Base."""
+                def __init__(self, path): pass
                 def shared(self, x: int) -> str: "Shared."
             class Child(Base):
                 """Child."""
+                def __init__(self, path): pass
                 @property
                 def size(self): "How large."
                 @classmethod
@@ -237,16 +246,19 @@ def test_methods_are_opt_in_and_inherited_ones_belong_to_the_base(
             '''
         }
     )
-    assert list(read(package)) == [f"{package}.Base", f"{package}.Child"]
-    tools = read(package, methods=True)
+    classes = [f"{package}.Base", f"{package}.Child"]
+    assert list(read(package, methods=False)) == classes
+    tools = read(package)
     assert {name.removeprefix(f"{package}."): tools[name].kind for name in tools} == {
         "Base": "class",
         "Base.mixed_in": "method",
         "Base.shared": "method",
         "Child": "class",
         "Child.build": "method",
-        "Child.mixed_in": "method",
-        "Child.size": "property",
+    }
+    properties = read(package, kinds=["property"])
+    assert {name: tool.kind for name, tool in properties.items()} == {
+        f"{package}.Child.size": "property"
     }
     shared = tools[f"{package}.Base.shared"]
     assert shared.signature == f"{package}.Base.shared(x: int) -> str"

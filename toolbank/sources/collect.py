@@ -1,7 +1,7 @@
 """All sources of a recipe, read into one list of tools."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ _EXAMPLES = 3
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
-    """Read every source; of two tools of one name the first counts.
+    """Read every source; of two tools that have a name in common the first counts.
 
     `cache` is a folder that a source may keep files in, as a crawl does its pages. The tools are
     sorted by name, and each gets its prompt name.
@@ -25,15 +25,20 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
         InputError: a source can't be read, or all of them together give no tool.
     """
     tools: dict[str, Tool] = {}
+    first: dict[str, str] = {}
     infos: list[dict[str, Any]] = []
+    notes: list[str] = []
     collected = [_find(source).read(source, cache) for source in sources]
-    for one in collected:
-        before = len(tools)
-        for tool in one.tools:
-            tools.setdefault(tool.name, tool)
-        new = len(tools) - before
-        repeated = len(one.tools) - new
-        infos.append({**one.info, "tools": new, "repeated": repeated})
+    for source, one in zip(sources, collected, strict=True):
+        own = {tool.name: tool for tool in reversed(one.tools)}
+        known = {name: _known(tool, first) for name, tool in own.items()}
+        for name, tool in own.items():
+            if not known[name]:
+                tools[name] = tool
+                first |= dict.fromkeys((name, *tool.aliases), source.label)
+        new = sum(not label for label in known.values())
+        infos.append({**one.info, "tools": new, "repeated": len(one.tools) - new})
+        notes += [*one.notes, *_describe_known(source, known)]
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
@@ -49,6 +54,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
             for source, one in zip(sources, collected, strict=True)
             for problem in (*one.problems, *_describe_repeated(source, one))
         ),
+        notes=tuple(notes),
         complete=all(one.complete for one in collected),
     )
 
@@ -71,6 +77,28 @@ def _describe_repeated(source: SourceConfig, read: Collected) -> list[str]:
     return [
         f"{source.label}: tools that are listed more than once ({len(repeated):,}), such as "
         f"{', '.join(repeated[:_EXAMPLES])}; the first of each counts"
+    ]
+
+
+def _known(tool: Tool, first: Mapping[str, str]) -> str:
+    """The label of the source before that has a tool by one of its names, or ""."""
+    return next(
+        (first[name] for name in (tool.name, *tool.aliases) if name in first), ""
+    )
+
+
+def _describe_known(source: SourceConfig, known: Mapping[str, str]) -> list[str]:
+    """A line where tools of a source are those of one before."""
+    repeated = sorted(name for name, label in known.items() if label)
+    if not repeated:
+        return []
+    labels = sorted({known[name] for name in repeated})
+    if labels == [source.label] and len(repeated) == len(known):
+        return [f"{source.label}: is listed as a source twice; one will do"]
+    return [
+        f"{source.label}: {len(repeated):,} of its {len(known):,} tools are those of "
+        f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; they count "
+        "once, as read there"
     ]
 
 

@@ -34,14 +34,16 @@ class Collected:
 
     `info` goes into bank.json: it says which source it was, as `source`, and counts by reason what
     became no tool, as `left_out`. `crawls` say of each crawl what became of every object and page.
-    `problems` are lines for people on what could not be read. Not `complete`: some of it failed
-    for a reason that may pass, so that reading again may give more.
+    `problems` are lines for people on what could not be read, `notes` on what was left out for a
+    reason that they may think otherwise of. Not `complete`: some of it failed for a reason that
+    may pass, so that reading again may give more.
     """
 
     tools: tuple[Tool, ...]
     info: dict[str, Any]
     crawls: tuple[dict[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     complete: bool = True
 
 

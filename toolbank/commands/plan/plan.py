@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank.files import read_tools
 from toolbank.commands.plan.calls import (
     describe_forecast,
     format_paragraph,
@@ -29,13 +28,13 @@ from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
-from toolbank.run.stages.sources import current_tools
+from toolbank.run.stages.sources import current_tools, kept_tools
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about
 
 if TYPE_CHECKING:
-    from toolbank.bank.records import Tool
     from toolbank.generate.config import GenerateConfig
+    from toolbank.sources.kind import Collected
 
 
 def describe_plan(recipe: RecipeFile, out: Path) -> str:
@@ -98,12 +97,14 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
 def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     config = recipe.generate
     writer = find_writer(config)
-    tools = _tools(recipe, folder)
+    read = _tools(recipe, folder)
+    tools = read.tools
     wanted = wanted_queries(config)
     queries = f"{wanted:,} queries" if wanted else "all queries of its file"
     what = f"Generation: {queries} over {len(tools):,} tools, by"
     if not writer.asks_model:
         yield f"{what} {config.engine}. No model is called."
+        yield from _notes(read)
         if writer.default_queries is not None:
             # The offers are those of any engine, and wrong settings are found here.
             check_prompts(recipe, tools)
@@ -112,6 +113,7 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     forecast = forecast_generation(recipe, tools, folder)
     yield f"{what} {writer.describe(config)}"
     yield from _describe_offers(config, len(tools))
+    yield from _notes(read)
     yield from format_paragraph("calls", _calls_of_generation(forecast))
     yield from describe_forecast(forecast, config)
 
@@ -175,13 +177,18 @@ def _calls_of_generation(forecast: Forecast) -> str:
     )
 
 
-def _tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
+def _notes(read: Collected) -> Iterator[str]:
+    for note in read.notes:
+        yield from format_paragraph("tools", note)
+
+
+def _tools(recipe: Recipe, folder: RunFolder) -> Collected:
     """The tools as they were read last from the same sources, or else read now."""
     path = folder.bank / "tools.parquet"
     if path.is_file() and is_run_folder(folder.path):
         try:
             if load_recipe(str(folder.path)).recipe.sources == recipe.sources:
-                return read_tools(path)
+                return kept_tools(folder)
         except InputError:
             pass
     return current_tools(recipe, folder)

@@ -40,7 +40,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     kind = find_writer(recipe.generate)
     kind.check(recipe.generate)
     kind.check_access(recipe.generate)
-    tools = current_tools(recipe, RunFolder(out))
+    tools = current_tools(recipe, RunFolder(out)).tools
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
         writer = Writer(
             tools, recipe.generate, recipe.domain_name, recipe.seed, journal

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.config.shape import shape
 from toolbank.run.stage import Outcome, Stage
-from toolbank.system.files import write_json
+from toolbank.system.files import read_json, write_json
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.records import Tool
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
+    from toolbank.sources.kind import Collected
 
 
 class SourcesStage(Stage):
@@ -41,7 +41,8 @@ class SourcesStage(Stage):
             self.folder.bank / name for name in ("tools.parquet", "sources.json")
         )
         write_tools(tools, collected.tools)
-        write_json(info, collected.info)
+        notes = {"notes": collected.notes} if collected.notes else {}
+        write_json(info, collected.info | notes)
         files = [tools, info]
         if collected.crawls:
             files.append(self.folder.bank / "crawl.json")
@@ -50,7 +51,7 @@ class SourcesStage(Stage):
             f"{len(collected.tools):,} tools",
             tuple(files),
             complete=collected.complete,
-            problems=collected.problems,
+            problems=(*collected.notes, *collected.problems),
         )
 
     def assets(self) -> tuple[Asset, ...]:
@@ -63,14 +64,28 @@ class SourcesStage(Stage):
         )
 
 
-def current_tools(recipe: Recipe, folder: RunFolder) -> tuple[Tool, ...]:
+def current_tools(recipe: Recipe, folder: RunFolder) -> Collected:
     """The tools of a recipe: from the run folder if they are up to date, else read anew.
 
     A crawl keeps its pages in the run folder's cache, so that they are not fetched again.
     """
-    from toolbank.bank.files import read_tools
     from toolbank.sources.collect import collect_tools
 
     if SourcesStage(recipe, folder).is_done:
-        return read_tools(folder.bank / "tools.parquet")
-    return collect_tools(recipe.sources, folder.cache).tools
+        return kept_tools(folder)
+    return collect_tools(recipe.sources, folder.cache)
+
+
+def kept_tools(folder: RunFolder) -> Collected:
+    """The tools as they were read last, and what was noted of them.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    from toolbank.bank.files import read_tools
+    from toolbank.sources.kind import Collected
+
+    info = folder.bank / "sources.json"
+    noted = read_json(info).get("notes", ()) if info.is_file() else ()
+    tools = read_tools(folder.bank / "tools.parquet")
+    return Collected(tools, {}, notes=tuple(noted))

@@ -3,6 +3,7 @@
 import inspect
 import numbers
 import sys
+import typing
 from types import ModuleType
 from typing import Any
 
@@ -34,13 +35,17 @@ def kind_of(value: Any, package: str) -> ToolKind | None:
 
 
 def own_docstring(value: Any, kind: ToolKind) -> str:
-    """An object's docstring. A method may inherit it; a class may not, but its __init__ counts."""
+    """An object's docstring.
+
+    A method may inherit it, and a function have it on an overload; a class may not inherit it, but
+    that of its __init__ counts.
+    """
     try:
         if kind == "class":
             text = value.__doc__ if "__doc__" in value.__dict__ else None
             text = text or getattr(value.__dict__.get("__init__"), "__doc__", None)
         elif kind in ("function", "method", "property"):
-            text = inspect.getdoc(value)
+            text = inspect.getdoc(value) or _overload_docstring(value)
         else:
             text = getattr(value, "__doc__", None)
     except Exception:  # a foreign descriptor may raise anything
@@ -53,7 +58,7 @@ def belongs_to(value: Any, path: str, module: ModuleType, package: str) -> bool:
     if inspect.ismodule(value):
         return value.__name__ == path
     home = _home(value)
-    if not _is_within(home, package):
+    if not is_within(home, package):
         return False
     is_private = any(part.startswith("_") for part in home.split("."))
     return hasattr(module, "__path__") or is_private or home == module.__name__
@@ -65,11 +70,22 @@ def is_foreign(value: Any, package: str, is_root: bool) -> bool:
     The top module may pass on another package's objects (a facade does), but no modules.
     """
     home = value.__name__ if inspect.ismodule(value) else _home(value)
-    if _is_within(home, package) or home == "builtins":
+    if is_within(home, package) or home == "builtins":
         return False
     if home.partition(".")[0] in sys.stdlib_module_names:
         return not _is_standard(package) or inspect.ismodule(value)
     return inspect.ismodule(value) or not is_root
+
+
+def is_within(home: str, package: str) -> bool:
+    """Whether a module, by its name, is of the same package as another, or of its private twin."""
+    top = package.partition(".")[0]
+    return home.partition(".")[0] in (top, f"_{top}")
+
+
+def _overload_docstring(value: Any) -> str | None:
+    overloads = typing.get_overloads(value) if inspect.isfunction(value) else ()
+    return next(filter(None, map(inspect.getdoc, overloads)), None)
 
 
 def _is_scalar(cls: type) -> bool:
@@ -90,11 +106,6 @@ def _is_named(instance: Any) -> bool:
 def _home(value: Any) -> str:
     home = getattr(value, "__module__", None)
     return home if isinstance(home, str) else type(value).__module__
-
-
-def _is_within(home: str, package: str) -> bool:
-    top = package.partition(".")[0]
-    return home.partition(".")[0] in (top, f"_{top}")
 
 
 def _is_standard(package: str) -> bool:

@@ -1,33 +1,41 @@
 """Tools of an installed Python package, by introspection."""
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from toolbank.bank.records import Tool, ToolKind
-from toolbank.config.assets import has_asset
 from toolbank.sources.documented import Documented
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.installed import package_version
+from toolbank.sources.python.kinds import (
+    Kind,
+    describe_left_out,
+    recipe_kind,
+    takes_arguments,
+)
+from toolbank.sources.python.members import members
 from toolbank.sources.python.ownership import own_docstring
 from toolbank.sources.python.public import (
     PublicObject,
     Walk,
     import_module,
-    members,
     walk_package,
 )
+from toolbank.sources.python.scope import Scope
 from toolbank.sources.python.source import PythonSource
 from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import Signature, signature_of
-from toolbank.sources.sphinx.site import load_site, names
 from toolbank.system.errors import InputError
+
+_NO_ARGUMENTS = "class that is made without arguments"
 
 
 def read_package(config: PythonSource) -> Collected:
-    """The public functions, classes, indexing objects and documented modules of a package.
+    """The public functions, methods and classes of a package, or what its scope takes of it.
 
     Importing the package runs its import code; nothing in it is called but the `repr` of
     default values.
@@ -37,39 +45,65 @@ def read_package(config: PythonSource) -> Collected:
     """
     source = f"python:{package_version(config.package)}"
     root = _import(config.package)
-    parents, exclude = _scope(config)
-    walk = walk_package(root, lambda name: _is_outside(name, parents, exclude))
+    scope = Scope.of(config)
+    walk = walk_package(root, scope)
     taken: dict[str, Tool] = {}
-    objects = sorted(walk.objects.values(), key=lambda item: _canonical(item))
-    classes = {id(item.value) for item in objects if item.kind == "class"}
-    for item in objects:
-        if parents and not parents.isdisjoint(item.names):
-            continue
-        tool = _tool(item, source)
-        taken.setdefault(tool.name, tool)
-        if config.methods and item.kind == "class":
-            for method in _methods(tool, item.value, classes, walk):
-                taken.setdefault(method.name, method)
+    left_out: Counter[Kind] = Counter()
+    for kind, tool in _tools(walk, source):
+        if kind in scope.kinds:
+            taken.setdefault(tool.name, tool)
+        else:
+            left_out[kind] += 1
+            walk.skip(tool.name, f"kind {kind}")
+    note = describe_left_out(left_out, scope.kinds)
     if not taken:
         raise InputError(
             f"sources: the package {config.package} has no public functions or classes with "
             "a docstring. Give the module that has them (package: name.module), or list them "
-            "in its __all__ and describe them."
+            f"in its __all__ and describe them.{note and f' What it has was {note}.'}"
         )
-    left_out = dict(sorted(walk.skipped.items()))
+    skipped = dict(sorted(walk.skipped.items()))
     return Collected(
         tuple(taken[name] for name in sorted(taken)),
         {
             "source": source,
-            "left_out": left_out,
+            "left_out": skipped,
             "left_out_examples": dict(sorted(walk.examples.items())),
         },
         problems=tuple(
             f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
-            for reason, count in left_out.items()
+            for reason, count in skipped.items()
             if reason.startswith("can't be")
         ),
+        notes=(f"{source}: {note}",) if note else (),
     )
+
+
+def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
+    """All that is documented, and its kind; of methods those of classes that can hold tools.
+
+    Such are all but exceptions, enums and records, and these too where they count themselves.
+    """
+    scope = walk.scope
+    objects = sorted(walk.objects.values(), key=lambda item: _canonical(item))
+    kinds = {id(item.value): recipe_kind(item.value, item.kind) for item in objects}
+    classes = {
+        id(item.value)
+        for item in objects
+        if item.kind == "class" and kinds[id(item.value)] in {"class", *scope.kinds}
+    }
+    for item in objects:
+        if not scope.parents.isdisjoint(item.names):
+            continue
+        kind = kinds[id(item.value)]
+        if item.is_documented:
+            tool = _tool(item, source)
+            if kind != "class" or scope.every_class or _takes_arguments(item, tool):
+                yield kind, tool
+            else:
+                walk.skip(tool.name, _NO_ARGUMENTS)
+        if id(item.value) in classes:
+            yield from _methods(item, classes, walk, source)
 
 
 def _import(name: str) -> ModuleType:
@@ -87,21 +121,6 @@ def _import(name: str) -> ModuleType:
             f"sources: the package {name} can't be imported "
             f"({type(error).__name__}: {error}). Make `python -c 'import {name}'` work first."
         ) from error
-
-
-def _scope(config: PythonSource) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Modules whose direct members count (none: all), and names left out."""
-    name = config.scope_name
-    if name is not None and has_asset("crawlers", f"{name}.yaml"):
-        objects = load_site(name).objects
-        return frozenset(objects.parents), objects.exclude
-    return frozenset(config.parents or ()), config.exclude or ()
-
-
-def _is_outside(name: str, parents: Collection[str], exclude: Iterable[str]) -> bool:
-    if parents and name not in parents and name.rpartition(".")[0] not in parents:
-        return True
-    return names(name, exclude)
 
 
 def _canonical(item: PublicObject) -> str:
@@ -138,15 +157,22 @@ def _tool(item: PublicObject, source: str) -> Tool:
     )
 
 
-def _methods(owner: Tool, cls: type, classes: set[int], walk: Walk) -> Iterable[Tool]:
-    for name, value, kind in members(cls, lambda base: id(base) in classes):
-        full = f"{owner.name}.{name}"
-        if walk.leaves_out(full):
-            walk.skip(full, "excluded by the recipe")
+def _takes_arguments(item: PublicObject, tool: Tool) -> bool:
+    return takes_arguments(item.value, tool.signature, tool.parameters["properties"])
+
+
+def _methods(
+    owner: PublicObject, classes: Collection[int], walk: Walk, source: str
+) -> Iterator[tuple[Kind, Tool]]:
+    for name, value, kind in members(owner.value, lambda base: id(base) in classes):
+        full = f"{_canonical(owner)}.{name}"
+        if walk.scope.leaves_out(full):
+            if kind in walk.scope.kinds:
+                walk.skip(full, "excluded by the recipe")
         elif not own_docstring(value, kind).strip():
-            walk.skip(full, "method without documentation")
+            walk.skip(full, f"{kind} without documentation")
         else:
-            yield _describe(full, kind, value, owner.source)
+            yield kind, _describe(full, kind, value, source)
 
 
 def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:

@@ -5,7 +5,7 @@ import inspect
 import pkgutil
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -17,18 +17,24 @@ from toolbank.sources.python.ownership import (
     kind_of,
     own_docstring,
 )
+from toolbank.sources.python.scope import Scope
 
 _NO_API = frozenset({"tests", "test", "conftest", "setup"})
+_NOT_NAMED = "sub-module that __all__ does not name"
 _NAMED_EXAMPLES = 5
 _WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
 
 
 @dataclass
 class PublicObject:
-    """An object and the public paths that lead to it, each with its deprecation or ""."""
+    """An object and the public paths that lead to it, each with its deprecation or "".
+
+    Only classes are there without being documented: their methods may be.
+    """
 
     value: Any
     kind: ToolKind
+    is_documented: bool
     names: dict[str, str] = field(default_factory=dict)
 
 
@@ -37,7 +43,7 @@ class Walk:
     """The public objects of a package by identity, and what was left out, by reason."""
 
     root: ModuleType
-    leaves_out: Callable[[str], bool]
+    scope: Scope
     objects: dict[int, PublicObject] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -58,18 +64,19 @@ class _Place:
     deprecated: str = ""
 
 
-def walk_package(root: ModuleType, leaves_out: Callable[[str], bool]) -> Walk:
+def walk_package(root: ModuleType, scope: Scope) -> Walk:
     """Find every public object of a package and of its public sub-modules.
 
     A name is public if the module's `__all__` has it; in a module without `__all__`, if it has
     no leading underscore and its object is defined there (in a package: anywhere in it). What
     is of the standard library is not the package's own, and what is of another package only
     where the top `__all__` says so. Sub-modules are those that `__all__` names; if it names
-    none, those in the folder. Documented functions, classes, modules, callable objects and
-    indexable objects of the package's own types count. Numbers and text, and their types, are
-    data and don't. Objects are told apart by identity.
+    none, those in the folder, imported before or not. Where there is an `__all__`, one that it
+    does not name counts if it has an `__all__` of its own. Documented functions, classes,
+    modules, callable objects and indexable objects of the package's own types count. Numbers
+    and text, and their types, are data and don't. Objects are told apart by identity.
     """
-    walk = Walk(root, leaves_out)
+    walk = Walk(root, scope)
     waiting = [_Place(root.__name__, root)]
     visited: set[int] = set()
     while waiting:
@@ -82,38 +89,17 @@ def walk_package(root: ModuleType, leaves_out: Callable[[str], bool]) -> Walk:
     return walk
 
 
-def members(
-    cls: type, is_tool: Callable[[type], bool]
-) -> Iterator[tuple[str, Any, ToolKind]]:
-    """The public methods and properties of a class, sorted by name.
-
-    What a class takes over from a base that is a tool itself belongs to the base.
-    """
-    package = (cls.__module__ or "").partition(".")[0]
-    for attribute in sorted(
-        inspect.classify_class_attrs(cls), key=lambda item: item.name
-    ):
-        home = attribute.defining_class
-        top = (home.__module__ or "").partition(".")[0].lstrip("_")
-        is_taken_over = home is not cls and (is_tool(home) or top != package)
-        if attribute.name.startswith("_") or home is object or is_taken_over:
-            continue
-        if attribute.kind in ("method", "class method", "static method"):
-            value = inspect.getattr_static(cls, attribute.name)
-            yield attribute.name, getattr(value, "__func__", value), "method"
-        elif attribute.kind == "property" or inspect.isdatadescriptor(attribute.object):
-            yield attribute.name, attribute.object, "property"
-
-
 def _named(walk: Walk, place: _Place, declared: list[str] | None) -> Iterator[_Place]:
     """Take what a module names into the walk; give the modules among it."""
     package = walk.root.__name__
-    names = dir(place.module) if declared is None else declared
-    for name in sorted(set(names)):
+    names = set(dir(place.module) if declared is None else declared)
+    if declared is None:
+        names -= set(_sub_modules(place))  # an attribute only once it was imported
+    for name in sorted(names):
         full = f"{place.path}.{name}"
         if name.startswith("__" if declared is not None else "_"):
             continue
-        if walk.leaves_out(full):
+        if walk.scope.leaves_out(full):
             walk.skip(full, "excluded by the recipe")
             continue
         try:
@@ -138,33 +124,34 @@ def _take(walk: Walk, full: str, value: Any, warning: str) -> None:
     kind = kind_of(value, walk.root.__name__)
     if kind is None:
         walk.skip(full, "not a tool (constant, scalar type or container)")
-    elif not own_docstring(value, kind).strip():
+        return
+    is_documented = bool(own_docstring(value, kind).strip())
+    if not is_documented:
         walk.skip(full, "without documentation")
-    else:
-        item = walk.objects.setdefault(id(value), PublicObject(value, kind))
-        item.names[full] = warning
+    if is_documented or kind == "class":
+        new = PublicObject(value, kind, is_documented)
+        walk.objects.setdefault(id(value), new).names[full] = warning
 
 
 def _in_folder(
     walk: Walk, place: _Place, declared: list[str] | None
 ) -> Iterator[_Place]:
-    """The sub-modules in the folder of a package whose `__all__` names none of them.
+    """The public sub-modules in the folder of a package; see `walk_package`.
 
-    Where there is an `__all__`, they must be documented to count. Deprecated ones don't count.
+    Deprecated ones don't count. Where there is no `__all__`, they are taken into the walk too.
     """
-    folder = getattr(place.module, "__path__", None)
-    if folder is None or place.module.__name__ != place.path:
+    if place.module.__name__ != place.path:
         return
-    names = sorted(info.name for info in pkgutil.iter_modules(folder))
-    names = [name for name in names if not name.startswith("_") and name not in _NO_API]
+    names = _sub_modules(place)
     names_some = declared is not None and any(name in declared for name in names)
     for name in names:
         full = f"{place.path}.{name}"
-        if names_some:
-            if name not in (declared or ()):
-                walk.skip(full, "sub-module that __all__ does not name")
+        if names_some and name in (declared or ()):
             continue
-        if walk.leaves_out(full):
+        if names_some and not walk.scope.looks_into(full):
+            walk.skip(full, _NOT_NAMED)
+            continue
+        if walk.scope.leaves_out(full):
             walk.skip(full, "excluded by the recipe")
             continue
         try:
@@ -174,10 +161,22 @@ def _in_folder(
             continue
         if warning:
             walk.skip(full, "deprecated module")
-        elif declared is not None and not own_docstring(child, "module").strip():
-            walk.skip(full, "without documentation")
-        else:
+        elif declared is None:
             yield _Place(full, child)
+            _take(walk, full, child, "")
+        elif (walk.scope.looks_into(full) and _declared(child) is not None) or (
+            not names_some and own_docstring(child, "module").strip()
+        ):
+            yield _Place(full, child)
+        else:
+            walk.skip(full, _NOT_NAMED if names_some else "without documentation")
+
+
+def _sub_modules(place: _Place) -> list[str]:
+    """The names of the modules in a package's folder that are neither private nor its tests."""
+    folder = getattr(place.module, "__path__", None) or ()
+    names = sorted(info.name for info in pkgutil.iter_modules(folder))
+    return [name for name in names if not name.startswith("_") and name not in _NO_API]
 
 
 def import_module(name: str) -> tuple[ModuleType, str]:
@@ -189,7 +188,7 @@ def import_module(name: str) -> tuple[ModuleType, str]:
 
 
 def _declared(module: ModuleType) -> list[str] | None:
-    names = getattr(module, "__all__", None)
+    names = inspect.getattr_static(module, "__all__", None)
     if isinstance(names, list | tuple | set | frozenset):
         return [name for name in names if isinstance(name, str)]
     return None

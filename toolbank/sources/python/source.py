@@ -5,13 +5,14 @@ from typing import Literal
 from pydantic import Field
 
 from toolbank.sources.kind import SourceConfig
+from toolbank.sources.python.kinds import Kind
 
 
 class PythonSource(SourceConfig):
     """An installed Python package, read by introspection.
 
-    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, if
-    there is one: the same scope as a crawl of the package's pages.
+    Where neither `parents` nor `exclude` is given, those of crawlers/<package>.yaml count, and
+    the kinds of its roles, if there is one: the same scope as a crawl of the package's pages.
     """
 
     type: Literal["python"] = "python"
@@ -22,7 +23,12 @@ class PythonSource(SourceConfig):
     exclude: tuple[str, ...] | None = Field(
         default=None, description="names to leave out, with all that is in them"
     )
-    methods: bool = Field(default=False, description="take methods of classes too")
+    kinds: tuple[Kind, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="what counts; unset: function, method and class",
+    )
+    methods: bool = Field(default=True, description="false leaves methods out")
 
     @property
     def label(self) -> str:
