@@ -8,9 +8,9 @@ from toolbank.sources.python.source import PythonSource
 
 
 def _read(config: PythonSource, _: Path) -> Collected:
-    from toolbank.sources.python.package import read_package
+    from toolbank.sources.python.apart import read_apart
 
-    return read_package(config)
+    return read_apart(config)
 
 
 def _version(config: PythonSource) -> str:

@@ -1,0 +1,86 @@
+"""A package read in a process of its own: what else was imported, or comes of it, is not there."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from toolbank.bank.records import Tool
+from toolbank.sources.kind import Collected
+from toolbank.sources.python.source import PythonSource
+from toolbank.system.errors import InputError, ToolbankError, reading_content
+
+_PROGRAM = """
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+asked = json.load(sys.stdin)
+sys.path[:] = asked["path"]
+from toolbank.sources.python.apart import answer
+answer(asked["source"])
+"""
+
+
+def read_apart(config: PythonSource) -> Collected:
+    """What `read_package` gives in a new process of the same Python, on the same path.
+
+    A package that has been imported is another: its sub-modules have become attributes, its
+    warnings have been given. What it prints goes to stderr.
+
+    Raises:
+        InputError: as `read_package`, or the package ends the process or can't be read.
+    """
+    asked = {"path": sys.path, "source": config.model_dump(mode="json")}
+    process = subprocess.run(  # noqa: S603 - this Python, and what it is asked goes to stdin
+        [sys.executable, "-P", "-c", _PROGRAM],
+        input=json.dumps(asked).encode(),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    try:
+        answered = json.loads(process.stdout)
+    except ValueError as error:
+        raise InputError(
+            f"sources: reading the package {config.package} ended its process "
+            f"(exit code {process.returncode}). Make `python -c 'import {config.package}'` "
+            "work first."
+        ) from error
+    if refusal := answered.get("refusal"):
+        raise InputError(refusal)
+    return Collected(
+        tuple(Tool.model_validate(tool) for tool in answered["tools"]),
+        answered["info"],
+        problems=tuple(answered["problems"]),
+        notes=tuple(answered["notes"]),
+    )
+
+
+def answer(source: dict[str, Any]) -> None:
+    """Read a package, write what came of it to stdout as JSON, and end the process.
+
+    It ends without waiting for threads that the package began.
+    """
+    from toolbank.sources.python.package import read_package
+
+    out = os.dup(1)
+    os.dup2(2, 1)
+    config = PythonSource.model_validate(source)
+    try:
+        with reading_content(f"sources: {config.label}", "a source of the type python"):
+            said = _as_json(read_package(config))
+    except (ToolbankError, OSError) as error:
+        said = json.dumps({"refusal": str(error)})
+    with os.fdopen(out, "wb") as file:
+        file.write(said.encode())
+    os._exit(0)
+
+
+def _as_json(read: Collected) -> str:
+    return json.dumps(
+        {
+            "tools": [tool.model_dump() for tool in read.tools],
+            "info": read.info,
+            "problems": read.problems,
+            "notes": read.notes,
+        }
+    )
