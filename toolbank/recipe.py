@@ -43,6 +43,10 @@ from toolbank.system.text import find_control_sign
 _MADE = ("sources", "generate", "judge")
 
 
+RESOLVED = "# Resolved from "
+"""How a recipe begins that a run has written."""
+
+
 class Recipe(Config):
     """Everything that shapes a run. The keys are the names of the stages."""
 
@@ -54,7 +58,8 @@ class Recipe(Config):
     domain: str = Field(
         default="",
         max_length=100,
-        description="picks prompts/examples/<domain>.jsonl; unset: the name",
+        description="what prompts call the API; picks prompts/examples/<domain>.jsonl; unset: the "
+        "package or site, of several sources or a dataset the name",
     )
     seed: int = Field(
         default=0,
@@ -82,7 +87,9 @@ class Recipe(Config):
     @property
     def domain_name(self) -> str:
         """What the prompts call the API, and the name of its examples."""
-        return self.domain or self.name
+        names = {source.api_name for source in self.sources}
+        read = names.pop() if len(names) == 1 else ""
+        return self.domain or read or self.name
 
     @property
     def unused_keys(self) -> tuple[str, ...]:
@@ -202,6 +209,9 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
             raise too_long(str(path))
         text = content.decode("utf-8")
     data, lines = parse_mapping(text, str(path))
+    if text.startswith(RESOLVED) and data.get("sources") and not data.get("domain"):
+        # A run that was begun when an unset domain was the name.
+        data["domain"] = data.get("name", "")
     schema = recipe_schema()
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]

@@ -344,9 +344,14 @@ def test_usage_and_recipes(recipe):
         told=["max_tools (9)", "offered (6)"],
     )
     bad(
-        *(recipe, "run", "mine.yaml", "--set", "generate.offered=500"),
+        recipe,
+        "run",
+        "mine.yaml",
+        *("--set", "generate.offered=500"),
+        *("--set", "generate.max_tools=500"),
+        *("--set", "generate.min_tools=400"),
         code=2,
-        told=["500 tools", "generate.offered"],
+        told=["generate.min_tools", "400 tools", "has 32"],
     )
     bad(
         *(recipe, "run", "mine.yaml", "--from", "report", "--until", "judge"),
@@ -462,9 +467,13 @@ def test_requests_and_folders_that_can_not_be(finished):
             "new",
             "--set",
             "generate.offered=50",
+            "--set",
+            "generate.max_tools=50",
+            "--set",
+            "generate.min_tools=40",
         ),
         code=2,
-        told=["50 tools", "generate.offered"],
+        told=["generate.min_tools", "40 tools", "has 32"],
     )
     bad(finished, "plan", "mine.yaml", "--set", f"seed={2**70}", code=2, told=["seed"])
 

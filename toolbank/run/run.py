@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.recipe import RecipeFile, dump_recipe
+from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
+from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
@@ -56,6 +57,7 @@ def run_recipe(
             goes on from it.
     """
     folder = RunFolder(Path(out))
+    recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
     chosen = _choose(recipe, stages, start, until)
     _check(recipe, folder, chosen, [*find_todo(stages), start])
@@ -198,9 +200,9 @@ def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
     """The recipe with every default, and in comments where it and its files are from."""
     if recipe.path.resolve() == stages[0].folder.recipe.resolve():
         lines = recipe.path.read_text(encoding="utf-8").splitlines()
-        origin = [line for line in lines[:1] if line.startswith("# Resolved from ")]
+        origin = [line for line in lines[:1] if line.startswith(RESOLVED)]
     else:
-        origin = [f"# Resolved from {recipe.path.name}, sha256 {recipe.sha256}"]
+        origin = [f"{RESOLVED}{recipe.path.name}, sha256 {recipe.sha256}"]
     files = [
         f"# {asset.kind}/{asset.name}: sha256 {asset.sha256}"
         for stage in stages

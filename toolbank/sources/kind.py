@@ -23,6 +23,11 @@ class SourceConfig(Config):
         """What messages call the source, such as sphinx:numpy."""
 
     @property
+    def api_name(self) -> str:
+        """What people call the API that it reads, such as numpy; "" where that isn't known."""
+        return ""
+
+    @property
     def scope_name(self) -> str | None:
         """The file in crawlers/, without .yaml, that says what is read where there is one."""
         return None

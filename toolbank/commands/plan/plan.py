@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from toolbank.generate.sampling import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
+from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
@@ -48,6 +50,7 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         ToolbankError: the journal is damaged.
     """
     folder = RunFolder(out)
+    recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
     todo = find_todo(stages)
     check_stages(recipe, stages, todo)

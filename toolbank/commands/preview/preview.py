@@ -16,6 +16,7 @@ from toolbank.generate.bank_builder import Attempt
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.recipe import Recipe
+from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
@@ -37,6 +38,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
             f"{recipe.name}: its queries come from a dataset; nothing is written that could "
             "be looked at before."
         )
+    recipe = keep_domain(recipe, RunFolder(out))
     kind = find_writer(recipe.generate)
     kind.check(recipe.generate)
     kind.check_access(recipe.generate)

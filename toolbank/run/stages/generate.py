@@ -40,6 +40,7 @@ class GenerateStage(Stage):
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
             "files": [hash_file(path) for path in self._writer.files(config)],
+            "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,

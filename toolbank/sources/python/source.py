@@ -36,6 +36,11 @@ class PythonSource(SourceConfig):
         return f"python:{self.package}"
 
     @property
+    def api_name(self) -> str:
+        """The package."""
+        return self.package
+
+    @property
     def scope_name(self) -> str | None:
         """The package, where the recipe leaves the scope to crawlers/<package>.yaml."""
         is_open = self.parents is None and self.exclude is None

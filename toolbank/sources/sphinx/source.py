@@ -1,6 +1,7 @@
 """Configuration of a Sphinx site as a source."""
 
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
@@ -53,6 +54,14 @@ class SphinxSource(SourceConfig):
     def label(self) -> str:
         """What messages call the source."""
         return f"sphinx:{self.site or self.base_url}"
+
+    @property
+    def api_name(self) -> str:
+        """The site, or the host of one that has no file; an address of numbers tells nothing."""
+        if self.site:
+            return self.site
+        host = (urlsplit(self.base_url or "").hostname or "").removeprefix("www.")
+        return host if "." in host and any(map(str.isalpha, host)) else ""
 
     @property
     def scope_name(self) -> str | None:

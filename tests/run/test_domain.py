@@ -1,0 +1,78 @@
+"""What prompts call the API, and that a run which has begun keeps it."""
+
+import pytest
+import yaml
+
+from tests.servers.chat import ChatServer
+from tests.world import good
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.preview.preview import preview_attempts
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+
+
+@pytest.fixture
+def server():
+    with ChatServer(good) as server:
+        yield server
+
+
+@pytest.fixture
+def recipe(tmp_path, server):
+    content = {
+        "name": "run-3",
+        "sources": [{"type": "python", "package": "statistics"}],
+        "generate": {"base_url": server.url, "model": "m", "queries": 4},
+        "baselines": False,
+        "retrievers": [{"type": "bm25"}],
+    }
+    path = tmp_path / "run.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return lambda *settings: load_recipe(str(path), settings)
+
+
+def forget_domain(folder):
+    """Leave the folder as versions did that took the name for an unset domain."""
+    lines = (folder / "recipe.yaml").read_text().splitlines()
+    kept = ["domain: ''" if line.startswith("domain:") else line for line in lines]
+    (folder / "recipe.yaml").write_text("\n".join(kept))
+
+
+@pytest.mark.parametrize(
+    ("sources", "domain"),
+    [
+        ("[{type: python, package: scipy}]", "scipy"),
+        ("[{type: sphinx, site: boto3}]", "boto3"),
+        ("[{type: sphinx, base_url: 'https://www.weather.org/api'}]", "weather.org"),
+        ("[{type: sphinx, base_url: 'http://127.0.0.1:80/'}]", "run-3"),
+        ("[{type: python, package: a}, {type: python, package: b}]", "run-3"),
+    ],
+)
+def test_prompts_speak_of_the_package_or_the_site(recipe, sources, domain):
+    assert recipe(f"sources={sources}").recipe.domain_name == domain
+
+
+def test_prompts_ids_and_the_resolved_recipe_have_the_package(recipe, server, tmp_path):
+    out = tmp_path / "out"
+    [shown] = preview_attempts(recipe().recipe, out, 1)
+    assert "You know statistics inside out" in shown
+    run_recipe(recipe(), out, until="generate")
+    assert all("run-3" not in call.prompt for call in server.calls)
+    assert load_recipe(str(out)).recipe.domain == "statistics"
+
+
+def test_a_run_that_was_begun_keeps_its_domain_and_its_replies(
+    recipe, server, tmp_path
+):
+    out = tmp_path / "out"
+    run_recipe(recipe("domain=run-3"), out, until="generate")
+    forget_domain(out)
+    asked = len(server.calls)
+    for same in (recipe(), load_recipe(str(out))):
+        assert "other settings" not in describe_plan(same, out)
+        run_recipe(same, out, until="generate")
+        assert len(server.calls) == asked
+        assert "domain: run-3" in (out / "recipe.yaml").read_text()
+        forget_domain(out)
+    run_recipe(recipe("domain=averages"), out, until="generate")
+    assert len(server.calls) == 2 * asked
