@@ -289,3 +289,29 @@ def test_version_notes_name_the_parameter_that_they_stand_in() -> None:
         ("changed", "1.5", "May be zero.", "a"),
         ("changed", "1.5", "May be zero.", "b"),
     ]
+
+
+def test_a_parameter_without_a_blank_before_its_colon_keeps_name_and_type() -> None:
+    documented = read_docstring(
+        """Copy it.
+
+        Parameters
+        ----------
+        copy: bool
+            Whether to copy.
+        how: {'a', 'b'}, optional
+            In which way.
+        u, v: dict of str : int
+            Two of them.
+        last : int
+            As it should be.
+        """
+    )
+    assert [(item.name, item.classifier) for item in documented.parameters] == [
+        ("copy", "bool"),
+        ("how", "{'a', 'b'}, optional"),
+        ("u", "dict of str : int"),
+        ("v", "dict of str : int"),
+        ("last", "int"),
+    ]
+    assert documented.parameters[0].description == "Whether to copy."

@@ -19,6 +19,9 @@ from toolbank.sources.schema.parameters import Parameter
 
 _UNDERLINED = re.compile(r"^(?P<title>\S.*)\n(?:-{3,}|={3,})[ \t]*$", re.M)
 _SIGNATURE = re.compile(r"[\w., ]*[\w.]\(.*\)(?:\s*->.*)?", re.S)
+_CLOSE_COLON = re.compile(
+    r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*):\s*(?P<type>.*)", re.S
+)
 _SAYS_DEPRECATED = re.compile(r"(?:[\w.]+ (?:is|was|has been) )?deprecated\b", re.I)
 
 
@@ -151,12 +154,18 @@ def _from_sections(sections: dict[str, Any]) -> Documented:
 
 
 def _parameters(entry: Any) -> list[Parameter]:
-    """One entry, such as "x1, x2 : array_like", as a parameter for each of its names."""
+    """One entry, such as "x1, x2 : array_like", as a parameter for each of its names.
+
+    numpydoc's parser wants a blank before the colon, and takes "copy: bool" for a name.
+    """
     description = plain_line("\n".join(entry.desc))
-    names = re.split(r"\s*,\s*", entry.name.replace("\\", ""))
+    header, classifier = entry.name.replace("\\", ""), entry.type
+    if close := _CLOSE_COLON.fullmatch(header):
+        header = close["names"]
+        classifier = " : ".join(filter(None, (close["type"], classifier)))
     return [
-        Parameter(name=name, classifier=inline(entry.type), description=description)
-        for name in names
+        Parameter(name=name, classifier=inline(classifier), description=description)
+        for name in re.split(r"\s*,\s*", header)
         if re.fullmatch(r"\*{0,2}\w+", name)
     ]
 
