@@ -1,17 +1,11 @@
-"""Signatures of callables, and of docstrings that begin with one."""
+"""Signatures as they are written in documentation."""
 
-import inspect
-import json
 import re
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 from toolbank.sources.schema.literals import is_literal, literal
 from toolbank.sources.schema.parameters import Parameter
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_CLASS = re.compile(r"<class '(?:builtins\.)?([\w.]+)'>")
 _MAX_SIGNATURE = 10_000
 
 
@@ -21,48 +15,6 @@ class Signature:
 
     text: str = ""
     parameters: tuple[Parameter, ...] = ()
-
-
-def signature_of(value: Any, documented: str) -> Signature:
-    """The signature of a callable by `inspect`, or else the one that its docstring begins with."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            signature = _unquoted(inspect.signature(value))
-            text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(signature)))
-    except Exception:  # objects of any package may raise anything here
-        return read_signature(documented)
-    parameters = [
-        _parameter(parameter)
-        for name, parameter in signature.parameters.items()
-        if not name.startswith("_")
-    ]
-    if documented and all(item.name.startswith("*") for item in parameters):
-        return read_signature(documented)
-    return Signature(text, tuple(parameters))
-
-
-class _Unquoted(str):
-    """A string annotation that is shown without quotes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _unquoted(signature: inspect.Signature) -> inspect.Signature:
-    """The signature whose string annotations are shown as they were written."""
-    parameters = [
-        parameter.replace(annotation=_Unquoted(parameter.annotation))
-        if isinstance(parameter.annotation, str)
-        else parameter
-        for parameter in signature.parameters.values()
-    ]
-    returned = signature.return_annotation
-    if isinstance(returned, str):
-        returned = _Unquoted(returned)
-    return signature.replace(parameters=parameters, return_annotation=returned)
 
 
 def read_signature(line: str) -> Signature:
@@ -125,31 +77,3 @@ def _arguments(text: str) -> list[tuple[str, bool]]:
         current += character
     arguments.append((current, is_bracketed))
     return arguments
-
-
-def _parameter(parameter: inspect.Parameter) -> Parameter:
-    stars: dict[Any, str] = {
-        parameter.VAR_POSITIONAL: "*",
-        parameter.VAR_KEYWORD: "**",
-    }
-    has_default = parameter.default is not parameter.empty
-    annotation = ""
-    if parameter.annotation is not parameter.empty:
-        annotation = inspect.formatannotation(parameter.annotation)
-    star = stars.get(parameter.kind, "")
-    return Parameter(
-        name=star + parameter.name,
-        classifier=_ADDRESS.sub("", annotation),
-        default=_json(parameter.default) if has_default else None,
-        required=not has_default and not star,
-    )
-
-
-def _json(value: Any) -> Any:
-    """The value where it is plain JSON; None otherwise. Calls nothing of a foreign type."""
-    if type(value) not in (bool, int, float, str, list, tuple, dict):
-        return None
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
-        return None

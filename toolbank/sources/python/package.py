@@ -10,6 +10,7 @@ from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring
+from toolbank.sources.python.inspected import signature_of
 from toolbank.sources.python.installed import package_version
 from toolbank.sources.python.kinds import (
     Kind,
@@ -28,7 +29,7 @@ from toolbank.sources.python.public import (
 from toolbank.sources.python.scope import Scope
 from toolbank.sources.python.source import PythonSource
 from toolbank.sources.schema.parameters import Parameter
-from toolbank.sources.signatures import Signature, signature_of
+from toolbank.sources.signatures import Signature
 from toolbank.system.errors import InputError
 
 _NO_ARGUMENTS = "class that is made without arguments"
@@ -38,7 +39,7 @@ def read_package(config: PythonSource) -> Collected:
     """The public functions, methods and classes of a package, or what its scope takes of it.
 
     Importing the package runs its import code; nothing in it is called but the `repr` of
-    default values.
+    default values, which may fail.
 
     Raises:
         InputError: the package is not installed, can't be imported, or has no public tools.

@@ -1,0 +1,85 @@
+"""Default values and annotations of a package are foreign objects; writing them is bounded."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.sources.packages import MakePackage
+from toolbank.bank.records import Tool
+from toolbank.sources import SOURCES
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
+
+HOSTILE = {
+    "raises": "raise RuntimeError",
+    "ends": "raise SystemExit(3)",
+    "recurs": "return repr(self)",
+    "is_long": 'return "x" * 10_000_000',
+    "is_no_text": "return 7",
+}
+
+
+def read(package: str) -> dict[str, Tool]:
+    tools = read_package(PythonSource(package=package)).tools
+    return {tool.name.removeprefix(f"{package}."): tool for tool in tools}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_default_that_has_no_text_is_shown_as_any_object(
+    make_package: MakePackage, body: str
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": f"""
+            class Odd:
+                def __repr__(self): {body}
+            def f(a, b=Odd(), c: "list[int]" = (1, 2), d=[Odd()]) -> Odd(): "Do."
+            """
+        }
+    )
+    tool = read(package)["f"]
+    odd = f"<{package}.Odd object>"
+    assert tool.signature.startswith(
+        f"{package}.f(a, b={odd}, c: list[int] = (1, 2), d="
+    )
+    assert tool.signature.endswith(f" -> {odd}")
+    assert tool.parameters["required"] == ["a"]
+    assert tool.parameters["properties"]["c"]["default"] == [1, 2]
+
+
+def test_a_default_that_hangs_stops_nothing(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            class Slow:
+                def __repr__(self):
+                    while True: pass
+            def f(a, b=Slow(), c=2): "Do."
+            def g(a=Slow()): "Go."
+            """
+        }
+    )
+    source = PythonSource(package=package)
+    tools = SOURCES.find("python", "").read(source, tmp_path).tools
+    slow = f"<{package}.Slow object>"
+    assert [tool.signature for tool in tools] == [
+        f"{package}.f(a, b={slow}, c=2)",
+        f"{package}.g(a={slow})",
+    ]
+
+
+def test_what_a_default_says_of_itself_is_kept(make_package: MakePackage) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            class Unset:
+                def __repr__(self): return "UNSET"
+            def f(a=Unset(), b=float("inf"), c="x", d=dict, e: int | None = None): "Do."
+            """
+        }
+    )
+    assert read(package)["f"].signature == (
+        f"{package}.f(a=UNSET, b=inf, c='x', d=dict, e: int | None = None)"
+    )
