@@ -59,6 +59,11 @@ def make_config(folder, **settings):
     )
 
 
+def save_each_step(monkeypatch):
+    monkeypatch.setattr("toolbank.training.saving._PAUSE_S", 0.0)
+    monkeypatch.setattr("toolbank.training.saving._SHARE", float("inf"))
+
+
 def fit(bank, config, **context):
     retriever = create_retriever(config)
     retriever.fit(bank, FitContext(**context))
@@ -299,6 +304,7 @@ def test_a_fit_that_was_cut_off_goes_on_to_the_same_weights(
     validation = [q.model_copy(update={"split": "validation"}) for q in bank.queries]
     with_validation = Bank(bank.tools, (*often(bank, 4).queries, *validation))
     config = make_config(folder, frozen=frozen)
+    save_each_step(monkeypatch)
     values = iter([0.1, 0.5, 0.6, 0.7, 0.1, 0.5])
     monkeypatch.setattr(f"{MLC}.validation_recall", lambda *_: next(values))
     whole = fit(with_validation, config)
@@ -370,6 +376,7 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
     few, config = often(bank, 4), make_config(folder)
     whole = fit(few, config)
     with monkeypatch.context() as patch:
+        save_each_step(patch)
         patch.setattr(f"{MLC}.stack_vectors", cut_off)
         with pytest.raises(CutError):
             fit(few, config, checkpoints=tmp_path)

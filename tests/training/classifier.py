@@ -1,5 +1,7 @@
 """A tiny classifier of requests, to be trained by tests and by the processes they start."""
 
+from dataclasses import replace
+
 import torch
 
 from tests.tiny_models import tiny_encoder
@@ -29,10 +31,21 @@ class Rows(list):
         return super().__getitem__(place)
 
 
+class Clock:
+    """Gives the seconds that went by, which are told to it; a step takes `step_s` of them."""
+
+    def __init__(self, step_s=0.0):
+        self.now = 0.0
+        self.step_s = step_s
+
+    def __call__(self):
+        return self.now
+
+
 class Classifier:
     """A multi-label classifier with its rows: a label for the verb, one for the thing."""
 
-    def __init__(self, folder, dropout=0.1, kind="minilm", seed=0):
+    def __init__(self, folder, dropout=0.1, kind="minilm", seed=0, clock=None):
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         if not (folder / "config.json").exists():
@@ -42,12 +55,23 @@ class Classifier:
         self.model = AutoModelForSequenceClassification.from_pretrained(
             folder, num_labels=N_LABELS, problem_type="multi_label_classification"
         )
+        self.steps = 0
+        self.on_step = {}
+        self.clock = clock or Clock()
+        self.model.register_forward_pre_hook(self._step)
         self.pad_id = pad_id(tokenizer)
         self.ids = tokenise(tokenizer, TEXTS, 32)
         self.labels = torch.zeros(len(TEXTS), N_LABELS)
         for place in range(len(TEXTS)):
             self.labels[place, [place // 8, 8 + place % 8]] = 1
         self.rows = Rows(range(len(TEXTS)))
+
+    def _step(self, module, _):
+        """Have a step take its time, and something happen in the step of a number."""
+        if module.training:
+            self.clock.now += self.clock.step_s
+            self.steps += 1
+            self.on_step.get(self.steps, int)()
 
     def collate(self, places):
         return {
@@ -66,6 +90,7 @@ class Classifier:
         return {k: v.detach().clone() for k, v in self.model.state_dict().items()}
 
     def train(self, config, context, validate=None, **settings):
+        context = replace(context, clock=self.clock)
         return train_model(
             self.model,
             self.rows,

@@ -72,13 +72,13 @@ def write_recipe(folder, *, dropout=0.0, retrievers=None, **training):
     return path
 
 
-def command(*arguments, processes=1):
+def command(*arguments, processes=1, module="toolbank"):
     """A command of toolbank's, by torchrun where there are to be several processes."""
     start = [sys.executable, "-m"]
     if processes > 1:
         start += ["torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
         start += ["--nproc-per-node", str(processes), "-m"]
-    return [*start, "toolbank", *map(str, arguments)]
+    return [*start, module, *map(str, arguments)]
 
 
 def environment():

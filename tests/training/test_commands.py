@@ -23,15 +23,20 @@ PATIENCE_S = 300
 pytestmark = pytest.mark.slow
 
 
-def start(*arguments, processes=1):
+def start(*arguments, processes=1, module="toolbank"):
     return subprocess.Popen(
-        command(*arguments, processes=processes),
+        command(*arguments, processes=processes, module=module),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def start_hasty(*arguments, processes=1):
+    """One that saves each step of a training."""
+    return start(*arguments, processes=processes, module="tests.training.hasty")
 
 
 def finish(process):
@@ -76,13 +81,13 @@ def test_a_killed_training_ends_with_the_same_weights_and_metrics(tmp_path):
     run(recipe, "--out", whole, "--until", "evaluate")
     run(recipe, "--out", killed, "--until", "dataset")
     for step in (1, 20, 60, 120):
-        process = start("train", killed)
+        process = start_hasty("train", killed)
         wait_for_step(killed, process, step)
         kill(process)
         assert not (killed / "models" / "mlc").exists()
         assert len(list(killed.glob("checkpoints/mlc/*"))) == 1
     _, err = run(killed, "--until", "evaluate")
-    assert re.search(r"mlc: goes on from epoch \d+ of 20\n", err)
+    assert re.search(r"mlc: goes on from step \d+ of 160\n", err)
     assert difference(read_weights(whole), read_weights(killed)) < 1e-6
     assert read_metrics(whole) == read_metrics(killed)
     assert not (killed / "checkpoints").exists()
@@ -108,6 +113,7 @@ PROTIP = [
         "training": {"epochs": 15, "batch_size": 8, "learning_rate": 1e-3},
     }
 ]
+HARD = [{**PROTIP[0], "negatives": "hard"}]
 IN_THE_FOLDS = [("*/first/fold-0/encoder", 8), ("*/first/fold-1/encoder", 8)]
 
 
@@ -116,8 +122,9 @@ IN_THE_FOLDS = [("*/first/fold-0/encoder", 8), ("*/first/fold-1/encoder", 8)]
     [
         (REFINER, [*IN_THE_FOLDS, ("*/refiner", 1), ("*/refiner", 48)]),
         (PROTIP, [("*", 1), ("*", 24), ("*", 80)]),
+        (HARD, [("*", 3), ("*", 21), ("*", 77)]),
     ],
-    ids=["refiner", "protip"],
+    ids=["refiner", "protip", "hard-negatives"],
 )
 def test_killed_methods_end_with_the_same_weights_and_metrics(
     tmp_path, retrievers, moments
@@ -129,7 +136,7 @@ def test_killed_methods_end_with_the_same_weights_and_metrics(
     run(recipe, "--out", whole, "--until", "evaluate")
     run(recipe, "--out", killed, "--until", "dataset")
     for within, step in moments:
-        process = start("train", killed)
+        process = start_hasty("train", killed)
         wait_for_step(killed, process, step, within)
         kill(process)
         assert not (killed / "models" / label).exists()
@@ -148,27 +155,33 @@ def test_an_interrupt_leaves_checkpoints_and_says_how_to_go_on(tmp_path, number)
     recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
     out = tmp_path / "run"
     run(recipe, "--out", out, "--until", "dataset")
-    process = start("train", out)
+    process = start_hasty("train", out)
     wait_for_step(out, process, 20)
     os.killpg(process.pid, number)
     code, _, err = finish(process)
     assert code == 1
-    assert "stopped in stage retrievers/mlc" in err
-    assert "the same command goes on from there" in " ".join(err.split())
+    told = " ".join(err.split())
+    (step,) = re.findall(
+        r"stopped in stage retrievers/mlc\. Step ([\d,]+) of 1,600 of mlc is kept\. "
+        r"The same command goes on from there\.",
+        told,
+    )
     assert "Traceback" not in err
-    assert list(out.glob("checkpoints/mlc/*/checkpoint-*/trainer_state.json"))
+    assert list(out.glob(f"checkpoints/mlc/*/checkpoint-{step.replace(',', '')}"))
+    _, err = run(out, "--until", "retrievers")
+    assert f"mlc: goes on from step {step} of 1,600" in err
 
 
 def test_checkpoints_of_an_earlier_recipe_go(tmp_path):
     recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
     out = tmp_path / "run"
     run(recipe, "--out", out, "--until", "dataset")
-    process = start("train", out)
+    process = start_hasty("train", out)
     wait_for_step(out, process, 20)
     kill(process)
     (stale,) = out.glob("checkpoints/mlc/*")
     setting = "retrievers.1.training.learning_rate=0.002"
-    process = start("train", out, "--set", setting)
+    process = start_hasty("train", out, "--set", setting)
     until = time.monotonic() + PATIENCE_S
     while stale.exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
@@ -238,7 +251,7 @@ def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     run(recipe, "--out", whole, "--until", "retrievers", processes=2)
     run(recipe, "--out", killed, "--until", "dataset")
-    process = start("train", killed, processes=2)
+    process = start_hasty("train", killed, processes=2)
     wait_for_step(killed, process, 16)
     kill(process)
     run(killed, "--until", "retrievers", processes=2)

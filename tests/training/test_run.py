@@ -1,20 +1,26 @@
 """Training: what is trained on what, which weights stay, and going on after a kill."""
 
 import json
-import re
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from tests.training.classifier import TEXTS, Classifier, difference
+from tests.training.classifier import TEXTS, Classifier, Clock, difference
 from toolbank.retrievers.base import FitContext
 from toolbank.system.errors import InputError
-from toolbank.training import progress
 from toolbank.training.config import TrainingConfig
 from toolbank.training.run import train_model
 
 SHORT = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
+
+
+# Four steps of it are an epoch, and the time after which a training is saved.
+EPOCH_S = 120.0
+
+
+def slow(folder, **settings):
+    """One whose epochs take as long as it takes until a training is saved."""
+    return Classifier(folder, clock=Clock(EPOCH_S / 4), **settings)
 
 
 class Killed(BaseException):
@@ -131,11 +137,11 @@ def test_if_no_epoch_is_better_the_weights_stay_as_they_were(
 ):
     values = [0.7, 0.4, 0.7, 0.5]
     context = FitContext(checkpoints=tmp_path)
-    first = Classifier(folder)
+    first = slow(folder)
     before = first.weights()
     with pytest.raises(Killed):
         first.train(SHORT, context, scripted(first, [*values[:killed_in], None]))
-    second = Classifier(folder)
+    second = slow(folder)
     # Epochs that were whole are not looked at again, nor is the beginning.
     left = values if killed_in < 2 else values[killed_in:]
     training = second.train(SHORT, context, scripted(second, left))
@@ -215,15 +221,15 @@ def test_accumulated_batches_make_the_step_of_a_large_one(still):
 def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, killed_in):
     config = SHORT.model_copy(update={"epochs": 4, "patience": 3})
     values = [0.1, 0.4, 0.6, 0.5, 0.3]
-    whole = Classifier(folder)
+    whole = slow(folder)
     whole.train(config, FitContext(seed=2), scripted(whole, values))
 
     context = FitContext(seed=2, checkpoints=tmp_path)
-    first = Classifier(folder)
+    first = slow(folder)
     cut = [*values[:killed_in], None]
     with pytest.raises(Killed):
         first.train(config, context, scripted(first, cut))
-    second = Classifier(folder)
+    second = slow(folder)
     training = second.train(config, context, scripted(second, values[killed_in:]))
     assert training.history == tuple(values)
     assert difference(whole.weights(), second.weights()) == 0
@@ -254,50 +260,44 @@ def lose_optimizer(checkpoint):
     (checkpoint / "optimizer.pt").unlink()
 
 
+def lose_best_weights(checkpoint):
+    (checkpoint / "best.safetensors").unlink()
+
+
 @pytest.mark.parametrize(
-    "damage", [cut_weights, cut_optimizer, cut_state, lose_state, lose_optimizer]
+    "damage",
+    [
+        cut_weights,
+        cut_optimizer,
+        cut_state,
+        lose_state,
+        lose_optimizer,
+        lose_best_weights,
+    ],
 )
 def test_a_checkpoint_that_was_cut_short_is_passed_over(folder, tmp_path, damage):
     values = [0.1, 0.4, 0.6, 0.5]
-    whole = Classifier(folder)
+    whole = slow(folder)
     whole.train(SHORT, FitContext(), scripted(whole, values))
 
     context = FitContext(checkpoints=tmp_path)
-    first = Classifier(folder)
+    first = slow(folder)
     with pytest.raises(Killed):
         first.train(SHORT, context, scripted(first, [0.1, 0.4, 0.6, None]))
     damage(tmp_path / "checkpoint-8")
-    second = Classifier(folder)
+    second = slow(folder)
     second.train(SHORT, context, scripted(second, values[2:]))
     assert len(second.rows.read) == 2 * len(TEXTS)
     assert difference(whole.weights(), second.weights()) == 0
 
 
-def test_without_the_best_epochs_checkpoint_it_starts_anew(folder, tmp_path):
-    context = FitContext(checkpoints=tmp_path)
-    config = SHORT.model_copy(update={"epochs": 4})
-    first = Classifier(folder)
-    with pytest.raises(Killed):
-        first.train(config, context, scripted(first, [0.1, 0.9, 0.6, 0.5, None]))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "checkpoint-12",
-        "checkpoint-4",
-    ]
-    cut_weights(tmp_path / "checkpoint-4")
-    second = Classifier(folder)
-    training = second.train(
-        config, context, scripted(second, [0.1, 0.9, 0.6, 0.5, 0.4])
-    )
-    assert training.history == (0.1, 0.9, 0.6, 0.5, 0.4)
-
-
 def test_checkpoints_may_be_moved(folder, tmp_path):
-    first, seen = Classifier(folder), []
+    first, seen = slow(folder), []
     with pytest.raises(Killed):
         context = FitContext(checkpoints=tmp_path / "here")
         first.train(SHORT, context, scripted(first, [0.1, 0.9, 0.6, None], seen))
     (tmp_path / "here").rename(tmp_path / "there")
-    second = Classifier(folder)
+    second = slow(folder)
     context = FitContext(checkpoints=tmp_path / "there")
     training = second.train(SHORT, context, scripted(second, [0.5]))
     assert training.best_epoch == 1
@@ -307,9 +307,9 @@ def test_checkpoints_may_be_moved(folder, tmp_path):
 def test_a_training_that_patience_ended_is_not_gone_on_with(folder, tmp_path):
     config = SHORT.model_copy(update={"epochs": 6, "patience": 1})
     context = FitContext(checkpoints=tmp_path)
-    first, seen = Classifier(folder), []
+    first, seen = slow(folder), []
     first.train(config, context, scripted(first, [0.1, 0.9, 0.6], seen))
-    second = Classifier(folder)
+    second = slow(folder)
     training = second.train(config, context, scripted(second, []))
     assert training.history == (0.1, 0.9, 0.6)
     assert second.rows.read == []
@@ -319,36 +319,9 @@ def test_a_training_that_patience_ended_is_not_gone_on_with(folder, tmp_path):
 def test_parts_of_a_fit_have_checkpoints_of_their_own(folder, tmp_path):
     context = FitContext(checkpoints=tmp_path)
     for part in ("one", "two"):
-        Classifier(folder).train(SHORT, context, part=part)
+        slow(folder).train(SHORT, context, part=part)
         state = tmp_path / part / "checkpoint-12" / "trainer_state.json"
         assert json.loads(state.read_text())["global_step"] == 12
-
-
-def test_it_says_nothing_where_there_is_no_terminal(folder, capfd):
-    classifier = Classifier(folder)
-    capfd.readouterr()
-    classifier.train(SHORT, FitContext(), lambda: 1.0)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_long_training_has_a_line_an_epoch_where_there_is_no_terminal(
-    folder, capfd, monkeypatch
-):
-    seconds = iter(range(0, 10_000, 30))
-    clock = SimpleNamespace(monotonic=lambda: next(seconds))
-    monkeypatch.setattr(progress, "time", clock)
-    classifier = Classifier(folder)
-    capfd.readouterr()
-    values = scripted(classifier, [0.1, 0.2, 0.3, 0.4, 0.5])
-    longer = SHORT.model_copy(update={"epochs": 4})
-    classifier.train(longer, FitContext(), values)
-    told = capfd.readouterr().err.splitlines()
-    assert len(told) == 2
-    assert re.fullmatch(
-        r"toolbank: train: epoch 2 of 4, (loss [\d.]+, )?recall@5 0\.3, about 60 s left",
-        told[0],
-    )
-    assert "epoch 4 of 4" in told[1]
 
 
 def test_bf16_on_a_cpu_trains(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -49,7 +50,15 @@ def cross_fit(
     held_out = assign_folds([query.query for query in train], folds, context.seed)
     parts = []
     for number, rows in enumerate(held_out):
-        fold = context.within(f"fold-{number}")
+        fold = replace(
+            context.within(f"fold-{number}"),
+            of=", ".join(
+                filter(
+                    None,
+                    [f"held-out part {number + 1} of {len(held_out)}", context.of],
+                )
+            ),
+        )
         try:
             parts.append(_search_fold(fit, bank, rows, k, fold))
         except InputError as error:

@@ -160,7 +160,7 @@ class DenseRetriever(Retriever):
             ),
             context,
             validate if validation_queries(bank) else None,
-            f"{self.name}: encoder",
+            self.name,
         )
         self.tuned = found.encoder
         self.card = make_card(

@@ -183,9 +183,9 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     try:
         outcome = stage.work()
     except KeyboardInterrupt as error:
+        kept = str(error) or f"What was done before is kept in {folder.path}."
         raise ToolbankError(
-            f"stopped in stage {stage.name}. What was done is kept in {folder.path}; "
-            "the same command goes on from there."
+            f"stopped in stage {stage.name}. {kept} The same command goes on from there."
         ) from error
     if not outcome.waiting:
         folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)

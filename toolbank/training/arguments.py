@@ -20,8 +20,8 @@ def make_arguments(
 ) -> dict[str, Any]:
     """Keyword arguments of TrainingArguments and SentenceTransformerTrainingArguments.
 
-    Weights are saved after each epoch to `output`. Where it `validates`, that is after each epoch
-    too, and the weights of the epoch with the best `METRIC` are those that stay.
+    Checkpoints go to `output`; when they are written is not said here. Where it `validates`,
+    `METRIC` is taken after each epoch.
 
     Raises:
         InputError: the precision or a program to report to can't be had on this machine.
@@ -43,10 +43,8 @@ def make_arguments(
         "fp16": precision == "fp16",
         "seed": seed % 2**32,
         "data_seed": seed % 2**32,
-        "save_strategy": "epoch",
-        "save_total_limit": 2,
+        "save_strategy": "no",
         "eval_strategy": "epoch" if validates else "no",
-        "load_best_model_at_end": validates,
         "metric_for_best_model": METRIC if validates else None,
         "restore_callback_states_from_checkpoint": True,
         "logging_strategy": "steps",

@@ -1,51 +1,88 @@
-"""Which checkpoint of a training that was killed can be gone on from."""
+"""Checkpoints of a training: put in place whole, and found again after a kill."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolbank.system.files import write_text
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import unwritable
+from toolbank.training.arguments import METRIC
+from toolbank.training.best import BEST
 
-_STATE = "trainer_state.json"
-_BEST = "best_model_checkpoint"
+STATE = "trainer_state.json"
+ASIDE = "unfinished"
+"""Where one is written before it is whole."""
+
+_KEPT = 2
+# What goes on to the same weights: the optimizer, its schedule, and the random generators.
+_NEEDED = ("optimizer.pt", "scheduler.pt", "rng_state*.pth")
+
+
+def place_checkpoint(made: Path, folder: Path) -> None:
+    """Move a checkpoint that is whole, alone in its folder, to the others of the training.
+
+    Older ones go, but for the one before.
+
+    Raises:
+        ToolbankError: the folder can't be written to, or the disk is full.
+    """
+    target = folder / made.name
+    try:
+        for path in made.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        shutil.rmtree(target, ignore_errors=True)
+        made.rename(target)
+        made.parent.rmdir()
+    except OSError as error:
+        raise ToolbankError(unwritable(target, error)) from error
+    for old in _newest_first(folder)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def find_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint in a folder; those that a kill cut short are removed.
+    """The newest whole checkpoint in a folder; those that are not whole are removed.
 
-    Whole means that the state, which is written last, can be read, and that no file of weights
-    or of the optimizer's state is cut off. One whose best epoch's weights are not whole is no use.
+    Whole means that the state can be read, and that no file of weights, of the best epoch's
+    either, or of the optimizer's state is missing or cut off.
 
     The optimizer's and the random generators' states are read by torch with `weights_only`, so
     nothing in them is run; they are of this folder, which only a run of ours writes.
     """
-    found = sorted(folder.glob("checkpoint-*"), key=_step, reverse=True)
-    whole = {path.name: path for path in found if _is_whole(path)}
-    for path in found:
-        if path.name not in whole:
-            shutil.rmtree(path, ignore_errors=True)
-    for path in whole.values():
-        state = read_state(path)
-        best = state.get(_BEST)
-        if best is None:
+    shutil.rmtree(folder / ASIDE, ignore_errors=True)
+    for path in _newest_first(folder):
+        if _is_whole(path):
             return path
-        here = whole.get(Path(best).name)
-        if here is not None:
-            if best != str(here.resolve()):
-                state[_BEST] = str(here.resolve())
-                write_text(path / _STATE, json.dumps(state, indent=2))
-            return path
+        shutil.rmtree(path, ignore_errors=True)
     return None
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     """What a checkpoint says of the training: steps, epochs, metrics."""
-    state: dict[str, Any] = json.loads((checkpoint / _STATE).read_text())
+    state: dict[str, Any] = json.loads((checkpoint / STATE).read_text())
     return state
+
+
+def read_history(state: dict[str, Any]) -> tuple[float, ...]:
+    """The figures on validation: before the training and after each epoch."""
+    name = f"eval_{METRIC}"
+    return tuple(float(log[name]) for log in state["log_history"] if name in log)
+
+
+def find_best(history: Sequence[float]) -> int | None:
+    """The first epoch with the best figure; None without any."""
+    return history.index(max(history)) if history else None
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("checkpoint-*"), key=_step, reverse=True)
 
 
 def _step(path: Path) -> int:
@@ -58,16 +95,17 @@ def _is_whole(path: Path) -> bool:
 
     try:
         state = read_state(path)
-        weights = list(path.rglob("*.safetensors"))
-        for file in weights:
+        best = find_best(read_history(state))
+        files = list(path.rglob("*.safetensors"))
+        for file in files:
             with safe_open(file, "pt") as opened:
                 opened.keys()
-    except (OSError, ValueError, SafetensorError):
+    except (OSError, ValueError, LookupError, TypeError, SafetensorError):
         return False
     states = [*path.glob("*.pt"), *path.glob("*.pth")]
     return (
-        isinstance(state, dict)
-        and bool(weights)
+        any(file.name != BEST for file in files)
+        and (not best or (path / BEST).is_file())
         and all(zipfile.is_zipfile(file) for file in states)
-        and {"optimizer.pt", "scheduler.pt"} <= {file.name for file in states}
+        and all(any(path.glob(name)) for name in _NEEDED)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -13,12 +15,19 @@ class TrainingContext:
 
     `checkpoints` is a folder of its own, kept until the training is done, from which one that
     was killed goes on; None: none are kept. `logs` is a folder for what TensorBoard shows;
-    None: with the checkpoints.
+    None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
+    own, such as "held-out part 1 of 2, for refiner". `clock` gives seconds.
     """
 
     seed: int = 0
     checkpoints: Path | None = None
     logs: Path | None = None
+    of: str = ""
+    clock: Callable[[], float] = time.monotonic
+
+    def name(self, title: str) -> str:
+        """What a training of this title is called here."""
+        return f"{title}, {self.of}" if self.of else title
 
     def within(self, part: str) -> Self:
         """The same for a training inside this one, with folders of its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from typing import Any
 
 from tqdm import tqdm
@@ -13,27 +13,30 @@ from transformers import (
     TrainingArguments,
 )
 
-from toolbank.system.numbers import duration
+from toolbank.system.numbers import duration, seconds
 from toolbank.system.terminal import print_above_bars
 from toolbank.training.ranks import rank
+from toolbank.training.saving import Clock, Saving
 
-# Off a terminal, seconds from one line to the next at the least.
+# Off a terminal, seconds from one line to the next.
 _PAUSE_S = 60.0
 
 
 class Progress(TrainerCallback):
-    """A bar of the steps with their rate, the loss, and the metric.
+    """A bar of the steps with their rate, the loss, and the metric; off a terminal a line a minute.
 
-    Off a terminal, an epoch that ends a minute after the last line or later has a line.
+    The lines come by the clock, whatever the training does meanwhile.
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, saving: Saving, clock: Clock) -> None:
         self._title = title
+        self._saving = saving
+        self._clock = clock
         self._bar: tqdm[Any] | None = None
         self._shown: dict[str, str] = {}
         self._begun_at = 0.0
-        self._told_at = 0.0
-        self._first_step = 0
+        self._first_step = self._step = self._last = 0
+        self._ended = threading.Event()
 
     def on_train_begin(
         self,
@@ -43,6 +46,9 @@ class Progress(TrainerCallback):
         **_: Any,
     ) -> None:
         """Start the bar where the training starts or goes on."""
+        self._first_step = self._step = state.global_step
+        self._last = state.max_steps
+        self._begun_at = self._clock()
         self._bar = tqdm(
             total=state.max_steps,
             initial=state.global_step,
@@ -50,10 +56,14 @@ class Progress(TrainerCallback):
             unit="step",
             disable=True if rank() else None,
         )
-        self._begun_at = self._told_at = time.monotonic()
-        self._first_step = state.global_step
-        if not rank() and 0 < state.global_step < state.max_steps:
-            print_above_bars(f"{self._title}: goes on from {_name_epoch(state)}")
+        if rank():
+            return
+        if 0 < state.global_step < state.max_steps:
+            print_above_bars(
+                f"{self._title}: goes on from step {state.global_step:,} of {self._last:,}"
+            )
+        if self._bar.disable and state.global_step < state.max_steps:
+            threading.Thread(target=self._tell_on, daemon=True).start()
 
     def on_step_end(
         self,
@@ -63,6 +73,7 @@ class Progress(TrainerCallback):
         **_: Any,
     ) -> None:
         """Move on."""
+        self._step = state.global_step
         if self._bar is not None:
             self._bar.update(state.global_step - self._bar.n)
 
@@ -81,30 +92,29 @@ class Progress(TrainerCallback):
         if self._bar is not None:
             self._bar.set_postfix(self._shown)
 
-    def on_save(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Where there is no bar, say how far it is; an epoch's validation is before its save."""
-        now = time.monotonic()
-        is_shown = self._bar is not None and not self._bar.disable
-        if rank() or is_shown or now - self._told_at < _PAUSE_S:
-            return
-        self._told_at = now
-        pace = (now - self._begun_at) / (state.global_step - self._first_step)
-        steps = state.max_steps - state.global_step
-        left = f", about {duration(pace * steps)} left" if steps > 0 else ""
-        figures = "".join(f", {name} {value}" for name, value in self._shown.items())
-        print_above_bars(f"{self._title}: {_name_epoch(state)}{figures}{left}")
+    def describe(self) -> str:
+        """How far it is, how fast, how long it will take, and what a stop would leave."""
+        parts = [f"{self._title}: step {self._step:,} of {self._last:,}"]
+        if pace := self._measure_pace():
+            parts.append(f"{seconds(pace)} a step")
+        parts += [f"{name} {value}" for name, value in self._shown.items()]
+        if pace and (left := self._last - self._step):
+            parts.append(f"about {duration(pace * left)} left")
+        kept = self._saving.kept
+        parts.append(f"step {kept:,} is kept" if kept else "nothing is kept yet")
+        return ", ".join(parts)
 
     def close(self) -> None:
         """Take the bar away, however the training ended."""
+        self._ended.set()
         if self._bar is not None:
             self._bar.close()
 
+    def _tell_on(self) -> None:
+        while not self._ended.wait(_PAUSE_S):
+            print_above_bars(self.describe())
 
-def _name_epoch(state: TrainerState) -> str:
-    return f"epoch {round(state.epoch or 0)} of {state.num_train_epochs:g}"
+    def _measure_pace(self) -> float | None:
+        """Seconds a step, with what comes between steps; None before the first one."""
+        done = self._step - self._first_step
+        return (self._clock() - self._begun_at) / done if done else None

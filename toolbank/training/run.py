@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.training.arguments import METRIC, make_arguments, one_gpu
-from toolbank.training.checkpoints import find_checkpoint, read_state
+from toolbank.system.files import read_json
+from toolbank.training.arguments import make_arguments, one_gpu
+from toolbank.training.checkpoints import (
+    find_best,
+    find_checkpoint,
+    read_history,
+    read_state,
+)
 from toolbank.training.config import TrainingConfig
 from toolbank.training.quiet import quiet
 from toolbank.training.ranks import broadcast, join_ranks, rank, wait_for_ranks
@@ -42,7 +48,7 @@ class Training:
     @property
     def best_epoch(self) -> int | None:
         """The first with the best Recall@5; None without a validation set."""
-        return self.history.index(max(self.history)) if self.history else None
+        return find_best(self.history)
 
 
 def seed_weights(seed: int) -> None:
@@ -67,7 +73,9 @@ def train_model(
     """Train a model whose forward takes what `collate` makes of rows, and gives "loss".
 
     The loss is the mean over the batch. `lengths` [n_rows] put rows of like length together.
-    Rows that differ between epochs have a `set_epoch`, which is called when one begins.
+    Rows that differ between epochs have a `set_epoch`, which is called when one begins. If what
+    they are in an epoch follows from the weights at its beginning, they also have a `save_epoch`,
+    which gives that as JSON, and a `load_epoch`, which takes it before the epoch is gone on with.
     `validate` gives Recall@5 on the validation set, by the weights as they are: before the
     first epoch and after each it is called with dropout off and without gradients, in the first
     process alone. The best epoch's weights are left in the model, those given if none is
@@ -92,7 +100,7 @@ def train_model(
             data_collator=collate,
         )
 
-    return _train(make, model, len(rows), config, context, validate, title, part)
+    return _train(make, model, rows, config, context, validate, title, part)
 
 
 def train_encoder(
@@ -143,13 +151,13 @@ def train_encoder(
             data_collator=collator,
         )
 
-    return _train(make, encoder, len(dataset), config, context, validate, title, part)
+    return _train(make, encoder, dataset, config, context, validate, title, part)
 
 
 def _train(
     make: Callable[[dict[str, Any]], Any],
     model: torch.nn.Module,
-    examples: int,
+    rows: Any,
     config: TrainingConfig,
     context: TrainingContext,
     validate: Callable[[], float] | None,
@@ -158,11 +166,16 @@ def _train(
 ) -> Training:
     from transformers import EarlyStoppingCallback, PrinterCallback
 
+    from toolbank.training.best import BestWeights
     from toolbank.training.progress import Progress
-    from toolbank.training.trainers import ValidateFirst
+    from toolbank.training.saving import Saving
+    from toolbank.training.trainers import ROWS, BeginEpoch, ValidateFirst
 
     join_ranks()
-    start = _copy_weights(model) if validate else {}
+    best = BestWeights(model) if validate else None
+    title = context.name(title)
+    saving = Saving(title, _count_bytes(model), context.clock)
+    progress = Progress(title, saving, context.clock)
     with _folder(context, part) as folder, quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
         arguments = make_arguments(
@@ -170,40 +183,48 @@ def _train(
         )
         if checkpoint is not None and (epochs := _stopped_at(checkpoint, config)):
             arguments["num_train_epochs"] = epochs
-        progress = Progress(title)
         trainer = make(arguments)
-        trainer.validate = validate
+        trainer.validate, trainer.saving, trainer.best = validate, saving, best
+        trainer.rows = rows
+        if checkpoint is not None and best:
+            history = read_history(read_state(checkpoint))
+            best.read(checkpoint, max(history), is_of_an_epoch=bool(find_best(history)))
+        if checkpoint is not None and hasattr(rows, "load_epoch"):
+            rows.load_epoch(read_json(checkpoint / ROWS))
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(progress)
+        trainer.add_callback(BeginEpoch(trainer))
         if validate:
             trainer.add_callback(ValidateFirst(trainer))
         if validate and config.patience:
             trainer.add_callback(EarlyStoppingCallback(config.patience))
+        # After the others: it saves what they decide.
+        trainer.add_callback(saving)
         try:
-            trainer.train(
-                resume_from_checkpoint=str(checkpoint) if checkpoint else None
-            )
+            with saving.stopping_at_a_step():
+                trainer.train(
+                    resume_from_checkpoint=str(checkpoint) if checkpoint else None
+                )
+        except KeyboardInterrupt as error:
+            kept = context.checkpoints is not None
+            raise KeyboardInterrupt(saving.describe_kept() if kept else "") from error
         finally:
             progress.close()
         wait_for_ranks()
-    taken = [log for log in trainer.state.log_history if f"eval_{METRIC}" in log]
     training = Training(
-        examples=examples,
+        examples=len(rows),
         steps=trainer.state.global_step,
         epochs=float(trainer.state.epoch or 0),
-        history=tuple(float(log[f"eval_{METRIC}"]) for log in taken),
+        history=read_history(vars(trainer.state)),
     )
-    if training.best_epoch == 0:
-        model.load_state_dict(start)
+    if best:
+        best.put_back()
     model.eval()
     return training
 
 
-def _copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {
-        name: values.detach().to("cpu", copy=True)
-        for name, values in model.state_dict().items()
-    }
+def _count_bytes(model: torch.nn.Module) -> int:
+    return sum(values.nbytes for values in model.state_dict().values())
 
 
 def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:

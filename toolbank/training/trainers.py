@@ -7,20 +7,31 @@ looked at with dropout off, by the first process alone. A loss is the mean of it
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch.utils.data import Sampler
 from transformers import Trainer, TrainerCallback, TrainerState
 from transformers.trainer_pt_utils import get_length_grouped_indices
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import write_json
 from toolbank.training.arguments import METRIC
-from toolbank.training.ranks import broadcast, rank
+from toolbank.training.best import BestWeights
+from toolbank.training.checkpoints import ASIDE, place_checkpoint
+from toolbank.training.ranks import broadcast, rank, wait_for_ranks
+from toolbank.training.saving import Saving
 
 Validate = Callable[[], float]
+ROWS = "rows.json"
+"""In a checkpoint, what rows that differ between epochs keep of one."""
 
 
 class EpochSampler(Sampler[int]):
@@ -75,25 +86,95 @@ class EpochBatches(DefaultBatchSampler):
         rows.set_epoch(epoch)
 
 
-class _Validating:
-    """Validation by a function of our own, in place of a loop over a dataset."""
+class CarefulTrainer(Trainer):
+    """What both Trainers have in common: how they validate, save, and go on within an epoch.
+
+    `rows` are those that differ between epochs, if they do. `saving` times saves and `best` looks
+    at validated weights; all are set before the training.
+    """
 
     validate: Validate | None = None
+    rows: Any = None
+    saving: Saving
+    best: BestWeights | None = None
+    _order: EpochSampler | EpochBatches
+    _aside: str = ""
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Take Recall@5, with dropout off."""
-        trainer: Any = self
-        trainer.model.eval()
+        model: Any = self.model
+        model.eval()
         value = 0.0
         if rank() == 0 and self.validate is not None:
-            with torch.no_grad():
+            with torch.no_grad(), self.saving.out_of_steps():
                 value = float(self.validate())
-        metrics = {f"eval_{METRIC}": broadcast(value)}
-        trainer.log(metrics)
-        trainer.control = trainer.callback_handler.on_evaluate(
-            trainer.args, trainer.state, trainer.control, metrics
+        value = broadcast(value)
+        if self.best is not None:
+            self.best.look(value, self.state.global_step)
+        metrics = {f"eval_{METRIC}": value}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
         )
         return metrics
+
+    def begin_epoch(self, number: int) -> None:
+        """Have the examples in the order of this epoch.
+
+        The libraries say so themselves, but not where the first batches are skipped and several
+        processes share the others.
+        """
+        self._order.set_epoch(number)
+
+    def _get_output_dir(self, trial: Any) -> str:
+        return self._aside or super()._get_output_dir(trial)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        folder = Path(str(self.args.output_dir))
+        aside = folder / ASIDE
+        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        with self.saving.timed(self.state.global_step):
+            if rank() == 0:
+                shutil.rmtree(aside, ignore_errors=True)
+            wait_for_ranks()
+            self._aside = str(aside)
+            try:
+                super()._save_checkpoint(model, trial)
+                if rank() == 0:
+                    self._save_more(aside / name, folder / name)
+            except (OSError, RuntimeError, SafetensorError) as error:
+                raise ToolbankError(
+                    f"{folder / name}: can't write ({error}). Make room, or make it writable; "
+                    "the same command goes on from the checkpoint before it."
+                ) from error
+            finally:
+                self._aside = ""
+            wait_for_ranks()
+            if rank() == 0:
+                place_checkpoint(aside / name, folder)
+
+    def _save_more(self, made: Path, place: Path) -> None:
+        if self.best is not None:
+            self.best.write(made, place)
+        if hasattr(self.rows, "save_epoch"):
+            write_json(made / ROWS, self.rows.save_epoch())
+
+
+class BeginEpoch(TrainerCallback):
+    """Tells a Trainer which epoch begins, also where it goes on within one."""
+
+    def __init__(self, trainer: CarefulTrainer) -> None:
+        self._trainer = trainer
+
+    def on_epoch_begin(
+        self,
+        args: Any,  # noqa: ARG002
+        state: TrainerState,
+        control: Any,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Set the order of the examples."""
+        self._trainer.begin_epoch(int(state.epoch or 0))
 
 
 class ValidateFirst(TrainerCallback):
@@ -102,7 +183,7 @@ class ValidateFirst(TrainerCallback):
     It is in the state as if of epoch 0, and so in every checkpoint.
     """
 
-    def __init__(self, trainer: _Validating) -> None:
+    def __init__(self, trainer: CarefulTrainer) -> None:
         self._trainer = trainer
 
     def on_train_begin(
@@ -118,7 +199,7 @@ class ValidateFirst(TrainerCallback):
             state.best_metric = metrics[f"eval_{METRIC}"]
 
 
-class ModelTrainer(_Validating, Trainer):
+class ModelTrainer(CarefulTrainer):
     """Trains a model whose forward gives the mean loss of a batch as "loss"."""
 
     def __init__(self, *, lengths: Sequence[int] | None, **settings: Any) -> None:
@@ -132,14 +213,23 @@ class ModelTrainer(_Validating, Trainer):
         rows: Any = train_dataset or self.train_dataset
         size = self.args.train_batch_size * self.args.world_size
         begin = getattr(rows, "set_epoch", None)
-        return EpochSampler(len(rows), self.args.seed, size, self._lengths, begin)
+        self._order = EpochSampler(
+            len(rows), self.args.seed, size, self._lengths, begin
+        )
+        return self._order
 
 
-class EncoderTrainer(_Validating, SentenceTransformerTrainer):
+class EncoderTrainer(CarefulTrainer, SentenceTransformerTrainer):
     """Trains a sentence encoder by one of the library's losses."""
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """None: the card is written when the retriever is saved."""
+
+    def get_batch_sampler(self, *given: Any, **named: Any) -> EpochBatches:
+        """The batches of `sample_by_length`."""
+        batches: Any = super().get_batch_sampler(*given, **named)
+        self._order = batches
+        return batches  # type: ignore[no-any-return]
 
     def _save(
         self,
@@ -147,7 +237,3 @@ class EncoderTrainer(_Validating, SentenceTransformerTrainer):
         state_dict: Any = None,  # noqa: ARG002
     ) -> None:
         self.model.save_pretrained(str(output_dir), create_model_card=False)
-
-    def _load_best_model(self) -> None:
-        # The library's logs an error and goes on with the last weights.
-        self._load_from_checkpoint(str(self.state.best_model_checkpoint))

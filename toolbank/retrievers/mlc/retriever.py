@@ -244,7 +244,7 @@ class MlcRetriever(Retriever):
             _suit_the_last_layer(self.config.training),
             context,
             collate=Collator(stack_vectors, n_labels),
-            title=f"{self.name}: last layer",
+            title=f"last layer of {self.name}",
             part="last",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, TypedDict
 
@@ -49,12 +49,21 @@ class PlanExamples(Sequence[PlanExample]):
         self._mine = mine
         self._epoch = 0
         self._mined: Mined = ()
+        self._mined_for: int | None = None
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw or mine for an epoch that begins."""
+        """Draw or mine for an epoch that begins; what was mined for it is not mined again."""
         self._epoch = epoch
-        if self._mine:
-            self._mined = self._mine()
+        if self._mine and self._mined_for != epoch:
+            self._mined, self._mined_for = self._mine(), epoch
+
+    def save_epoch(self) -> dict[str, Any]:
+        """What was mined for the epoch, by the weights at its beginning."""
+        return {"epoch": self._mined_for, "mined": self._mined}
+
+    def load_epoch(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `save_epoch` gave."""
+        self._mined_for, self._mined = saved["epoch"], saved["mined"]
 
     def __len__(self) -> int:
         return len(self._plans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,7 +148,9 @@ class RefinerRetriever(TwoStage):
     def _train_rows(self, bank: Bank, context: FitContext) -> TrainRows:
         dense = self.dense
         held_out = self.first.search_train(
-            bank, self.config.candidates, context.within("first")
+            bank,
+            self.config.candidates,
+            replace(context.within("first"), of=f"for {context.name(self.name)}"),
         )
         relevance = train_relevance(bank)
         ids = self._tokenise(relevance.queries)

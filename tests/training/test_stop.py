@@ -1,0 +1,272 @@
+"""Stopping a training within an epoch and going on: what is kept, at what cost."""
+
+import json
+import signal
+
+import pytest
+
+from tests.training.classifier import TEXTS, Classifier, Clock, difference
+from toolbank.retrievers.base import FitContext
+from toolbank.training.config import TrainingConfig
+
+# Three epochs of four steps.
+CONFIG = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
+PAUSE_S = 120.0
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing after it is done."""
+
+
+def kill():
+    raise Killed
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("encoder")
+    Classifier(path)
+    return path
+
+
+def improving():
+    """A validation whose figure is best after the second epoch."""
+    figures = iter([0.1, 0.4, 0.7, 0.5])
+    return lambda: next(figures)
+
+
+def checkpoints(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("killed_in", range(1, 13))
+def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_weights(
+    folder, tmp_path, killed_in
+):
+    """Of steps of two minutes each is kept."""
+    whole = Classifier(folder)
+    whole.train(CONFIG, FitContext(seed=2), improving())
+
+    context = FitContext(seed=2, checkpoints=tmp_path)
+    first = Classifier(folder, clock=Clock(PAUSE_S))
+    first.on_step[killed_in] = kill
+    figures = improving()
+    with pytest.raises(Killed):
+        first.train(CONFIG, context, figures)
+    second = Classifier(folder)
+    training = second.train(CONFIG, context, figures if killed_in > 1 else improving())
+    assert second.steps == 12 - (killed_in - 1)
+    assert training.history == (0.1, 0.4, 0.7, 0.5)
+    assert difference(whole.weights(), second.weights()) == 0
+
+
+@pytest.mark.parametrize("killed_in", [2, 4, 6, 7])
+def test_within_accumulated_batches_too(folder, tmp_path, killed_in):
+    """Seven batches of two a step, without validation: the last step of an epoch has one."""
+    config = CONFIG.model_copy(update={"batch_size": 10, "accumulation": 2})
+    whole = Classifier(folder)
+    whole.train(config, FitContext(seed=2))
+    context = FitContext(seed=2, checkpoints=tmp_path)
+    first = Classifier(folder, clock=Clock(PAUSE_S))
+    # Steps are counted in batches here.
+    first.on_step[2 * killed_in] = kill
+    with pytest.raises(Killed):
+        first.train(config, context)
+    second = Classifier(folder)
+    second.train(config, context)
+    assert second.steps < whole.steps - 2 * (killed_in - 2)
+    assert difference(whole.weights(), second.weights()) == 0
+
+
+def test_at_most_two_minutes_are_lost(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path)
+    first = Classifier(folder, clock=Clock(50))
+    first.on_step[7] = kill
+    with pytest.raises(Killed):
+        first.train(CONFIG, context)
+    # After 150 s and 300 s, each the first step's end that is two minutes from the last save.
+    assert checkpoints(tmp_path) == ["checkpoint-3", "checkpoint-6"]
+
+
+def test_a_short_training_is_not_saved(folder, tmp_path):
+    Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), improving())
+    assert checkpoints(tmp_path) == []
+
+
+def test_a_training_that_ended_is_kept_for_those_after_it(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path)
+    first = Classifier(folder, clock=Clock(1))
+    first.train(CONFIG, context, improving())
+    assert checkpoints(tmp_path) == ["checkpoint-12"]
+    second = Classifier(folder)
+    training = second.train(CONFIG, context, lambda: pytest.fail("validated again"))
+    assert second.steps == 0
+    assert (training.steps, training.history) == (12, (0.1, 0.4, 0.7, 0.5))
+    assert difference(first.weights(), second.weights()) == 0
+
+
+class SlowToSave(list):
+    """Rows, to save which takes time."""
+
+    def __init__(self, rows, clock, save_s):
+        super().__init__(rows)
+        self.clock, self.save_s = clock, save_s
+        self.saves = 0
+
+    def save_epoch(self):
+        self.saves += 1
+        self.clock.now += self.save_s
+        return {}
+
+    def load_epoch(self, saved):
+        assert saved == {}
+
+
+@pytest.mark.parametrize("save_s", [1, 30, 300, 30_000])
+def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
+    classifier = Classifier(folder, clock=Clock(PAUSE_S))
+    classifier.rows = rows = SlowToSave(classifier.rows, classifier.clock, save_s)
+    config = CONFIG.model_copy(update={"epochs": 50})
+    classifier.train(config, FitContext(checkpoints=tmp_path))
+    # Before the first one it is not known how long it takes.
+    assert save_s * (rows.saves - 1) <= 0.05 * classifier.clock.now
+    assert rows.saves >= min(199, 0.045 * 200 * PAUSE_S / save_s)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", [1, 6, 8])
+def test_a_signal_ends_it_when_the_step_is_done_and_kept(
+    folder, tmp_path, capfd, number, step
+):
+    def interrupt(*_):
+        pytest.fail("not asked")
+
+    whole = Classifier(folder)
+    whole.train(CONFIG, FitContext(seed=2), improving())
+    context = FitContext(seed=2, checkpoints=tmp_path)
+    before = {n: signal.signal(n, interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        first = Classifier(folder)
+        first.on_step[step] = lambda: signal.raise_signal(number)
+        figures = improving()
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            first.train(CONFIG, context, figures)
+        assert signal.getsignal(number) is interrupt
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert str(stopped.value) == f"Step {step} of 12 of train is kept."
+    assert checkpoints(tmp_path) == [f"checkpoint-{step}"]
+    assert first.steps == step
+    assert "stopping when this step is done" in capfd.readouterr().err
+    second = Classifier(folder)
+    second.train(CONFIG, context, figures)
+    assert difference(whole.weights(), second.weights()) == 0
+
+
+def test_a_second_signal_ends_it_at_once_and_says_what_is_kept(folder, tmp_path):
+    def interrupt():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    for step, told in (
+        (2, "Nothing is kept of train, which was not saved yet."),
+        (7, "Step 6 of 12 of train is kept."),
+    ):
+        context = FitContext(checkpoints=tmp_path / str(step))
+        classifier = Classifier(folder, clock=Clock(60))
+        classifier.on_step[step] = interrupt
+        with pytest.raises(KeyboardInterrupt, match=told):
+            classifier.train(CONFIG, context)
+
+
+def test_a_signal_does_not_wait_for_a_step_of_minutes(folder, tmp_path):
+    classifier = Classifier(folder, clock=Clock(300))
+    classifier.on_step[3] = lambda: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="Step 2 of 12"):
+        classifier.train(CONFIG, FitContext(checkpoints=tmp_path))
+
+
+def test_a_signal_in_a_validation_ends_it_at_once(folder, tmp_path):
+    def validate():
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("went on")
+
+    with pytest.raises(KeyboardInterrupt, match="Nothing is kept of train"):
+        Classifier(folder).train(CONFIG, FitContext(checkpoints=tmp_path), validate)
+
+
+def test_a_save_that_was_cut_short_leaves_the_one_before(folder, tmp_path):
+    """A kill amid the second save."""
+    context = FitContext(seed=2, checkpoints=tmp_path)
+    whole = Classifier(folder)
+    whole.train(CONFIG, FitContext(seed=2))
+    first = Classifier(folder, clock=Clock(PAUSE_S))
+    first.rows = rows = SlowToSave(first.rows, first.clock, 0)
+    save = rows.save_epoch
+
+    def save_epoch():
+        return kill() if rows.saves == 1 else save()
+
+    rows.save_epoch = save_epoch
+    with pytest.raises(Killed):
+        first.train(CONFIG, context)
+    assert checkpoints(tmp_path) == ["checkpoint-1", "unfinished"]
+    second = Classifier(folder)
+    second.rows = SlowToSave(second.rows, second.clock, 0)
+    second.train(CONFIG, context)
+    assert second.steps == 11
+    assert "unfinished" not in checkpoints(tmp_path)
+    assert difference(whole.weights(), second.weights()) == 0
+
+
+def test_what_rows_keep_of_an_epoch_comes_back_before_it_goes_on(folder, tmp_path):
+    """As hard negatives do, which are found by the weights at its beginning."""
+
+    class Drawn(list):
+        drawn = None
+
+        def set_epoch(self, epoch):
+            if self.drawn != epoch:
+                self.drawn = epoch
+                draws.append(epoch)
+
+        def save_epoch(self):
+            return {"drawn": self.drawn}
+
+        def load_epoch(self, saved):
+            self.drawn = saved["drawn"]
+
+    draws = []
+    context = FitContext(checkpoints=tmp_path)
+    first = Classifier(folder, clock=Clock(PAUSE_S))
+    first.rows = Drawn(range(len(TEXTS)))
+    first.on_step[7] = kill
+    with pytest.raises(Killed):
+        first.train(CONFIG, context)
+    assert draws == [0, 1]
+    second = Classifier(folder)
+    second.rows = Drawn(range(len(TEXTS)))
+    second.train(CONFIG, context)
+    assert draws == [0, 1, 2]
+
+
+def test_the_best_epochs_weights_are_beside_each_later_checkpoint(folder, tmp_path):
+    context = FitContext(checkpoints=tmp_path)
+    first, seen = Classifier(folder, clock=Clock(PAUSE_S)), []
+    figures = iter([0.1, 0.9, 0.2, 0.3])
+
+    def validate():
+        seen.append(first.weights())
+        return next(figures)
+
+    first.on_step[12] = kill
+    with pytest.raises(Killed):
+        first.train(CONFIG, context, validate)
+    assert checkpoints(tmp_path) == ["checkpoint-10", "checkpoint-11"]
+    state = json.loads((tmp_path / "checkpoint-11" / "trainer_state.json").read_text())
+    assert state["global_step"] == 11
+    second = Classifier(folder)
+    training = second.train(CONFIG, context, lambda: next(figures))
+    assert training.best_epoch == 1
+    assert difference(second.weights(), seen[1]) == 0

@@ -1,0 +1,206 @@
+"""When a training is saved: as time goes by, and when it is asked to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from toolbank.system.terminal import print_above_bars
+from toolbank.training.ranks import broadcast, rank, world_size
+
+# At most so much work is lost by a kill, unless saving is slow,
+_PAUSE_S = 120.0
+# which takes at most this share of a training's time.
+_SHARE = 0.05
+# Until a save was timed, it is taken to write so many bytes a second.
+_BYTES_A_SECOND = 100e6
+# Weights, and AdamW's two moments of each.
+_COPIES = 3
+# Processes agree on a save so many seconds apart, since each time they wait for each other.
+_LOOK_S = 1.0
+# Who asks to stop waits for a step that takes no longer, so that it is kept.
+_PATIENCE_S = 30.0
+
+Clock = Callable[[], float]
+
+
+class Saving(TrainerCallback):
+    """Has a training saved when it is time, and says what of it is kept.
+
+    That is after two minutes, and later where a save takes long: all saves together have at most
+    a twentieth of the time. At its end a training is saved if that costs no more, so that a fit of
+    several trainings need not do it again. `kept` is the step that is on disk, 0 for none.
+
+    An epoch's last step is saved after its validation, which goes with it.
+    """
+
+    def __init__(self, title: str, n_bytes: int, clock: Clock) -> None:
+        self._title = title
+        self._clock = clock
+        self._cost = _COPIES * n_bytes / _BYTES_A_SECOND
+        self._spent = 0.0
+        self._begun_at = self._saved_at = self._step_at = clock()
+        self._step_s = 0.0
+        self._look_at = 0
+        self._is_asked = False
+        self._in_steps = False
+        self.kept = 0
+        self._last = 0
+
+    def describe_kept(self) -> str:
+        """What a stop at this moment leaves, as a sentence."""
+        if not self.kept:
+            return f"Nothing is kept of {self._title}, which was not saved yet."
+        return f"Step {self.kept:,} of {self._last:,} of {self._title} is kept."
+
+    @contextmanager
+    def stopping_at_a_step(self) -> Iterator[None]:
+        """Have a first Ctrl-C or SIGTERM end the training when its step is done and saved.
+
+        It ends at once where the step takes long, out of the steps, as in a validation, and at
+        the second. Signals that nobody minds here stay as they are, and so do all of them where
+        several processes train.
+        """
+        if (
+            world_size() > 1
+            or threading.current_thread() is not threading.main_thread()
+        ):
+            yield
+            return
+        minded = (signal.SIGINT, signal.SIGTERM)
+        before = {n: h for n in minded if callable(h := signal.getsignal(n))}
+        for number in before:
+            signal.signal(number, self._ask)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def timed(self, step: int) -> Iterator[None]:
+        """Time a save of a step, which is kept if it ends well."""
+        begun = self._clock()
+        yield
+        self._saved_at = self._clock()
+        self._cost = self._saved_at - begun
+        self._spent += self._cost
+        self.kept = step
+
+    @contextmanager
+    def out_of_steps(self) -> Iterator[None]:
+        """Have a signal end the training at once in here: there is no step to wait for."""
+        before, self._in_steps = self._in_steps, False
+        try:
+            yield
+        finally:
+            self._in_steps = before
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Begin to count the time."""
+        self._begun_at = self._saved_at = self._clock()
+        self.kept, self._last = state.global_step, state.max_steps
+
+    def on_step_begin(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,  # noqa: ARG002
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Note when a step begins."""
+        self._in_steps, self._step_at = True, self._clock()
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
+        """Save within an epoch."""
+        self._step_s = self._clock() - self._step_at
+        if float(state.epoch or 0).is_integer() or state.global_step >= state.max_steps:
+            return
+        if self._is_asked or self._is_due(state.global_step):
+            control.should_save = True
+
+    def on_epoch_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,  # noqa: ARG002
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
+        """Save after an epoch, or at the end."""
+        ends = control.should_training_stop
+        if broadcast(self._is_asked or self._is_worth_it(0 if ends else _PAUSE_S)):
+            control.should_save = True
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
+        """Save where the validation ends the training."""
+        ends = control.should_training_stop and state.global_step > 0
+        if ends and broadcast(self._is_worth_it(0)):
+            control.should_save = True
+
+    def on_save(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,  # noqa: ARG002
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """End the training if that is what was asked for."""
+        if self._is_asked:
+            raise KeyboardInterrupt
+
+    def _is_due(self, step: int) -> bool:
+        """Whether to save this step, in all processes alike."""
+        if step < self._look_at:
+            return False
+        steps = max(1, round(_LOOK_S / max(self._step_s, 1e-3)))
+        steps = steps if world_size() > 1 else 1
+        due, steps = broadcast((self._is_worth_it(_PAUSE_S), steps))
+        self._look_at = step + steps
+        return due
+
+    def _is_worth_it(self, pause: float) -> bool:
+        """Whether enough time went by that another save keeps to its share."""
+        now = self._clock()
+        total = now - self._begun_at + self._cost
+        fits = self._spent + self._cost <= _SHARE * total
+        return fits and now - self._saved_at >= pause
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        waits = self._in_steps and self._step_s <= _PATIENCE_S
+        if self._is_asked or not waits:
+            raise KeyboardInterrupt
+        self._is_asked = True
+        if rank() == 0:
+            print_above_bars(
+                "stopping when this step is done and kept; a second Ctrl-C or SIGTERM stops at "
+                "once."
+            )
