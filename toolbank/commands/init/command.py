@@ -23,6 +23,12 @@ def init(
     sphinx: Annotated[
         str | None, typer.Option(metavar="URL", help="Any other Sphinx site to crawl.")
     ] = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Tools and labelled requests that are there already."
+        ),
+    ] = None,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -45,16 +51,18 @@ def init(
     """Write a recipe for an API of your own."""
     from toolbank.commands.init.recipe import copy_prompts, write_recipe
 
-    path = write_recipe(
+    path, *others = write_recipe(
         out or Path(f"{name}.yaml"),
         name=name,
         package=package,
         site=site,
         sphinx=sphinx,
+        dataset=dataset,
         base_url=base_url,
         model=model,
     )
     echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
     if prompts:
-        for copied in copy_prompts(Path("prompts")):
-            echo(f"Wrote {copied}")
+        others += copy_prompts(Path("prompts"))
+    for other in others:
+        echo(f"Wrote {other}")

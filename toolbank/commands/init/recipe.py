@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import yaml
@@ -9,18 +11,23 @@ from pydantic import ValidationError
 
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
+from toolbank.loaders.detect import find_format
 from toolbank.recipe import Recipe, recipe_schema
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 
-_RECIPE = """\
-# A recipe says all of a run. Check it with: toolbank plan {file}
-# Every key, with its type and default: toolbank schema
-name: {name}
+_SCHEMA = "toolbank.schema.json"
 
+_HEAD = """\
+# yaml-language-server: $schema={schema}
+# A recipe says all of a run. Check it with: toolbank plan {file}
+# Every key, with its type and default: toolbank schema --markdown
+name: {name}
+"""
+
+_MADE = """
 # Where the tools come from. Several sources make one bank.
-sources:
-{source}
+sources:{source}
 
 # Who writes the requests. The key is read from the environment variable OPENAI_API_KEY
 # (another one: api_key_env). With `engine: rules` requests are written from the reference's
@@ -28,11 +35,24 @@ sources:
 generate:
 {generate}
   queries: 1000
+  # How many tools a request needs, where 2 of "at most 5" is not what your users ask for:
+  # tools_per_query: {{1: .25, 2: .35, 3: .25, 4: .15}}
 {hints}
 # Requests of your own users, labelled with the tools they need, are the best test there is.
 # A line each: {{"query": "...", "tools": ["name", ...]}}
 # evaluate:
 #   on: [requests.jsonl]
+"""
+
+_TAKEN = """
+# The tools, and requests that are labelled with them; nothing is generated.
+dataset:
+{dataset}
+  # Whether the tools of a request stand in the order of calls:
+  # ordered: true
+
+# Shares of the requests that are held back, where the data have no splits of their own.
+# split: {{validation: 0.1, test: 0.1}}
 """
 
 _HINTS = """\
@@ -52,50 +72,91 @@ def write_recipe(
     package: str | None = None,
     site: str | None = None,
     sphinx: str | None = None,
+    dataset: Path | None = None,
     base_url: str | None = None,
     model: str | None = None,
-) -> Path:
-    """Write a commented recipe; without a package or site, one for a package to fill in.
+) -> list[Path]:
+    """Write a commented recipe, and its schema beside it if there is none yet; gives both paths.
 
-    `site` is a file of crawlers/, `sphinx` the address of a site that has none.
+    `site` is a file of crawlers/, `sphinx` the address of a site that has none, and `dataset` a
+    folder of tools and labelled requests. What isn't given is left empty, and then `plan` says
+    what to fill in.
 
     Raises:
-        InputError: the file is there already, more than one source is given, or one of the
-            values can't stand in a recipe.
+        InputError: the file is there already, more than one origin is given, the folder holds
+            no dataset, or one of the values can't stand in a recipe.
     """
     if path.exists():
         raise InputError(f"{path}: is there already. Give another with --out.")
-    if sum(map(bool, (package, site, sphinx))) > 1:
+    if sum(map(bool, (package, site, sphinx, dataset))) > 1:
         raise InputError(
-            "Give one of --package, --site and --sphinx; put a second source into the file."
+            "Give one of --package, --site, --sphinx and --dataset; put a second source into "
+            "the file."
         )
-    if site:
-        source = {"type": "sphinx", "site": site}
-    elif sphinx:
-        source = {"type": "sphinx", "base_url": sphinx}
+    if dataset and (base_url or model):
+        raise InputError(
+            "--dataset brings requests with it, so that none is generated: leave --base-url and "
+            "--model out."
+        )
+    if dataset:
+        body = _take(dataset, path)
     else:
-        source = {"type": "python", "package": package or "your_package"}
+        source = _source(package, site, sphinx)
+        body = _make(source, base_url, model)
+    schema = path.with_name(_SCHEMA)
+    head = _HEAD.format(schema=_SCHEMA, file=path, name=_scalar(name))
+    data = yaml.safe_load(head + body)
+    try:
+        # Where no source is given yet, the rest is checked.
+        stand_in = {} if dataset or data["sources"] else {"sources": [_STAND_IN]}
+        Recipe.model_validate({**data, **stand_in})
+    except ValidationError as error:
+        raise InputError(explain(error, recipe_schema(), "init", {}, ())) from error
+    write_text(path, head + body)
+    if schema.exists():
+        return [path]
+    write_text(schema, json.dumps(recipe_schema(), indent=2) + "\n")
+    return [path, schema]
+
+
+_STAND_IN = {"type": "python", "package": "json"}
+
+
+def _source(
+    package: str | None, site: str | None, sphinx: str | None
+) -> dict[str, str] | None:
+    if site:
+        return {"type": "sphinx", "site": site}
+    if sphinx:
+        return {"type": "sphinx", "base_url": sphinx}
+    return {"type": "python", "package": package} if package else None
+
+
+def _make(
+    source: dict[str, str] | None, base_url: str | None, model: str | None
+) -> str:
+    """The part of a recipe that has a bank made."""
     if base_url or model:
         generate = {
             "engine": "openai",
             "base_url": base_url or "https://api.openai.com/v1",
-            "model": model or "your-model",
+            "model": model or "",
         }
     else:
         generate = {"engine": "rules"}
-    text = _RECIPE.format(
-        file=path,
-        name=_scalar(name),
-        source=_indented([source], 2),
+    choices = " []  # such as [{type: python, package: NAME}], or [{type: sphinx, base_url: URL}]"
+    return _MADE.format(
+        source="\n" + _indented([source], 2) if source else choices,
         generate=_indented(generate, 2),
         hints=_HINTS if base_url or model else "",
     )
-    try:
-        Recipe.model_validate(yaml.safe_load(text))
-    except ValidationError as error:
-        raise InputError(explain(error, recipe_schema(), "init", {}, ())) from error
-    write_text(path, text)
-    return path
+
+
+def _take(folder: Path, recipe: Path) -> str:
+    """The part of a recipe that takes the bank of a dataset."""
+    config = find_format(folder)
+    path = os.path.relpath(folder.resolve(), recipe.parent.resolve())
+    return _TAKEN.format(dataset=_indented({"type": config.type, "path": path}, 2))
 
 
 def copy_prompts(folder: Path) -> list[Path]:

@@ -79,8 +79,8 @@ def check_settings(config: EngineConfig) -> None:
     """
     if not config.model:
         raise InputError(
-            f"{config.section}.model: not set. Name the model as {config.base_url} does, for "
-            f"example --set {config.section}.model=NAME."
+            f"{config.section}.model: not set. Write `model: NAME` under `{config.section}` in the "
+            f"recipe, as {config.base_url} names it, or add --set {config.section}.model=NAME."
         )
     for name in config.parameters:
         if name in _TAKEN:
