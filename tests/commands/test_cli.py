@@ -285,6 +285,27 @@ def test_evaluate_takes_any_labelled_file_and_reports_strange_names(finished):
     assert "no.such" in done.stdout
     records = json.loads((finished / "m.json").read_text())
     assert {record["set"] for record in records} == {"asked"}
+    assert "asked (n = 1)" in done.stdout
+    assert "test" not in done.stdout
+    every = toolbank(
+        "evaluate", "runs/mine", "--on", "asked.jsonl", "--all", cwd=finished
+    )
+    assert "asked (n = 1), in percent." in every.stdout
+    assert "test" not in every.stdout
+
+
+def test_evaluate_alone_takes_the_sets_of_the_recipe_and_says_which_are_gone(tmp_path):
+    asked = '{"query": "middle value", "tools": ["statistics.median"]}\n'
+    for name in ("asked", "gone"):
+        (tmp_path / f"{name}.jsonl").write_text(asked)
+    with Path(write_recipe(tmp_path, **BY_RULES)).open("a") as file:
+        file.write("evaluate: {on: [asked.jsonl, gone.jsonl]}\n")
+    assert toolbank("run", "mine.yaml", cwd=tmp_path).returncode == 0
+    (tmp_path / "gone.jsonl").unlink()
+    done = toolbank("evaluate", "runs/mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "asked (n = 1)" in done.stdout
+    assert "gone.jsonl: not there, and so not evaluated on" in done.stdout
 
 
 @pytest.mark.parametrize("form", ["jsonl", "toolbank", "functions"])

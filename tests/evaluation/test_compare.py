@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.compare import compare
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.evaluate import Measured, list_metrics
+from toolbank.evaluation.details import format_details
+from toolbank.evaluation.evaluate import Measured, list_metrics, make_figures
+from toolbank.evaluation.interval import difference_intervals
 from toolbank.evaluation.sets import EvaluationSet
-from toolbank.evaluation.table import format_comparisons
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
@@ -79,7 +79,7 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
     refiner, mlc = measured[-1], measured[-2]
     column = list_metrics(CONFIG).index(("recall", 5))
     differences = refiner.values - mlc.values
-    low, high = bootstrap_means(differences, CONFIG.resamples, 4)
+    interval = difference_intervals(differences, CONFIG.resamples, 4)[column]
     (record,) = [
         r
         for r in records
@@ -87,14 +87,15 @@ def test_the_interval_is_of_the_differences_query_by_query(records, measured):
         == ("refiner", "mlc", "recall", 5, "test")
     ]
     assert record.difference == pytest.approx(differences[:, column].mean())
-    assert (record.low, record.high) == pytest.approx((low[column], high[column]))
+    assert (record.low, record.high) == pytest.approx(interval)
 
 
 def test_a_method_does_not_differ_from_its_twin(measured):
     twin = Measured("twin", *list(vars(measured[0]).values())[1:])
     methods = DescriptionsConfig(), Bm25Config(name="twin")
     records = compare([measured[0], twin], methods, CONFIG, 0)
-    assert {(r.difference, r.low, r.high) for r in records} == {(0, 0, 0)}
+    assert {r.difference for r in records} == {0}
+    assert all(r.low < 0 < r.high and not r.is_sure for r in records)
 
 
 def test_parts_are_compared_apart_and_empty_ones_not_at_all(records):
@@ -112,19 +113,23 @@ def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
     records = compare(measured, methods, CONFIG, seed=0)
     assert {r.retriever for r in records} == {"refiner"}
     assert against(records, "refiner") == {("decomposition", "mlc")}
-    assert "minus decomposition (mlc)" in format_comparisons(records)
+    assert "decomposition = mlc, the best" in told(measured, records)
 
 
 def test_a_method_that_is_not_there_is_not_compared_with(measured):
     assert compare(measured[-1:], METHODS, CONFIG, seed=0) == []
 
 
-def test_the_block_has_a_line_a_method_and_signs(records):
-    lines = format_comparisons(records).splitlines()
-    assert lines[0] == "Recall@5 on test: differences in points, paired 95 %"
-    assert "minus nearest neighbours (nearest)" in lines[1]
-    (refiner,) = [line for line in lines if line.strip().startswith("refiner")]
-    assert refiner.count("+") >= 4
-    assert format_comparisons([]) == ""
+def told(measured, differences):
+    figures = [one for each in measured for one in make_figures(each, CONFIG, 0)]
+    return " ".join(format_details(figures, differences).split())
+
+
+def test_each_set_has_its_differences_under_a_sentence_that_names_it(measured, records):
+    text = told(measured, records)
+    assert "test: R@5 of the retriever minus that of another" in text
+    assert "nearest neighbours = nearest, the best that only looks up" in text
+    assert text.count("points (95 % interval)") == 3
     others = [replace(record, set="mine") for record in records]
-    assert format_comparisons(others) == ""
+    assert "minus that of another" not in told(measured, others)
+    assert "minus that of another" not in told(measured, [])

@@ -1,11 +1,14 @@
 """Records of an evaluation: sets, unknown names, empty parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.details import format_details
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.figures import SetLabels
 from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
@@ -67,7 +70,7 @@ def test_records_name_retriever_set_metric_and_k(bank, retriever):
     assert record.retriever == "bm25"
     assert record.value == 1.0
     assert record.n == 2
-    assert 0 <= record.low <= record.value <= record.high <= 1
+    assert (record.low, record.high) == (None, None)
     assert pick(records, set="test", metric="mrr").k is None
 
 
@@ -102,8 +105,9 @@ def test_a_part_that_is_empty_is_left_out(bank, retriever):
     assert {record.set for record in records} == {
         *("test", "test-seen-sets", "test-seen-tools")
     }
-    told = format_table(records)
-    assert "test-seen-sets, test-seen-tools: all of test" in told
+    told = " ".join(format_details(records, []).split())
+    assert "same set of tools. So it is with all of test." in told
+    assert "each of the tools. So it is with all of test." in told
     assert "unseen" not in told
 
 
@@ -112,7 +116,8 @@ def test_an_empty_test_is_shown_as_such(bank, retriever):
     records = evaluate(retriever, held_out_set(train_only), CONFIG, seed=0)
     record = pick(records, metric="mrr")
     assert (record.n, record.value, record.low) == (0, None, None)
-    assert format_table(records) == "test: no queries (n = 0)"
+    told = "test: no requests (n = 0), so that no figure can be given."
+    assert format_table(records) == told
 
 
 def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
@@ -154,18 +159,46 @@ def test_the_same_seed_gives_the_same_records(bank, retriever):
     assert evaluate(retriever, held_out_set(bank), CONFIG, seed=5) == first
 
 
-def test_the_table_shows_percent_and_the_interval_at_five(bank, retriever):
+def test_of_two_requests_there_are_figures_and_no_interval(bank, retriever):
     table = format_table(evaluate(retriever, held_out_set(bank), CONFIG, seed=0))
-    lines = table.splitlines()
-    assert lines[0] == "test (n = 2, percent)"
-    assert " ".join(lines[1].split()) == (
-        "retriever R@1 R@2 R@5 95 % nDCG@5 COMP@5 MRR"
-    )
-    assert "100.0 to 100.0" in lines[2]
+    *_, sets, header, row, note = table.splitlines()
+    assert sets.strip() == "test (n = 2)"
+    assert header.split() == ["retriever", "R@5", "(95", "%", "interval)", "COMP@5"]
+    assert row.split() == ["bm25", "100.0", "100.0"]
+    assert note == "No interval is given where n is below 10."
+
+
+def test_the_interval_stands_beside_its_figure(bank, retriever):
+    queries = [make_query(f"rows in order {i}", "lab.sort") for i in range(12)]
+    records = evaluate(retriever, make_set("mine", bank, queries), CONFIG, seed=0)
+    *_, row = format_table(records).splitlines()
+    assert row.split(maxsplit=1)[1].startswith("100.0 (75.8 to 100.0)")
+
+
+def test_no_table_is_wider_than_a_terminal(bank, retriever):
+    test = [
+        make_query(f"rows {i}", *tools, split="test")
+        for i in range(10)
+        for tools in (("lab.sort",), ("lab.mean", "lab.plot"), ("lab.mean", "lab.sort"))
+    ]
+    train = make_query("rows", "lab.mean", "lab.plot", split="train")
+    seen = Bank(bank.tools, (train, *test))
+    names = ("x" * 60, "y" * 60)
+    sets = [held_out_set(seen), *(make_set(name, bank, test[:12]) for name in names)]
+    records = [
+        replace(record, retriever=name)
+        for name in ("bm25", "a-name-of-some-length-" * 3)
+        for one in sets
+        for record in evaluate(retriever, one, EvaluateConfig(ks=range(1, 30)), seed=0)
+    ]
+    told = format_table(records) + "\n" + format_details(records, [])
+    assert all(part in told for part in ("unseen-sets (n = 20)", "seen-tools (n = 10)"))
+    assert max(map(len, told.splitlines())) <= 90
 
 
 def test_metrics_need_no_five(bank, retriever):
     config = EvaluateConfig(ks=(2, 3), resamples=100)
     records = evaluate(retriever, held_out_set(bank), config, seed=0)
-    assert "nDCG@2" in format_table(records)
+    assert "COMP@2" in format_table(records)
+    assert "nDCG@2" in format_details(records, [])
     assert np.isclose(pick(records, set="test", metric="recall", k=3).value, 1)

@@ -69,7 +69,16 @@ def test_it_is_split_evaluated_and_reported(recipe, tmp_path):
     assert info["ordered"] is True
     assert info["left_out"]["query: needs a tool that is not listed"]["count"] == 1
     assert set(info["dataset"]["files"]) == {"tools.jsonl", "queries.jsonl"}
-    assert "test (n = 10, percent)" in describe_result(result)
+    told = describe_result(result)
+    assert (
+        f"{tmp_path / 'out'}: 5 tools, 40 requests (27 train, 3 validation, 10 test)."
+        in told
+    )
+    assert "test (n = 10)" in told
+    assert "A search takes bm25: the highest R@5 on the 3 validation requests" in told
+    assert f'toolbank search {tmp_path / "out"} "your request"' in told
+    assert "nDCG" not in told
+    assert "nDCG" in describe_result(result, everything=True)
     assert result.todo == ()
     again = run(str(tmp_path / "out"), tmp_path / "out")
     assert again.did == ()

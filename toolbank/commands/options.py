@@ -32,6 +32,9 @@ SetOption = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a value of the recipe; repeatable."
     ),
 ]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Show every figure, not only the short table.")
+]
 
 
 def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolbank.commands.options import (
+    AllOption,
     OutOption,
     RecipeArgument,
     SetOption,
@@ -40,9 +41,10 @@ def run(
     until: Annotated[
         StageName | None, typer.Option(metavar="STAGE", help="Stop after this stage.")
     ] = None,
+    everything: AllOption = False,
 ) -> None:
     """Run all stages of a recipe that are not done yet."""
-    run_stages(recipe, out, settings, start=start, until=until)
+    run_stages(recipe, out, settings, start=start, until=until, everything=everything)
 
 
 def run_stages(
@@ -52,6 +54,7 @@ def run_stages(
     *,
     start: str | None = None,
     until: str | None = None,
+    everything: bool = False,
 ) -> None:
     """Run a recipe's stages from `start` up to `until`, and print what came of them."""
     from toolbank.training.ranks import rank
@@ -73,4 +76,4 @@ def run_stages(
             start=start,
             until=until,
         )
-    return echo(describe_result(result))
+    return echo(describe_result(result, everything=everything))

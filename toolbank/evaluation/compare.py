@@ -7,10 +7,10 @@ from typing import get_args
 
 import numpy as np
 
-from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.evaluate import Measured, list_metrics
 from toolbank.evaluation.figures import Baseline, Difference
+from toolbank.evaluation.interval import difference_intervals
 from toolbank.retrievers.method import RetrieverConfig
 
 BASELINES: tuple[Baseline, ...] = get_args(Baseline)
@@ -27,7 +27,8 @@ def compare(
 
     Each is held against what it builds on; the best on this set of those that vote among similar
     train queries; the first that has seen no query; and, where it finds a request's tools one
-    after another, the best of those that search for its parts. The intervals are those of a paired bootstrap: the same queries are drawn for both.
+    after another, the best of those that search for its parts. The intervals are paired: they are those of the
+    differences, query by query.
     """
     if not measured or not len(measured[0].values):
         return []
@@ -45,19 +46,16 @@ def compare(
     found = []
     for name, rows in measured[0].evaluated.selections().items():
         chosen = differences[rows]
-        low, high = bootstrap_means(chosen, config.resamples, seed)
-        means = zip(
-            chosen.mean(axis=0).tolist(), low.tolist(), high.tolist(), strict=True
-        )
-        for (retriever, against, baseline, metric, k), mean in zip(
-            columns, means, strict=True
+        means = chosen.mean(axis=0).tolist()
+        intervals = difference_intervals(chosen, config.resamples, seed)
+        for (retriever, against, baseline, metric, k), mean, interval in zip(
+            columns, means, intervals, strict=True
         ):
             found.append(
                 Difference(
                     *(retriever, against, baseline),
                     *(name, metric, k),
-                    *mean,
-                    n=len(rows),
+                    *(mean, *interval, len(rows)),
                 )
             )
     return found

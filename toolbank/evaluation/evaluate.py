@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.evaluation.bootstrap import bootstrap_means
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.figures import Figure
+from toolbank.evaluation.interval import mean_intervals
 from toolbank.evaluation.sets import EvaluationSet
 from toolbank.ranking.metrics import Values, comp, find_gold, mrr, ndcg, recall
 from toolbank.retrievers.base import Retriever
@@ -87,9 +87,13 @@ def _summarise(
     means: list[tuple[float | None, float | None, float | None]]
     means = [(None, None, None)] * len(metrics)
     if len(values):
-        low, high = bootstrap_means(values, config.resamples, seed)
-        mean = values.mean(axis=0)
-        means = list(zip(mean.tolist(), low.tolist(), high.tolist(), strict=True))
+        intervals = mean_intervals(values, config.resamples, seed)
+        means = [
+            (mean, *interval)
+            for mean, interval in zip(
+                values.mean(axis=0).tolist(), intervals, strict=True
+            )
+        ]
     return [
         Figure(measured.retriever, name, metric, k, *mean, n=len(values))
         for (metric, k), mean in zip(metrics, means, strict=True)

@@ -25,7 +25,8 @@ class Figure:
     """How good a retriever is on a set by one metric: recall, ndcg, comp or mrr, at a cut-off k.
 
     `value` is the mean over `n` queries, from 0 to 1; `low` and `high` are the ends of its 95 %
-    bootstrap interval. They are None where the set is empty, and `k` is None for mrr.
+    interval (`mean_intervals`), both None where n is too small for one. `value` is None where the
+    set is empty, and `k` is None for mrr.
     """
 
     retriever: str
@@ -38,17 +39,20 @@ class Figure:
     n: _Count
 
     def __post_init__(self) -> None:
-        there = {one is not None for one in (self.value, self.low, self.high)}
-        if there != {self.n > 0}:
-            raise ValueError("value, low and high are numbers where n is not 0")
+        if (self.value is None) != (self.n == 0):
+            raise ValueError("value is a number where n is not 0")
+        if (self.low is None) != (self.high is None):
+            raise ValueError("low and high are numbers, or neither is")
+        if self.value is None and self.low is not None:
+            raise ValueError("low and high are of a value")
 
 
 @dataclass(frozen=True)
 class Difference:
     """How much better a retriever is than another, of the kind `baseline`, on the same queries.
 
-    `difference` is positive where it is better; `low` and `high` are the ends of the 95 % interval
-    of a paired bootstrap.
+    `difference` is positive where it is better; `low` and `high` are the ends of its 95 % interval
+    (`difference_intervals`), both None where n is too small for one.
     """
 
     retriever: str
@@ -58,13 +62,19 @@ class Difference:
     metric: str
     k: _CutOff
     difference: _Points
-    low: _Points
-    high: _Points
+    low: _Points | None
+    high: _Points | None
     n: _Count
+
+    def __post_init__(self) -> None:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("low and high are numbers, or neither is")
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether there is an interval, and it leaves out 0."""
+        if self.low is None or self.high is None:
+            return False
         return self.low > 0 or self.high < 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,13 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from toolbank.ranking.wilson import wilson_interval
+
 Verdict = Literal["win", "tie", "lose"]
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 METHOD = "Wilson score interval for each share (Wilson 1927), 95 %; pairs count as independent"
-_Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def summarise(judgements: Iterable[Judgement]) -> CriterionSummary:
 
     def share(verdict: Verdict) -> VerdictShare:
         count = counts[verdict]
-        return VerdictShare(count, count / n if n else None, *wilson_interval(count, n))
+        if not n:
+            return VerdictShare(count, None, None, None)
+        return VerdictShare(count, count / n, *wilson_interval(count, n))
 
     agreed = sum(row.forward == row.backward for row in judged)
     return CriterionSummary(
@@ -96,17 +98,3 @@ def summarise(judgements: Iterable[Judgement]) -> CriterionSummary:
         consistency=agreed / n if n else None,
         failed=dict(sorted(failed.items())),
     )
-
-
-def wilson_interval(count: int, n: int) -> tuple[float | None, float | None]:
-    """The 95 % Wilson score interval of `count` among `n`; (None, None) where n is 0.
-
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    JASA 22 (1927).
-    """
-    if n == 0:
-        return None, None
-    share, z2 = count / n, _Z95**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)

@@ -15,6 +15,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
+from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import WRITERS
 from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
@@ -97,6 +98,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "k": k,
         "headlines": _headlines(recall, k, _find_plain(content.differences)),
         "recall": recall,
+        "fewest": FEWEST,
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
         "differences": tabulate_differences(content.differences, k),
         "other_metrics": tabulate(content.figures, ["ndcg", "comp", "mrr"]),

@@ -3,64 +3,88 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
+from toolbank.evaluation.layout import WIDTH
+from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
+from toolbank.system.terminal import wrap
 
 
-def describe_result(result: RunResult) -> str:
-    """The table of the run's metrics, if it is of this bank, and where everything lies."""
-    blocks = [*_figures(result), result.waiting]
-    lines = [line for block in blocks if block for line in (block, "")]
-    if not result.did:
-        lines.append("Everything was done already; nothing was run.")
-    return "\n".join([*lines, *_places(result), *_next(result)])
+def describe_result(result: RunResult, *, everything: bool = False) -> str:
+    """What was built, how well it finds tools, what a search takes, and what to type next.
+
+    With `everything`, all tables of the evaluation. Figures stand there if they are of this bank.
+    """
+    blocks = [
+        result.waiting,
+        "" if result.did else "Everything was done already; nothing was run.",
+        _describe_bank(result),
+        *_describe_figures(result, everything),
+        _describe_next(result, everything),
+    ]
+    return "\n\n".join(filter(None, blocks))
 
 
-def _figures(result: RunResult) -> list[str]:
-    from toolbank.evaluation.figures import read_differences, read_figures, read_labels
-    from toolbank.evaluation.table import (
-        format_comparisons,
-        format_notes,
-        format_table,
+def _describe_bank(result: RunResult) -> str:
+    """What was made, by its numbers, and what of it should be mended."""
+    from toolbank.bank.frames import load_bank
+    from toolbank.run.advice import advise
+
+    folder = result.folder
+    if not (folder.bank / "bank.json").is_file():
+        has_tools = (folder.bank / "tools.parquet").is_file()
+        return f"{folder.path}: {'the tools' if has_tools else 'nothing'} so far."
+    bank = load_bank(folder.path)
+    counts = dict(bank.queries["split"].value_counts().iter_rows())
+    splits = ", ".join(
+        f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
+    told = f"{bank.tools.height:,} tools, {bank.queries.height:,} requests ({splits})."
+    return "\n".join(
+        [f"{folder.path}: {told}", *(wrap(line, WIDTH) for line in advise(bank))]
+    )
+
+
+def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
+    from toolbank.evaluation.details import format_details
+    from toolbank.evaluation.figures import read_differences, read_figures, read_labels
+    from toolbank.evaluation.table import format_notes, format_table
+    from toolbank.run.choice import choose_retriever
 
     folder = result.folder
     if "evaluate" in result.todo and "evaluate" not in result.did:
-        return []
-    return [
-        format_table(read_figures(folder.metrics)),
-        format_comparisons(read_differences(folder.comparisons)),
-        format_notes(read_labels(folder.labels)),
-    ]
+        return
+    figures = read_figures(folder.metrics)
+    yield format_table(figures)
+    yield format_notes(read_labels(folder.labels))
+    if everything:
+        yield format_details(figures, read_differences(folder.comparisons))
+    recipe = load_recipe(str(folder.recipe)).recipe
+    choice = choose_retriever(folder, recipe.retrievers)
+    yield wrap(f"A search takes {choice.label}: {choice.why}.", WIDTH)
 
 
-def _places(result: RunResult) -> list[str]:
-    folder = result.folder
-    has_queries = (folder.bank / "queries.parquet").exists()
-    search = f'toolbank search {shlex.quote(str(folder.path))} "your request"'
-    places = {
-        folder.bank: "tools and queries" if has_queries else "tools",
-        folder.models: f"retrievers; try: {search}",
-        folder.metrics: "every figure with its interval",
-        folder.hits: "what each retriever found for each query",
-        folder.report: "all of it for people",
-    }
-    return [f"{path}: {what}" for path, what in places.items() if path.exists()]
-
-
-def _next(result: RunResult) -> list[str]:
-    """What is not done, and the command that goes on."""
+def _describe_next(result: RunResult, everything: bool) -> str:
+    """What is not done, and the command that goes on; or what to do with what is."""
+    run = shlex.quote(str(result.folder.path))
     if not result.todo:
-        return []
-    command, end = (
-        f"toolbank run {shlex.quote(str(result.folder.path))}",
-        result.ended_early,
-    )
-    if end is not None and end.option:
-        command += f" {end.option}"
-    return [
+        commands = {
+            f'toolbank search {run} "your request"': "finds tools",
+            str(result.folder.report): "the page, with all figures",
+            f"toolbank run {run} --all": "all figures here",
+        }
+        if everything:
+            commands.popitem()
+        width = max(map(len, commands))
+        return "\n".join(
+            f"  {command:<{width}}  {what}" for command, what in commands.items()
+        )
+    end = result.ended_early
+    option = f" {end.option}" if end is not None and end.option else ""
+    why = (
         f"The generation ended early: {end.message}."
         if end is not None
-        else f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}.",
-        f"Next: {command}",
-    ]
+        else f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."
+    )
+    return f"{why}\nNext: toolbank run {run}{option}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolbank.commands.options import RunArgument, echo
+from toolbank.commands.options import AllOption, RunArgument, echo
 
 
 def evaluate(
@@ -23,8 +23,9 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the records here as JSON."),
     ] = None,
+    everything: AllOption = False,
 ) -> None:
-    """Evaluate a finished run's retrievers on labelled requests, or on its test split."""
+    """Evaluate a finished run's retrievers on labelled requests, or on its recipe's sets."""
     from toolbank.commands.evaluate.finished import evaluate_run
 
-    echo(evaluate_run(run, on or [], out))
+    echo(evaluate_run(run, on or [], out, everything=everything))

@@ -18,21 +18,22 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 
 
-def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
-    """Evaluate a finished run's retrievers on labelled files, or on its test split if none.
+def evaluate_run(
+    path: Path, on: Sequence[Path], out: Path | None, *, everything: bool = False
+) -> str:
+    """Evaluate a finished run's retrievers on labelled files.
 
-    Writes the records to `out` where it is given; gives the table and notes for people.
+    Without any, on its test split and on those of its recipe that are still there. Writes the
+    records to `out` where it is given; gives the table and notes for people, with `everything`
+    all tables.
 
     Raises:
         InputError: the run is not finished, or a file is missing or has broken lines.
     """
+    from toolbank.evaluation.details import format_details
     from toolbank.evaluation.figures import write_figures
     from toolbank.evaluation.sets import describe_labels, held_out_set
-    from toolbank.evaluation.table import (
-        format_comparisons,
-        format_notes,
-        format_table,
-    )
+    from toolbank.evaluation.table import format_notes, format_table
 
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
@@ -52,14 +53,17 @@ def evaluate_run(path: Path, on: Sequence[Path], out: Path | None) -> str:
     except ValidationError as error:
         raise InputError(f"--{first_problem(error)}.") from error
     bank = Bank.load(folder.bank)
-    sets = file_sets(bank, on) if on else [held_out_set(bank)]
+    gone = [] if on else [path for path in recipe.evaluate.on if not path.is_file()]
+    there = on or [path for path in recipe.evaluate.on if path not in gone]
+    sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
     made = evaluate_sets(recipe, folder, sets)
     if out is not None:
         write_figures(out, made.figures)
     blocks = (
         format_table(made.figures),
-        format_comparisons(made.differences),
         format_notes([describe_labels(evaluated) for evaluated in sets]),
+        "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
+        format_details(made.figures, made.differences) if everything else "",
         f"Wrote {len(made.figures)} records to {out}" if out else "",
     )
     return "\n\n".join(filter(None, blocks))

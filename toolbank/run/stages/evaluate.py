@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 4
+_LAYOUT = 5
 
 
 @dataclass

@@ -1,0 +1,77 @@
+"""What a run of a poor dataset advises, and what it says instead of figures."""
+
+import json
+
+import pytest
+
+from toolbank.recipe import load_recipe
+from toolbank.run.result import describe_result
+from toolbank.run.run import run_recipe
+
+RECIPE = """\
+name: theirs
+dataset: {type: jsonl, path: data}
+baselines: false
+retrievers: [{type: bm25}]
+"""
+
+
+@pytest.fixture
+def told(tmp_path):
+    """What a run says in the end of a dataset of so many queries, some of them changed."""
+
+    def run(n, description="Sharpen a knife.", **changed):
+        data = tmp_path / "data"
+        data.mkdir()
+        tools = [{"name": f"t{i}", "description": description} for i in range(5)]
+        queries = [
+            {
+                "id": f"q{i}",
+                "query": f"Sharpen knife number {i}, please.",
+                "tools": [f"t{i % 5}"],
+                "split": "test" if i % 3 == 1 else "train",
+            }
+            | changed
+            for i in range(n)
+        ]
+        for name, rows in (("tools", tools), ("queries", queries)):
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (data / f"{name}.jsonl").write_text(text)
+        path = tmp_path / "theirs.yaml"
+        path.write_text(RECIPE)
+        result = run_recipe(load_recipe(str(path)), tmp_path / "out")
+        return " ".join(describe_result(result).split())
+
+    return run
+
+
+def test_of_a_sound_dataset_nothing_is_advised(told):
+    text = told(40)
+    assert "(27 train, 0 validation, 13 test). How much each retriever finds" in text
+    assert (
+        "A search takes bm25: no validation requests to choose by; the first." in text
+    )
+
+
+def test_tools_without_descriptions(told):
+    text = told(40, description="")
+    assert "5 of 5 tools have no description" in text
+    assert "Describe each in a sentence." in text
+
+
+def test_ids_that_are_nearly_all_one(told):
+    text = told(100, id="same")
+    assert "99 of 100 requests of the dataset are left out" in text
+    assert "its id is another's (99)" in text
+
+
+def test_too_few_requests_to_test_on(told):
+    text = told(12)
+    assert "4 requests to test on are too few to tell retrievers apart" in text
+    assert "No interval is given where n is below 10." in text
+
+
+def test_no_request_to_test_on(told):
+    text = told(3, split="train")
+    assert "0 requests to test on are too few" in text
+    assert "test: no requests (n = 0), so that no figure can be given." in text

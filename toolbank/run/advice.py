@@ -1,0 +1,51 @@
+"""What of a bank keeps its retrievers or figures from being worth much, and what to do."""
+
+from __future__ import annotations
+
+from toolbank.bank.frames import BankFrames
+from toolbank.evaluation.interval import FEWEST
+
+
+def advise(bank: BankFrames) -> list[str]:
+    """A line for each thing that the user should mend; none where all is well."""
+    return [
+        line for line in (_on_tools(bank), _on_queries(bank), _on_test(bank)) if line
+    ]
+
+
+def _on_tools(bank: BankFrames) -> str:
+    texts = zip(bank.tools["summary"], bank.tools["description"], strict=True)
+    bare = sum(not (summary or description) for summary, description in texts)
+    if 2 * bare < bank.tools.height or not bare:
+        return ""
+    return (
+        f"{bare:,} of {bank.tools.height:,} tools have no description, and a tool is found by it "
+        "until requests use it. Describe each in a sentence."
+    )
+
+
+def _on_queries(bank: BankFrames) -> str:
+    lost = {
+        reason.removeprefix("query: "): found["count"]
+        for reason, found in bank.info.get("left_out", {}).items()
+        if reason.startswith("query: ")
+    }
+    left_out, kept = sum(lost.values()), bank.queries.height
+    if left_out < kept or not left_out:
+        return ""
+    most = max(lost, key=lambda reason: lost[reason])
+    return (
+        f"{left_out:,} of {left_out + kept:,} requests of the dataset are left out, most of them "
+        f"for one reason: {most} ({lost[most]:,}). Mend it there."
+    )
+
+
+def _on_test(bank: BankFrames) -> str:
+    n = bank.queries.filter(split="test").height
+    if n >= FEWEST:
+        return ""
+    return (
+        f"{n:,} request{'' if n == 1 else 's'} to test on {'is' if n == 1 else 'are'} too few to "
+        "tell retrievers apart: use more requests, a larger split.test, or a labelled file of "
+        "your own (evaluate.on)."
+    )
