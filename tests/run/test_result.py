@@ -47,10 +47,8 @@ def told(tmp_path):
 
 def test_of_a_sound_dataset_nothing_is_advised(told):
     text = told(40)
-    assert "(27 train, 0 validation, 13 test). How much each retriever finds" in text
-    assert (
-        "A search takes bm25: no validation requests to choose by; the first." in text
-    )
+    assert "(24 train, 3 validation, 13 test). How much each retriever finds" in text
+    assert "A search takes bm25: the highest R@5 on the 3 validation requests" in text
 
 
 def test_tools_without_descriptions(told):
@@ -75,3 +73,6 @@ def test_no_request_to_test_on(told):
     text = told(3, split="train")
     assert "0 requests to test on are too few" in text
     assert "test: no requests (n = 0), so that no figure can be given." in text
+    assert (
+        "A search takes bm25: no validation requests to choose by; the first." in text
+    )
