@@ -205,6 +205,45 @@ def test_the_roles_of_a_crawlers_file_are_the_kinds(
     assert "AcmeError" not in kinds(read(sdk, kinds=["class"]), sdk)
 
 
+def test_what_hangs_on_a_client_counts_though_all_does_not_name_its_module(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": '__all__ = ["Client"]\nfrom PKG.client import Client',
+            "client.py": '''
+            from PKG._hidden import Cache
+            from PKG.resources import Invoices, Users
+            class _Base:
+                def __init__(self): self.invoices = Invoices(self)
+            class Client(_Base):
+                """Talks to Acme."""
+                def __init__(self, token): self._cache = Cache()
+                @property
+                def users(self): return Users(self)
+            ''',
+            "resources.py": """
+            class Lines:
+                def add(self): "Add a line."
+            class Invoices:
+                def __init__(self, client): self.lines = Lines()
+                def create(self): "Create an invoice."
+            class Users:
+                def invite(self): "Invite a user."
+            class Unused:
+                def lose(self): "Hangs nowhere."
+            """,
+            "_hidden.py": 'class Cache:\n    def clear(self): "Clear it."',
+        }
+    )
+    assert {*kinds(read(package), package)} == {
+        "Client",
+        "resources.Invoices.create",
+        "resources.Lines.add",
+        "resources.Users.invite",
+    }
+
+
 def test_a_package_of_which_nothing_can_be_called_is_told_with_what_it_has(
     make_package: MakePackage,
 ) -> None:

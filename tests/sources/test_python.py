@@ -329,6 +329,27 @@ def test_one_broken_part_is_counted_and_the_rest_is_read(
     }
 
 
+def test_an_object_that_can_not_be_looked_at_costs_only_itself(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            class Proxy:
+                @property
+                def __class__(self): raise RuntimeError("nothing is bound yet")
+            current = Proxy()
+            def good(): "Good."
+            """
+        }
+    )
+    read_back = read_package(PythonSource(package=package))
+    assert [tool.name for tool in read_back.tools] == [f"{package}.good"]
+    assert read_back.problems == (
+        f"python:{package}: 1 left out, can't be read (RuntimeError): {package}.current",
+    )
+
+
 def test_the_standard_library_can_be_read() -> None:
     tools = read("json")
     assert {"json.dumps", "json.loads", "json.JSONDecoder"} <= tools.keys()

@@ -9,6 +9,8 @@ import pytest
 from tests.sources.references import serve, tool
 from tests.sources.sphinx_server import SiteServer
 from toolbank.config.assets import find_asset
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
 from toolbank.sources.sphinx.crawl import crawl_site
 from toolbank.sources.sphinx.crawl_report import count
 from toolbank.sources.sphinx.crawl_state import Crawl
@@ -68,6 +70,16 @@ def test_every_tool_has_a_summary_in_plain_text(part: Crawl) -> None:
         assert found.summary
         for text in (found.summary, found.description, found.notes, found.deprecated):
             assert not any(mark in text for mark in ("¶", "[source]", "\\(", "&gt;"))
+
+
+def test_the_package_read_by_introspection_has_every_tool_of_the_pages(
+    part: Crawl,
+) -> None:
+    package = read_package(PythonSource(package="numpy")).tools
+    kinds = {name: one.kind for one in package for name in (one.name, *one.aliases)}
+    listed = {name: one.kind for one in part.tools for name in (one.name, *one.aliases)}
+    assert len(listed) > 40
+    assert {name: kinds.get(name) for name in listed} == listed
 
 
 def test_a_function_carries_its_page(part: Crawl) -> None:

@@ -99,8 +99,9 @@ def check_account(case: SourceCase) -> None:
     assert collected.info.get("source"), "info names the source"
     said = {"info": collected.info, "crawls": collected.crawls}
     assert json.loads(json.dumps(said, allow_nan=False))
-    for problem in collected.problems:
-        assert problem and "Traceback" not in problem, "problems are lines for people"
+    for line in (*collected.problems, *collected.notes):
+        assert line and "Traceback" not in line, "problems and notes are for people"
+        assert line.splitlines() == [line], "problems and notes are lines"
 
 
 def check_reading_again(case: SourceCase) -> None:

@@ -96,15 +96,24 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
     for item in objects:
         if not scope.parents.isdisjoint(item.names):
             continue
-        kind = kinds[id(item.value)]
-        if item.is_documented:
-            tool = _tool(item, source)
-            if kind != "class" or scope.every_class or _takes_arguments(item, tool):
-                yield kind, tool
-            else:
-                walk.skip(tool.name, _NO_ARGUMENTS)
-        if id(item.value) in classes:
-            yield from _methods(item, classes, walk, source)
+        try:
+            yield from [*_tools_of(item, kinds[id(item.value)], classes, walk, source)]
+        except Exception as error:  # a class of the package may raise anything
+            reason = f"can't be read ({type(error).__name__})"
+            walk.skip(_canonical(item), reason)
+
+
+def _tools_of(
+    item: PublicObject, kind: Kind, classes: Collection[int], walk: Walk, source: str
+) -> Iterator[tuple[Kind, Tool]]:
+    if item.is_documented:
+        tool = _tool(item, source)
+        if kind != "class" or walk.scope.every_class or _takes_arguments(item, tool):
+            yield kind, tool
+        else:
+            walk.skip(tool.name, _NO_ARGUMENTS)
+    if id(item.value) in classes:
+        yield from _methods(item, classes, walk, source)
 
 
 def _import(name: str) -> ModuleType:

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from toolbank.sources.python.ownership import (
     kind_of,
     own_docstring,
 )
+from toolbank.sources.python.parts import parts_of
 from toolbank.sources.python.scope import Scope
 
 _NO_API = frozenset({"tests", "test", "conftest", "setup"})
@@ -72,7 +74,8 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
     is of the standard library is not the package's own, and what is of another package only
     where the top `__all__` says so. Sub-modules are those that `__all__` names; if it names
     none, those in the folder, imported before or not. Where there is an `__all__`, one that it
-    does not name counts if it has an `__all__` of its own. Documented functions, classes,
+    does not name counts if it has an `__all__` of its own. A class that a public one hangs on its
+    instances counts, too, where neither its name nor its module's is private. Documented functions, classes,
     modules, callable objects and indexable objects of the package's own types count. Numbers
     and text, and their types, are data and don't. Objects are told apart by identity.
     """
@@ -86,12 +89,12 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
             declared = _declared(place.module)
             waiting.extend(_named(walk, place, declared))
             waiting.extend(_in_folder(walk, place, declared))
+    _take_parts(walk)
     return walk
 
 
 def _named(walk: Walk, place: _Place, declared: list[str] | None) -> Iterator[_Place]:
     """Take what a module names into the walk; give the modules among it."""
-    package = walk.root.__name__
     names = set(dir(place.module) if declared is None else declared)
     if declared is None:
         names -= set(_sub_modules(place))  # an attribute only once it was imported
@@ -103,21 +106,29 @@ def _named(walk: Walk, place: _Place, declared: list[str] | None) -> Iterator[_P
             walk.skip(full, "excluded by the recipe")
             continue
         try:
-            value, warning = _get(place.module, name)
+            child = _look_at(walk, place, declared, name)
         except Exception as error:  # the package's own code may raise anything
             walk.skip(full, f"can't be read ({type(error).__name__})")
             continue
-        if declared is None and not belongs_to(value, full, place.module, package):
-            continue
-        if declared is not None and is_foreign(
-            value, package, place.module is walk.root
-        ):
-            walk.skip(full, "of another package")
-            continue
-        warning = warning or place.deprecated
-        if inspect.ismodule(value):
-            yield _Place(full, value, warning)
-        _take(walk, full, value, warning)
+        if child is not None:
+            yield child
+
+
+def _look_at(
+    walk: Walk, place: _Place, declared: list[str] | None, name: str
+) -> _Place | None:
+    """Take what a name stands for into the walk, if it is public; give it if it is a module."""
+    package = walk.root.__name__
+    full = f"{place.path}.{name}"
+    value, warning = _get(place.module, name)
+    if declared is None and not belongs_to(value, full, place.module, package):
+        return None
+    if declared is not None and is_foreign(value, package, place.module is walk.root):
+        walk.skip(full, "of another package")
+        return None
+    warning = warning or place.deprecated
+    _take(walk, full, value, warning)
+    return _Place(full, value, warning) if inspect.ismodule(value) else None
 
 
 def _take(walk: Walk, full: str, value: Any, warning: str) -> None:
@@ -131,6 +142,33 @@ def _take(walk: Walk, full: str, value: Any, warning: str) -> None:
     if is_documented or kind == "class":
         new = PublicObject(value, kind, is_documented)
         walk.objects.setdefault(id(value), new).names[full] = warning
+
+
+def _take_parts(walk: Walk) -> None:
+    """Take the public classes that hang on those taken, and on these in turn."""
+    waiting = [item.value for item in walk.objects.values() if item.kind == "class"]
+    seen = set(map(id, waiting))
+    for owner in waiting:
+        for part in parts_of(owner):
+            full = f"{part.__module__}.{part.__qualname__}"
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+            if _is_public(walk.root, part) and not walk.scope.leaves_out(full):
+                _take(walk, full, part, "")
+                waiting.append(part)
+
+
+def _is_public(root: ModuleType, cls: type) -> bool:
+    """Whether a class is found in the package by its own name, which is not private."""
+    words = f"{cls.__module__}.{cls.__qualname__}".split(".")
+    module = sys.modules.get(cls.__module__)
+    return (
+        f"{cls.__module__}.".startswith(f"{root.__name__}.")
+        and _NO_API.isdisjoint(words)
+        and not any(word.startswith("_") for word in words)
+        and inspect.getattr_static(module, cls.__qualname__, None) is cls
+    )
 
 
 def _in_folder(
