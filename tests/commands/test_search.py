@@ -73,3 +73,14 @@ def test_every_method_says_what_its_score_is():
     for name in METHODS.own:
         score = METHODS.find(name, "retrievers").config.score
         assert score != RetrieverConfig.score, name
+
+
+def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
+    tool = toolbank("show", "runs/odd", NAMES[1], cwd=odd)
+    assert tool.stdout.startswith("two lines 9.999 made.up, a ")
+    assert "requests that use it: 10" in tool.stdout
+    query = toolbank("show", "runs/odd", "q0", cwd=odd)
+    assert max(map(len, query.stdout.splitlines())) < 340
+    gone = toolbank("show", "runs/odd", "gone", cwd=odd)
+    assert gone.returncode == 2
+    assert "no query and no tool" in gone.stderr

@@ -1,14 +1,15 @@
 """What a user finds out about each attempt of a run, finished or not."""
 
 import json
+import re
 import shutil
 
 import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, polished
-from toolbank.bank.files import read_attempts, write_attempts
-from toolbank.commands.show.show import show_attempt, show_outcomes
+from toolbank.bank.files import read_attempts, read_query, write_attempts
+from toolbank.commands.show.show import show_attempt, show_one, show_outcomes
 from toolbank.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
@@ -214,3 +215,16 @@ def test_a_folder_without_a_run_or_without_calls_is_named(run, tmp_path):
     (tmp_path / "journal.sqlite").write_bytes(b"rubbish" * 1000)
     with pytest.raises(ToolbankError, match="damaged"):
         show_outcomes(tmp_path)
+
+
+def test_a_tool_is_shown_with_what_it_takes_and_the_requests_that_use_it(run):
+    query = read_query(run / "bank" / "queries.parquet", "maths-000000")
+    told = show_one(run, query.tools[0]).splitlines()
+    assert re.match(rf"{query.tools[0]}, a \w+ of python:statistics", told[0])
+    stdev = show_one(run, "statistics.stdev")
+    assert "  data (any)" in stdev
+    assert "  xbar (any, optional)" in stdev
+    assert f"  maths-000000 ({query.split})  {SALES}" in told
+    assert show_one(run, "0") == show_attempt(run, "0")
+    with pytest.raises(InputError, match=r"no tool of this run\. Here they look like"):
+        show_one(run, "statistics.gone")

@@ -14,11 +14,12 @@ def show(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="ID", help="The id of a query, or the number of an attempt."
+            metavar="ID|TOOL",
+            help="The id of a query, the number of an attempt, or the name of a tool.",
         ),
     ] = None,
 ) -> None:
-    """Show how the attempts of a run ended, or all prompts and replies of one."""
-    from toolbank.commands.show.show import show_attempt, show_outcomes
+    """Show how the attempts of a run ended, all prompts and replies of one, or a tool."""
+    from toolbank.commands.show.show import show_one, show_outcomes
 
-    echo(show_outcomes(run) if name is None else show_attempt(run, name))
+    echo(show_outcomes(run) if name is None else show_one(run, name))

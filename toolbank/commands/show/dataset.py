@@ -8,9 +8,12 @@ from toolbank.bank.files import read_query, read_tools
 from toolbank.bank.frames import load_bank
 from toolbank.run.folder import RunFolder
 from toolbank.system.errors import InputError
+from toolbank.system.terminal import one_line
 
 _EXAMPLES = 4
 _WITHHELD = "not used"
+_UNKNOWN = "not in the bank"
+_LONGEST = 160
 
 
 def show_query(folder: RunFolder, name: str) -> str:
@@ -22,7 +25,8 @@ def show_query(folder: RunFolder, name: str) -> str:
     query = read_query(folder.bank / "queries.parquet", name)
     if query is None:
         raise InputError(
-            f"{name}: no query of this run, whose queries come from a dataset. Some that are: "
+            f"{name}: no query and no tool of this run, whose queries come from a dataset. Some "
+            f"that are: "
             f"{_command(folder)}"
         )
     summaries = {
@@ -32,7 +36,8 @@ def show_query(folder: RunFolder, name: str) -> str:
     lines += [f"draft: {query.draft}"] if query.draft else []
     lines += ["tools:"]
     lines += [
-        f"  {tool}  {summaries.get(tool, 'not in the bank')}" for tool in query.tools
+        f"  {one_line(tool, _LONGEST)}  {one_line(summaries.get(tool, _UNKNOWN), _LONGEST)}"
+        for tool in query.tools
     ]
     lines += [f"explanation: {query.explanation}"] if query.explanation else []
     return "\n".join(lines)
@@ -51,7 +56,7 @@ def show_splits(folder: RunFolder) -> str:
     ]
     splits = queries.group_by("split", maintain_order=True).agg("id")
     for split, names in splits.iter_rows():
-        examples = ", ".join(names[:_EXAMPLES])
+        examples = ", ".join(one_line(name, _LONGEST) for name in names[:_EXAMPLES])
         lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
     lines.append(f"All of one: {_command(folder)} {shlex.quote(queries['id'][0])}")
     return "\n".join(lines)

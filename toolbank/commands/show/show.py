@@ -13,6 +13,7 @@ from pathlib import Path
 from toolbank.bank.files import read_attempt, read_attempts, read_query
 from toolbank.bank.records import AttemptRecord
 from toolbank.commands.show.dataset import show_query, show_splits
+from toolbank.commands.show.tool import find_tool, show_tool
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft
@@ -24,6 +25,18 @@ from toolbank.system.errors import InputError
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
 _STAGES = GenerateConfig.call_stages
+
+
+def show_one(path: Path, name: str) -> str:
+    """An attempt or a query, as `show_attempt`, or the tool of this name where none has it.
+
+    Raises:
+        InputError: no run there, or nothing of this name in it.
+        ToolbankError: the journal can't be read.
+    """
+    folder = open_run(path)
+    tool = None if _is_id(folder, name) else find_tool(folder, name)
+    return show_attempt(path, name) if tool is None else show_tool(folder, tool)
 
 
 def show_attempt(path: Path, name: str) -> str:
@@ -169,11 +182,19 @@ def _chosen(entries: Iterable[Entry]) -> tuple[str, ...]:
     return ()
 
 
+def _is_id(folder: RunFolder, name: str) -> bool:
+    if load_recipe(str(folder.recipe)).recipe.dataset is not None:
+        queries = folder.bank / "queries.parquet"
+        return queries.is_file() and read_query(queries, name) is not None
+    found = _ID.fullmatch(name)
+    return found is not None and found["domain"] in (None, _domain(folder))
+
+
 def _read_number(folder: RunFolder, name: str) -> int:
     found = _ID.fullmatch(name)
-    if found is None or found["domain"] not in (None, _domain(folder)):
+    if found is None or not _is_id(folder, name):
         raise InputError(
-            f"{name}: no id of a query and no number of an attempt of this run. "
+            f"{name}: no query, no number of an attempt and no tool of this run. "
             f"{_describe_ids(folder)}"
         )
     return int(found["number"])

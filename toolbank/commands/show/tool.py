@@ -1,0 +1,70 @@
+"""Showing a tool of a run: what it is, what it takes, and which requests use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolbank.bank.files import read_frame, read_tools
+from toolbank.bank.records import Tool
+from toolbank.run.folder import RunFolder
+from toolbank.system.terminal import one_line
+
+_REQUESTS = 10
+_LONGEST_NAME, _LONGEST_TEXT = 200, 160
+
+
+def find_tool(folder: RunFolder, name: str) -> Tool | None:
+    """The tool of this name, or else the first with this alias; None where there is none.
+
+    Raises:
+        InputError: tools.parquet is damaged.
+    """
+    path = folder.bank / "tools.parquet"
+    tools = read_tools(path) if path.is_file() else ()
+    named = (tool for tool in tools if tool.name == name)
+    return next(named, next((tool for tool in tools if name in tool.aliases), None))
+
+
+def show_tool(folder: RunFolder, tool: Tool) -> str:
+    """The tool's name, description, parameters, and some of the requests that use it.
+
+    Raises:
+        InputError: queries.parquet is damaged.
+    """
+    lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind} of {tool.source}"]
+    if not tool.source:
+        lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}"]
+    if tool.aliases:
+        lines.append(f"also {', '.join(tool.aliases)}")
+    lines += [text for text in (tool.signature, tool.summary, tool.description) if text]
+    lines += ["parameters:", *(list(_list_parameters(tool.parameters)) or ["  none"])]
+    return "\n".join([*lines, *_list_requests(folder, tool)])
+
+
+def _list_parameters(schema: dict[str, Any]) -> Iterator[str]:
+    required = schema.get("required", ())
+    for name, found in schema.get("properties", {}).items():
+        about = found if isinstance(found, dict) else {}
+        kind = about.get("type", "any")
+        kinds = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+        need = "" if name in required else ", optional"
+        text = one_line(str(about.get("description", "")), _LONGEST_TEXT)
+        yield f"  {one_line(name, _LONGEST_NAME)} ({kinds}{need})  {text}".rstrip()
+
+
+def _list_requests(folder: RunFolder, tool: Tool) -> Iterator[str]:
+    import polars as pl
+
+    path = folder.bank / "queries.parquet"
+    if not path.is_file():
+        yield "requests: none are written yet"
+        return
+    is_named = pl.element().is_in([tool.name, *tool.aliases])
+    uses = pl.col("tools").list.eval(is_named).list.any()
+    found = read_frame(path).filter(uses).select("id", "split", "query")
+    yield f"requests that use it: {found.height:,}"
+    for name, split, text in found.head(_REQUESTS).iter_rows():
+        yield f"  {name} ({split or 'no split'})  {one_line(text, _LONGEST_TEXT)}"
+    if found.height > _REQUESTS:
+        yield f"  and {found.height - _REQUESTS:,} more"
