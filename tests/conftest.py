@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from textwrap import dedent
 
 import pytest
@@ -11,6 +12,10 @@ from hypothesis import settings
 # Tests run beside each other: more threads than processors wait for each other at every step
 # of a small model.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What the user of this machine has set or named says nothing here, in children neither.
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="toolbank-config-")
+os.environ.pop("TOOLBANK_TRUSTED_HOSTS", None)
 
 settings.register_profile("toolbank", deadline=None)
 settings.load_profile("toolbank")

@@ -105,7 +105,7 @@ def test_the_training_of_the_pages_is_a_whole_recipe():
 @pytest.fixture
 def written_recipe(tmp_path):
     """A recipe on NumPy with the generation of the page on it."""
-    (text,) = [block for block in blocks("yaml") if block.startswith("generate:")]
+    (text,) = [block for block in blocks("yaml") if "queries: 20000" in block]
     path = tmp_path / "numpy.yaml"
     path.write_text(f"name: numpy\nsources: [{{type: python, package: numpy}}]\n{text}")
     return load_recipe(str(path))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from toolbank.config.yaml import MOST_BYTES, parse_mapping, parse_value, too_lon
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
+from toolbank.llm.trust import DEFAULT_KEY, Grant, command_of
 from toolbank.loaders import DATASETS
 from toolbank.loaders.kind import DatasetConfig
 from toolbank.report.config import ReportConfig
@@ -184,13 +186,21 @@ class Recipe(Config):
 class RecipeFile:
     """A recipe, the file that it was read from, and that file's hash.
 
-    `own` says that a file of the user's went before one of the same name that comes along.
+    `own` says that a file of the user's went before one of the same name that comes along, and
+    `typed` where the user's own settings let keys go.
     """
 
     recipe: Recipe
     path: Path
     sha256: str
     own: bool = False
+    typed: tuple[Grant, ...] = ()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While the block runs, questions about keys name this recipe, and `typed` counts."""
+        with command_of(str(self.path), self.typed):
+            yield
 
 
 def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
@@ -219,7 +229,8 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         recipe = Recipe.model_validate(anchor_paths(data, schema, Path.cwd()))
     except ValidationError as error:
         raise InputError(explain(error, schema, str(path), lines, overrides)) from error
-    return RecipeFile(recipe, path, hashlib.sha256(content).hexdigest(), own)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return RecipeFile(recipe, path, sha256, own, tuple(_grants(data, overrides)))
 
 
 def is_run_folder(path: Path) -> bool:
@@ -273,6 +284,53 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
         _item(target, parts[-1], setting)
         target[int(parts[-1])] = value
     return parts
+
+
+def _grants(
+    data: Mapping[str, Any], typed: Sequence[tuple[str, ...]]
+) -> Iterator[Grant]:
+    """Which keys may go where by what the user typed.
+
+    A host counts where it was typed itself; a variable beside it too, but for the default key,
+    since a recipe could name any.
+    """
+    for path, settings in _mappings(data, ()):
+        if path[:1] == ("sources",) or not isinstance(settings.get("base_url"), str):
+            continue
+        own = {key for key in settings if _is_typed((*path, key), typed)}
+        if "base_url" not in own:
+            continue
+        variables = {settings["api_key_env"]} if "api_key_env" in own else {DEFAULT_KEY}
+        headers = settings.get("headers") or {}
+        variables |= {
+            variable
+            for name, variable in headers.items()
+            if _is_typed((*path, "headers", name), typed)
+        }
+        for variable in sorted(filter(None, variables)):
+            with suppress(ValueError):
+                yield Grant.of(variable, settings["base_url"])
+
+
+def _mappings(
+    value: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """All mappings within a value, with the keys that lead to each."""
+    if isinstance(value, dict):
+        yield path, value
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, entry in items:
+        yield from _mappings(entry, (*path, str(key)))
+
+
+def _is_typed(path: tuple[str, ...], typed: Sequence[tuple[str, ...]]) -> bool:
+    return any(path[: len(keys)] == keys for keys in typed)
 
 
 def _item(target: Any, part: str, setting: str) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
+from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder, open_run
@@ -102,6 +103,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
         raise InputError(
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
         )
+    _ask_for_keys(recipe, folder, name)
     loaded = _load_fitted(recipe, folder, name)
     by_name = {tool.name: tool for tool in read_tools(folder.bank / "tools.parquet")}
     unknown = [name for name in loaded.tools if name not in by_name]
@@ -111,6 +113,14 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
             f"{unknown[0]}. Fit it again: {_command(folder)}"
         )
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
+
+
+def _ask_for_keys(recipe: Recipe, folder: RunFolder, label: str) -> None:
+    """Ask before the first search where a key of the user's may go."""
+    stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}
+    with command_of(str(folder.path), ()):
+        for one in (label, *stages[label].config.needs):
+            demand(stages[one].sends(), stages[one].name)
 
 
 def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:

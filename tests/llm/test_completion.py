@@ -148,7 +148,7 @@ def test_of_a_long_name_of_a_model_the_beginning_is_kept():
     ("body", "reason", "said"),
     [
         (b"", "not-json-response", ""),
-        (b"<html>", "not-json-response", "<html>"),
+        (b"<html>", "web-page", "<html>"),
         (b'{"choices": [{}]}', "not-json-response", "choices"),
         (b'{"error": {"message": "overloaded"}}', "error-in-reply", "overloaded"),
         (b'{"error": "overloaded", "choices": []}', "error-in-reply", "overloaded"),

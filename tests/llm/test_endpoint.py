@@ -11,6 +11,7 @@ from textwrap import dedent
 import pytest
 
 from tests.servers.chat import Answer
+from tests.servers.named import forget_host, name_host
 from tests.servers.wire import Wire, WireServer
 from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.generate.config import GenerateConfig
@@ -220,7 +221,9 @@ def proxy(monkeypatch):
         monkeypatch.delenv(name.upper(), raising=False)
     with WireServer(lambda call: Wire.http(GOOD)) as server:
         monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+        name_host("http://llm.example.com/v1")
         yield server
+    forget_host("http://llm.example.com/v1")
 
 
 def ask(url):
@@ -260,8 +263,10 @@ def test_a_url_that_is_none_is_bad_input(url, monkeypatch):
 
 def test_a_proxy_that_is_none_is_bad_input(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
+    name_host("http://llm.example.com/v1")
     with pytest.raises(InputError, match="proxy"):
         OpenAIEngine(config("http://llm.example.com/v1"))
+    forget_host("http://llm.example.com/v1")
 
 
 def test_any_number_of_calls_run_side_by_side_over_connections_that_are_kept():

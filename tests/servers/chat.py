@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.servers.named import forget_host, name_host
+
 
 @dataclass(frozen=True)
 class Call:
@@ -140,9 +142,11 @@ class ChatServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        name_host(self.url)
         return self
 
     def __exit__(self, *_: object) -> None:
+        forget_host(self.url)
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -104,7 +104,7 @@ FAULTS = {
     "no choices": _sent(
         lambda body: Wire.http(b'{"choices": null}'), "not-json-response"
     ),
-    "HTML": Fault(lambda *_: send(Answer.html()), "not-json-response"),
+    "HTML": Fault(lambda *_: send(Answer.html()), "web-page"),
     "invalid UTF-8": _sent(
         lambda body: Wire.http(body.replace(b"reason", b"\xff\xfe")),
         "not-json-response",

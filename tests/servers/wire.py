@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from tests.servers.chat import Call
+from tests.servers.named import forget_host, name_host
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,11 @@ class WireServer:
     def __enter__(self) -> Self:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        name_host(self.url)
         return self
 
     def __exit__(self, *_: object) -> None:
+        forget_host(self.url)
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)

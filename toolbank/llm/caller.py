@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatReply, ChatRequest, Engine, EngineError
 from toolbank.journal import Journal
+from toolbank.llm.credentials import find_secrets, hide
 from toolbank.llm.limits.admission import Admission
 from toolbank.llm.limits.circuit_breaker import CircuitBreaker
 from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
@@ -50,6 +52,7 @@ class Caller:
         self._engine = engine
         self._journal = journal
         self._config = config
+        self._secrets = find_secrets(config)
         self._place = place
         self._budget = budget
         self._counts = counts
@@ -143,7 +146,14 @@ class Caller:
                 reply: object = await self._engine.answer(request)
             if not isinstance(reply, ChatReply):
                 raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
-            return reply
+            return replace(
+                reply,
+                text=hide(reply.text, self._secrets),
+                model=hide(reply.model, self._secrets),
+            )
+        except EngineError as error:
+            error.args = (hide(str(error), self._secrets),)
+            raise
         except ToolbankError:
             raise
         except TimeoutError as error:
@@ -155,7 +165,10 @@ class Caller:
             ) from error
         except Exception as error:
             raise EngineError(
-                f"{self._engine.name}: {type(error).__name__}: {error}",
+                hide(
+                    f"{self._engine.name}: {type(error).__name__}: {error}",
+                    self._secrets,
+                ),
                 reason="engine-error",
             ) from error
 

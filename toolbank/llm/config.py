@@ -9,8 +9,20 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator
 from toolbank.config.base import Config
 from toolbank.config.choice import Choice
 from toolbank.config.shape import Transport
+from toolbank.llm.trust import DEFAULT_KEY
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
+_Variable = Annotated[str, Field(pattern=_VARIABLE)]
+_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+_QueryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+# Those that requests have anyway.
+_OWN_HEADERS = frozenset(
+    {
+        *("accept-encoding", "connection", "content-length", "content-type", "host"),
+        *("transfer-encoding",),
+    }
+)
+_SECRET = re.compile(r"key|token|secret|password|signature|^sig$|^code$", re.IGNORECASE)
 
 MOST_AUTO = 1024
 
@@ -52,10 +64,18 @@ class EngineConfig(Config):
         description="of an OpenAI-compatible endpoint; no key or password in it",
     )
     model: str = Field(default="", description="as the endpoint names it")
-    api_key_env: Transport[str] = Field(
-        default="OPENAI_API_KEY",
-        pattern=_VARIABLE,
-        description="NAME of the environment variable that holds the key",
+    api_key_env: Transport[_Variable | None] = Field(
+        default=DEFAULT_KEY,
+        description="NAME of the environment variable that holds the key; null: none is sent",
+    )
+    headers: Transport[dict[_HeaderName, _Variable]] = Field(
+        default={},
+        description="further headers, each with the NAME of the environment variable that holds "
+        "its value, such as api-key: AZURE_OPENAI_API_KEY",
+    )
+    url_query: Transport[dict[_QueryName, str]] = Field(
+        default={},
+        description="of each request's address, such as api-version: '2024-10-21'; no secret",
     )
     temperature: float | None = Field(
         default=0.9, ge=0, le=2, description="null: not sent"
@@ -121,6 +141,33 @@ class EngineConfig(Config):
                 "should be the NAME of an environment variable in capitals, such as "
                 "OPENAI_API_KEY, and never the key itself"
             )
+        return value
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _check_headers(cls, value: Any) -> Any:
+        for name, variable in value.items() if isinstance(value, dict) else ():
+            lower = str(name).lower()
+            if lower == "authorization":
+                raise ValueError("Authorization is sent where `api_key_env` is set")
+            if lower in _OWN_HEADERS:
+                raise ValueError(f"{name} is set by what is sent")
+            if not (isinstance(variable, str) and re.fullmatch(_VARIABLE, variable)):
+                raise ValueError(
+                    f"{name} should be the NAME of the environment variable that holds its value, "
+                    "in capitals, and never the value itself"
+                )
+        return value
+
+    @field_validator("url_query")
+    @classmethod
+    def _check_query(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if _SECRET.search(name):
+                raise ValueError(
+                    f"{name} looks like a secret, which has no place in a recipe; send it by "
+                    "`headers`, or by `api_key_env`"
+                )
         return value
 
     @field_validator("budget")

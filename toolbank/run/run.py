@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolbank.llm.trust import demand
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -56,7 +57,24 @@ def run_recipe(
         ToolbankError: a stage failed or was interrupted; what was done stays, and the next run
             goes on from it.
     """
-    folder = RunFolder(Path(out))
+    with recipe.at_work():
+        return _run(recipe, RunFolder(Path(out)), start, until)
+
+
+def find_todo(stages: Sequence[Stage]) -> list[str]:
+    """The names of stages that are not done, and of those that stand on one that is not."""
+    todo: list[str] = []
+    stale: set[str] = set()
+    for stage in stages:
+        if not stale.isdisjoint(stage.needs) or not stage.is_done:
+            todo.append(stage.name)
+            stale |= {stage.kind, stage.name}
+    return todo
+
+
+def _run(
+    recipe: RecipeFile, folder: RunFolder, start: str | None, until: str | None
+) -> RunResult:
     recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
     chosen = _choose(recipe, stages, start, until)
@@ -84,17 +102,6 @@ def run_recipe(
         next((one.waiting for one in done.values() if one.waiting), ""),
         next((one.ended_early for one in done.values() if one.ended_early), None),
     )
-
-
-def find_todo(stages: Sequence[Stage]) -> list[str]:
-    """The names of stages that are not done, and of those that stand on one that is not."""
-    todo: list[str] = []
-    stale: set[str] = set()
-    for stage in stages:
-        if not stale.isdisjoint(stage.needs) or not stage.is_done:
-            todo.append(stage.name)
-            stale |= {stage.kind, stage.name}
-    return todo
 
 
 def check_stages(
@@ -146,7 +153,10 @@ def _check(
         raise InputError(
             f"{folder.path}: a file, and a run needs a folder. Give another --out."
         )
-    for stage in check_stages(recipe, chosen, todo):
+    to_run = check_stages(recipe, chosen, todo)
+    for stage in to_run:
+        demand(stage.sends(), stage.name)
+    for stage in to_run:
         stage.prepare()
 
 

@@ -15,6 +15,7 @@ from toolbank.system.files import sha256_file
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.limits.stop import EarlyEnd
+    from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.method import RetrieverConfig
 
@@ -92,6 +93,14 @@ class Stage(ABC):
         Raises:
             InputError: which key is wrong, and what to do.
         """
+
+    def sends(self) -> tuple[Grant, ...]:
+        """Which secrets of the environment it sends where; the user is asked before all else.
+
+        Raises:
+            InputError: an address can't be one.
+        """
+        return ()
 
     def prepare(self) -> None:  # noqa: B027 - most need nothing
         """Get what it needs besides, such as an encoder, or refuse to begin, as without a key.

@@ -44,6 +44,14 @@ def print_message(message: str, indent: int = 0) -> None:
     print(_lay_out(message, indent), file=sys.stderr, flush=True)
 
 
+def confirm(question: str) -> bool | None:
+    """Ask on the terminal; None where there is none, and nothing is asked."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    print(f"{_lay_out(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def wrap(text: str, width: int, indent: int = 0) -> str:
     """Break lines between words; a line that is a command stays whole, to be copied."""
     return "\n".join(

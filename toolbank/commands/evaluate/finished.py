@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.config.explain import first_problem
 from toolbank.evaluation.config import EvaluateConfig
+from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import open_run
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
@@ -48,6 +49,9 @@ def evaluate_run(
         raise InputError(
             f"{path}: {stage.name} is not fitted on this bank. First: {again}"
         )
+    with command_of(str(path), ()):
+        for stage in FitStage.of(recipe, folder):
+            demand(stage.sends(), stage.name)
     try:
         EvaluateConfig(on=tuple(on))
     except ValidationError as error:

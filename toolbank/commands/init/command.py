@@ -49,7 +49,7 @@ def init(
     ] = False,
 ) -> None:
     """Write a recipe for an API of your own."""
-    from toolbank.commands.init.recipe import copy_prompts, write_recipe
+    from toolbank.commands.init.recipe import allow_key, copy_prompts, write_recipe
 
     path, *others = write_recipe(
         out or Path(f"{name}.yaml"),
@@ -61,6 +61,8 @@ def init(
         base_url=base_url,
         model=model,
     )
+    if base_url and (grant := allow_key(base_url)):
+        echo(f"The key in {grant.variable} may be sent to {grant.place}.")
     echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
     if prompts:
         others += copy_prompts(Path("prompts"))

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
+from toolbank.llm.trust import DEFAULT_KEY, Grant, is_named, name_for_good
 from toolbank.loaders.detect import find_format
 from toolbank.recipe import Recipe, recipe_schema
 from toolbank.system.errors import InputError
@@ -157,6 +158,22 @@ def _take(folder: Path, recipe: Path) -> str:
     config = find_format(folder)
     path = os.path.relpath(folder.resolve(), recipe.parent.resolve())
     return _TAKEN.format(dataset=_indented({"type": config.type, "path": path}, 2))
+
+
+def allow_key(base_url: str) -> Grant | None:
+    """Note for later commands that the default key may go to an endpoint that the user typed.
+
+    None where no such key is there, or it may go there anyway.
+    """
+    try:
+        grant = Grant.of(DEFAULT_KEY, base_url)
+    except ValueError:
+        # The first call to it says so.
+        return None
+    if not os.environ.get(DEFAULT_KEY) or is_named(grant):
+        return None
+    name_for_good(grant)
+    return grant
 
 
 def copy_prompts(folder: Path) -> list[Path]:

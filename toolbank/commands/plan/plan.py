@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from toolbank.generate.loop import wanted_queries
 from toolbank.generate.sampling import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
+from toolbank.llm.trust import is_named
 from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -36,6 +37,7 @@ from toolbank.system.numbers import about
 
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
+    from toolbank.run.stage import Stage
     from toolbank.sources.kind import Collected
 
 
@@ -61,6 +63,8 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         f"  {stage.name:<24} {'to do' if stage.name in todo else 'done'}"
         for stage in stages
     ]
+    with recipe.at_work():
+        lines += _note_unnamed([stage for stage in stages if stage.name in todo])
     for paragraph in _describe_stages(recipe.recipe, folder, todo):
         lines += ["", *paragraph] if paragraph else []
     return "\n".join(lines)
@@ -94,6 +98,17 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
     return [
         "  The folder's last run had other settings. What it would do with them:",
         f"  toolbank plan {shlex.quote(str(out))}",
+    ]
+
+
+def _note_unnamed(stages: Sequence[Stage]) -> list[str]:
+    """That a run would ask whether a key may go where the recipe has it sent."""
+    wanted = {grant: stage.name for stage in stages[::-1] for grant in stage.sends()}
+    return [
+        f"  {name} sends the value of {grant.variable} to {grant.place}, which you have not named: "
+        "`run` asks first"
+        for grant, name in wanted.items()
+        if not is_named(grant)
     ]
 
 

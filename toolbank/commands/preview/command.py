@@ -27,6 +27,8 @@ def preview(
     from toolbank.commands.preview.preview import preview_attempts
     from toolbank.recipe import load_recipe
 
-    loaded = load_recipe(recipe, settings or ()).recipe
-    for text in preview_attempts(loaded, find_folder(recipe, out, loaded.name), count):
-        echo(text)
+    loaded = load_recipe(recipe, settings or ())
+    folder = find_folder(recipe, out, loaded.recipe.name)
+    with loaded.at_work():
+        for text in preview_attempts(loaded.recipe, folder, count):
+            echo(text)

@@ -15,6 +15,7 @@ from toolbank.generate.attempt import Writer
 from toolbank.generate.bank_builder import Attempt
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
+from toolbank.llm.trust import demand
 from toolbank.recipe import Recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -41,6 +42,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     recipe = keep_domain(recipe, RunFolder(out))
     kind = find_writer(recipe.generate)
     kind.check(recipe.generate)
+    demand(kind.sends(recipe.generate), "generate")
     kind.check_access(recipe.generate)
     tools = current_tools(recipe, RunFolder(out)).tools
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:

@@ -154,6 +154,7 @@ KIND = EngineKind["GenerateConfig"](
     name="recorded",
     make=_make,
     check=_check,
+    sends=lambda _: (),
     files=lambda config: (config.replies,) if config.replies else (),
     describe=lambda _: "recorded",
     asks_model=False,

@@ -9,6 +9,8 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from toolbank.llm.credentials import find_grants, find_secrets, hide
+from toolbank.llm.trust import demand
 from toolbank.system.errors import InputError, ToolbankError
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.counts import CallCounts
+    from toolbank.llm.trust import Grant
 
 C = TypeVar("C", bound="EngineConfig", contravariant=True)
 
@@ -88,6 +91,8 @@ class EngineKind(Generic[C]):
     - `make` gives the engine; it may raise an InputError. Use `create`, which checks before.
     - `check` refuses a configuration that no engine can be made of, before anything is read for
       it; `check_access` one whose key or package isn't on this machine. Both raise InputErrors.
+    - `sends` gives which secrets of the environment go where, which the user has to have named. Of
+      an engine that doesn't say, it is the key that the configuration names, to its `base_url`.
     - `identity` is that of the engine for a seed, without making it; "" where that isn't known.
     - `files` are those of the user's whose content shapes the replies.
     - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
@@ -100,6 +105,7 @@ class EngineKind(Generic[C]):
     make: Callable[[C, EngineContext], Engine]
     check: Callable[[C], object] = refuse_options
     check_access: Callable[[C], object] = lambda _: None
+    sends: Callable[[C], Sequence[Grant]] = find_grants
     identity: Callable[[C, int], str] = lambda *_: ""
     files: Callable[[C], tuple[Path, ...]] = lambda _: ()
     describe: Callable[[C], str] = _describe
@@ -118,9 +124,11 @@ class EngineKind(Generic[C]):
 
         Raises:
             InputError: it can't be used (a model, key, package or file is missing, or an option
-                is not one of its own), or what the kind makes is no engine.
+                is not one of its own, a key may not go there), or what the kind makes is no
+                engine.
         """
         self.check(config)
+        demand(self.sends(config), config.section)
         key = f"{config.section}.engine"
         try:
             engine = self.make(config, context)
@@ -128,6 +136,7 @@ class EngineKind(Generic[C]):
             raise
         except Exception as error:
             said = f"{type(error).__name__}: {error}".removesuffix(": ")
+            said = hide(said, find_secrets(config))
             raise InputError(
                 f"{key}: the engine {self.name!r} can't be made ({said})."
             ) from error

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
+    from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
 
@@ -59,6 +60,13 @@ class EvaluateStage(Stage):
             "seed": recipe.seed,
             "toolbank": __version__,
         }
+
+    def sends(self) -> tuple[Grant, ...]:
+        """The keys of models that retrievers ask when they search."""
+        from toolbank.run.stages.fit import FitStage
+
+        stages = FitStage.of(self.recipe, self.folder)
+        return tuple(grant for stage in stages for grant in stage.sends())
 
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""

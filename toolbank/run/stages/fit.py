@@ -15,6 +15,7 @@ from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.method import RetrieverConfig
     from toolbank.run.folder import RunFolder
@@ -108,6 +109,13 @@ class FitStage(Stage):
             find_engine(asks).check(asks)
         for encoder in self.config.encoders:
             demand_model(encoder.model)
+
+    def sends(self) -> tuple[Grant, ...]:
+        """The key of a model that is asked, and where it is."""
+        from toolbank.llm.engines import find_engine
+
+        asks = self.config.asks
+        return tuple(find_engine(asks).sends(asks)) if asks else ()
 
     def prepare(self) -> None:
         """Refuse a model whose key isn't here; download encoders that aren't."""

@@ -19,6 +19,7 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
+    from toolbank.llm.trust import Grant
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _LIBRARIES = ("numpydoc", "polars")
@@ -121,6 +122,10 @@ class GenerateStage(Stage):
     def check(self) -> None:
         """Refuse an engine that can't be made."""
         self._writer.check(self.recipe.generate)
+
+    def sends(self) -> tuple[Grant, ...]:
+        """The key of the engine, and where it is."""
+        return tuple(self._writer.sends(self.recipe.generate))
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here."""

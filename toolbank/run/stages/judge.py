@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import find_asset
 from toolbank.config.shape import shape
@@ -11,6 +11,9 @@ from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
 from toolbank.system.files import write_json
 from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.llm.trust import Grant
 
 
 class JudgeStage(Stage):
@@ -64,6 +67,13 @@ class JudgeStage(Stage):
 
         if judge := find_judge(self.recipe.judge):
             judge.check(self.recipe.judge)
+
+    def sends(self) -> tuple[Grant, ...]:
+        """The key of the engine, and where it is."""
+        from toolbank.judge.engine import find_judge
+
+        judge = find_judge(self.recipe.judge)
+        return tuple(judge.sends(self.recipe.judge)) if judge else ()
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here."""

@@ -18,5 +18,9 @@ def _make(config: GenerateConfig, context: EngineContext) -> Engine:
 
 
 KIND = EngineKind["GenerateConfig"](
-    name="rules", make=_make, describe=lambda _: "rules", asks_model=False
+    name="rules",
+    make=_make,
+    sends=lambda _: (),
+    describe=lambda _: "rules",
+    asks_model=False,
 )

@@ -11,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.chat.chat import EngineError
 from toolbank.config.explain import first_problem
+from toolbank.llm.credentials import NO_KEY, read_credentials
 from toolbank.llm.engines.openai.answer import Answer
-from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.errors import (
     connection_error,
-    hide_key,
     status_error,
 )
 from toolbank.system.errors import ToolbankError
@@ -33,6 +32,14 @@ _NO_LIST = frozenset({NOT_FOUND, "http-405", "http-501"})
 _MARK = "toolbank_mark"
 _PAGE = 100
 _CHUNK = 2**16
+# The headers that the transport needs, and how those begin by which the SDK finds its way.
+_SDK = "x-stainless-"
+_PLAIN = frozenset(
+    {
+        *("accept", "accept-encoding", "connection", "content-length", "content-type"),
+        *("host", "transfer-encoding", "user-agent"),
+    }
+)
 
 Id = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
 
@@ -106,7 +113,7 @@ class BatchEndpoint:
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
-        self._key = read_key(config)
+        self._credentials = read_credentials(config)
         self._client: AsyncOpenAI | None = None
 
     async def close(self) -> None:
@@ -115,9 +122,9 @@ class BatchEndpoint:
             await self._client.close()
             self._client = None
 
-    def hide_key(self, text: str) -> str:
+    def hide(self, text: str) -> str:
         """The text of an answer without the key, which an endpoint may have echoed."""
-        return hide_key(text, self._key)
+        return self._credentials.hide(text)
 
     async def find_batch(self, mark: str, since: float) -> str | None:
         """The id of the newest batch with this mark that has not failed, or "".
@@ -214,7 +221,9 @@ class BatchEndpoint:
             raise
         except Exception as error:
             # The SDK lets the transport's own exceptions through while a body is read.
-            raise connection_error(error, self._config.base_url, self._key) from error
+            raise connection_error(
+                error, self._config.base_url, self._credentials
+            ) from error
 
     def _status_error(self, error: APIStatusError) -> EngineError:
         config, response = self._config, error.response
@@ -227,17 +236,30 @@ class BatchEndpoint:
                 fatal=True,
             )
         answer = Answer(response.status_code, response.headers, response.content)
-        return status_error(answer, config.base_url, config.model, self._key, ())
+        return status_error(
+            answer, config.base_url, config.model, self._credentials, ()
+        )
+
+    async def _sign(self, request: Any) -> None:
+        """Put in what is to be sent, and take out what the environment says of other endpoints."""
+        for name in set(request.headers) - _PLAIN:
+            if not name.startswith(_SDK):
+                del request.headers[name]
+        request.headers.update(self._credentials.headers)
 
     def _connect(self) -> AsyncOpenAI:
         if self._client is None:
             import openai
 
             self._client = openai.AsyncOpenAI(
-                api_key=self._key,
+                # What is sent, the hook puts in.
+                api_key=NO_KEY,
                 base_url=self._config.base_url,
+                default_query=self._config.url_query,
                 timeout=self._config.timeout,
                 max_retries=0,
-                http_client=openai.DefaultAioHttpClient(),
+                http_client=openai.DefaultAioHttpClient(
+                    follow_redirects=False, event_hooks={"request": [self._sign]}
+                ),
             )
         return self._client

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
+from toolbank.llm.credentials import find_secrets, hide
 from toolbank.llm.engines.batch.earlier import name_rounds
 from toolbank.llm.engines.batch.folder import Folder, read_round
 from toolbank.llm.engines.batch.hosted import HostedBatches
@@ -22,7 +22,6 @@ from toolbank.llm.engines.batch.options import read_options
 from toolbank.llm.engines.batch.submissions import Submissions
 from toolbank.llm.engines.batch.writing import write_requests
 from toolbank.llm.engines.openai.completion import make_body
-from toolbank.llm.engines.openai.errors import hide_key
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ class BatchFiller:
 
     def _hide(self, text: str) -> str:
         """By hand no key is needed; one that is set may stand in what an endpoint echoed."""
-        return hide_key(text, os.environ.get(self._config.api_key_env, "").strip())
+        return hide(text, find_secrets(self._config))
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:

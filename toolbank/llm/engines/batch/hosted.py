@@ -224,7 +224,7 @@ class HostedBatches:
         )
         return (
             f"{self._folder / name}: the batch {batch.id} failed "
-            f"({self._endpoint.hide_key(said) or 'no reason given'}). The next run submits the "
+            f"({self._endpoint.hide(said) or 'no reason given'}). The next run submits the "
             "file again; to have its requests written anew, delete it."
         )
 

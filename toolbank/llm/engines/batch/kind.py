@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import EngineError
+from toolbank.llm.credentials import find_grants, read_credentials
 from toolbank.llm.engines.batch.options import BatchOptions, read_options
 from toolbank.llm.engines.kind import EngineKind, refuse_options
-from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.counts import CallCounts
     from toolbank.llm.engines.kind import Filler
+    from toolbank.llm.trust import Grant
 
 
 class BatchEngine:
@@ -61,7 +62,11 @@ def _check(config: EngineConfig) -> None:
 
 def _check_access(config: EngineConfig) -> None:
     if read_options(config).submit:
-        read_key(config)
+        read_credentials(config)
+
+
+def _sends(config: EngineConfig) -> tuple[Grant, ...]:
+    return find_grants(config) if read_options(config).submit else ()
 
 
 KIND = EngineKind["EngineConfig"](
@@ -69,6 +74,7 @@ KIND = EngineKind["EngineConfig"](
     make=lambda config, _: BatchEngine(config),
     check=_check,
     check_access=_check_access,
+    sends=_sends,
     identity=lambda config, _: make_identity(config),
     describe=lambda config: f"{config.model or 'the engine batch'} in batches",
     fill=_fill,

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from toolbank.llm.engines.batch.writing import URL, RequestFile
 
@@ -54,14 +55,18 @@ def _list_steps(
     config: EngineConfig, folder: Path, written: Sequence[RequestFile]
 ) -> Iterator[str]:
     base, run = config.base_url.rstrip("/"), shlex.quote(str(folder.parent))
-    key = f'-H "Authorization: Bearer ${config.api_key_env}"'
+    bearer = {"Authorization": f"Bearer ${config.api_key_env}"}
+    headers = {name: f"${variable}" for name, variable in config.headers.items()}
+    sent = {**(bearer if config.api_key_env else {}), **headers}
+    key = " ".join(f'-H "{name}: {value}"' for name, value in sent.items())
+    query = f"?{urlencode(config.url_query)}" if config.url_query else ""
     file = shlex.quote(str(written[0].path if written else folder / "FILE.jsonl"))
     yield "1. Make a batch of each file, in the provider's dashboard or so:"
     yield (
-        f"     curl {shlex.quote(base + '/files')} {key} -F purpose=batch -F file=@{file}"
+        f"     curl {shlex.quote(f'{base}/files{query}')} {key} -F purpose=batch -F file=@{file}"
     )
     yield (
-        f"     curl {shlex.quote(base + '/batches')} {key} -H 'Content-Type: application/json' "
+        f"     curl {shlex.quote(f'{base}/batches{query}')} {key} -H 'Content-Type: application/json' "
         f'-d \'{{"input_file_id": "ID OF THE FILE", "endpoint": "{URL}", '
         '"completion_window": "24h"}\''
     )

@@ -32,6 +32,9 @@ _TAKEN = {
     "stream": "replies are read whole",
     "n": "one answer is read of each reply",
     "temperature": "it is a setting of its own: `temperature`",
+    "extra_headers": "a header of one's own is set by `headers`, next to `parameters`",
+    "extra_query": "it is set by `url_query`, next to `parameters`",
+    "extra_body": "what would be in it stands in `parameters` itself",
     "max_tokens": "it is a setting of its own: `max_tokens`",
     "max_completion_tokens": (
         "the setting `max_tokens` is sent under this name to servers that want it"
@@ -43,7 +46,7 @@ class CompletionError(Exception):
     """A body that is no chat completion.
 
     `reason` is a short name that becomes a count: `error-in-reply` (the server tells of an error,
-    in place of the answer), `stream-in-reply` (server-sent events), `not-json-response`. `said` is
+    in place of the answer), `stream-in-reply` (server-sent events), `web-page`, `not-json-response`. `said` is
     the beginning of the body, or the error's message.
     """
 
@@ -165,6 +168,8 @@ def _problem(body: bytes | dict[str, Any]) -> CompletionError:
     said: Any = body
     if isinstance(body, bytes):
         said = body[:_EXCERPT].decode("utf-8", "replace")
+        if said.lstrip("\ufeff \t\r\n").startswith("<"):
+            return CompletionError("web-page", said)
         if _EVENT.match(said):
             return CompletionError("stream-in-reply", said)
         with suppress(ValueError, RecursionError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import zlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -23,6 +24,10 @@ from toolbank.llm.engines.openai.open_files import allow_connections
 from toolbank.system.addresses import is_loopback
 from toolbank.system.errors import InputError
 from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.credentials import Credentials
 
 MAX_REPLY_BYTES = 4 * 2**20
 # What is kept of a larger reply, and read of an error.
@@ -50,13 +55,14 @@ class Endpoint:
         InputError: the URL, or a proxy or certificates of the environment, can't be used.
     """
 
-    def __init__(self, base_url: str, key: str, most_in_flight: int) -> None:
-        self._url = base_url
-        self._key = key
-        self._most_in_flight = most_in_flight
+    def __init__(self, config: EngineConfig, credentials: Credentials) -> None:
+        self._url = base_url = config.base_url
+        self._credentials = credentials
+        self._most_in_flight = config.most_in_flight
         self._session: aiohttp.ClientSession | None = None
         try:
-            self._address = _parse(base_url) / "chat" / "completions"
+            address = _parse(base_url) / "chat" / "completions"
+            self._address = address.with_query(config.url_query or None)
             self._proxy = _find_proxy(base_url)
             self._certificates = ssl.create_default_context()
             self._certificates.load_verify_locations(certifi.where())
@@ -84,7 +90,7 @@ class Endpoint:
             raise packing_error(self._url, error) from error
         except Exception as error:
             # Those of aiohttp, and of the system, come through.
-            raise connection_error(error, self._url, self._key) from error
+            raise connection_error(error, self._url, self._credentials) from error
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -122,11 +128,11 @@ class Endpoint:
                 ssl=self._certificates,
             ),
             headers={
-                "Authorization": f"Bearer {self._key}",
                 "Content-Type": "application/json",
                 "Accept": "application/json",
                 "Accept-Encoding": "gzip, deflate",
                 "User-Agent": f"toolbank/{__version__}",
+                **self._credentials.headers,
             },
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),

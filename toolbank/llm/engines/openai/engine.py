@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.config import EngineConfig
+from toolbank.llm.credentials import read_credentials
 from toolbank.llm.engines.openai.answer import Answer
-from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.completion import (
     CompletionError,
     Format,
@@ -22,7 +22,6 @@ from toolbank.llm.engines.openai.completion import (
 )
 from toolbank.llm.engines.openai.endpoint import Endpoint
 from toolbank.llm.engines.openai.errors import (
-    hide_key,
     status_error,
     unusable_reply,
 )
@@ -46,7 +45,7 @@ class OpenAIEngine:
     structured output, and the name of the answer's bound.
 
     Raises:
-        InputError: a public endpoint's key is not in the environment.
+        InputError: a public endpoint's key is not in the environment, or may not go there.
     """
 
     name = "openai"
@@ -56,8 +55,10 @@ class OpenAIEngine:
         self.model = config.model
         self.identity = make_identity(config)
         self._config = config
-        self._key = read_key(config)
-        self._endpoint = Endpoint(config.base_url, self._key, config.most_in_flight)
+        self._credentials = read_credentials(config)
+        self._endpoint = Endpoint(config, self._credentials)
+        self._has_replied = False
+        self._has_seen_page = False
         # By stage, since each has a schema of its own.
         self._formats: dict[str, int] = {}
         self._answered: set[tuple[str, int]] = set()
@@ -88,7 +89,7 @@ class OpenAIEngine:
                     answer,
                     self._config.base_url,
                     self.model,
-                    self._key,
+                    self._credentials,
                     body.keys() - {"model", "messages", "response_format"},
                 )
 
@@ -129,11 +130,19 @@ class OpenAIEngine:
                 text = answer.text[:MAX_REPLY_CHARACTERS]
                 reply = ChatReply(text, self.model, finish="too-large")
         except CompletionError as error:
-            raise unusable_reply(error, self._config.base_url, self._key) from None
+            is_sure = self._has_seen_page and not self._has_replied
+            self._has_seen_page |= error.reason == "web-page"
+            raise unusable_reply(
+                error,
+                self._config.base_url,
+                self._credentials,
+                is_sure=is_sure,
+            ) from None
+        self._has_replied = True
         return replace(
             reply,
-            text=hide_key(reply.text, self._key),
-            model=hide_key(reply.model, self._key),
+            text=self._credentials.hide(reply.text),
+            model=self._credentials.hide(reply.model),
             latency=latency,
             pause=read_pause(answer.headers),
         )

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
 import ssl
 from collections.abc import Collection
-from functools import cache
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import urlsplit
 
 from toolbank.chat.chat import EngineError
 from toolbank.llm.engines.openai.rate_headers import read_wait
 
 if TYPE_CHECKING:
+    from toolbank.llm.credentials import Credentials
     from toolbank.llm.engines.openai.answer import Answer
     from toolbank.llm.engines.openai.completion import CompletionError
-
-# Sent to servers that need no key.
-NO_KEY = "none"
-# Such a placeholder is a word, and no secret.
-_SHORTEST_SECRET = 8
 
 _SHOWN = 300
 _CREDIT = re.compile(r"insufficient.?(quota|funds|credit|balance)", re.IGNORECASE)
@@ -32,7 +26,11 @@ _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 
 
 def status_error(
-    answer: Answer, url: str, model: str, key: str, parameters: Collection[str]
+    answer: Answer,
+    url: str,
+    model: str,
+    credentials: Credentials,
+    parameters: Collection[str],
 ) -> EngineError:
     """The failure of a call that came back with another HTTP status than 200.
 
@@ -40,12 +38,12 @@ def status_error(
     """
     status = answer.status
     text = _read_message(answer)
-    said = _quote(text, key)
+    said = _quote(text, credentials)
     if status in (401, 403):
         return EngineError(
             f"{url}: the key is refused (HTTP {status}).{said} Check the environment variable "
             "(OPENAI_API_KEY, or the one that `api_key_env` names), and that the key may use "
-            "this model.",
+            f"this model.{credentials.withheld}",
             reason="refused-key",
             fatal=True,
         )
@@ -64,7 +62,7 @@ def status_error(
             fatal=True,
         )
     if 300 <= status < 400:
-        to = _hide(answer.headers.get("location", "another address"), key)
+        to = _hide(answer.headers.get("location", "another address"), credentials)
         return EngineError(
             f"{url}: leads to {to[:_SHOWN]} (HTTP {status}), and the key is sent to no other "
             "address than the one that was given. Set `base_url` to the right one.",
@@ -85,13 +83,16 @@ def status_error(
     )
 
 
-def connection_error(error: Exception, url: str, key: str) -> EngineError:
+def connection_error(
+    error: Exception, url: str, credentials: Credentials
+) -> EngineError:
     """The failure of a call that got no HTTP answer, or not all of it."""
     cause = error.__cause__ or error
     # aiohttp's own words on a failed connection tell of its inside; the system's are plain.
     system = getattr(error, "os_error", None) or getattr(cause, "os_error", None)
     told = (
-        _hide(_describe_system(system or cause), key)[:_SHOWN] or type(cause).__name__
+        _hide(_describe_system(system or cause), credentials)[:_SHOWN]
+        or type(cause).__name__
     )
     what = "can't connect" if system else "can't connect, or the connection broke"
     return EngineError(
@@ -120,9 +121,16 @@ def unknown_encoding(url: str, name: str) -> EngineError:
     )
 
 
-def unusable_reply(error: CompletionError, url: str, key: str) -> EngineError:
-    """The failure of a call that came back with status 200 and no chat completion."""
-    said = _quote(error.said, key)
+def unusable_reply(
+    error: CompletionError, url: str, credentials: Credentials, *, is_sure: bool
+) -> EngineError:
+    """The failure of a call that came back with status 200 and no chat completion.
+
+    `is_sure`: there were web pages alone up to now, so this is not the address of an endpoint.
+    """
+    said = _quote(error.said, credentials)
+    if error.reason == "web-page":
+        return _web_page(url, said, is_sure)
     if error.reason == "error-in-reply":
         told = f"the answer tells of an error in place of a completion.{said}"
     elif error.reason == "stream-in-reply":
@@ -138,28 +146,26 @@ def unusable_reply(error: CompletionError, url: str, key: str) -> EngineError:
     return EngineError(f"{url}: {told}", reason=error.reason, retryable=True)
 
 
-def hide_key(text: str, key: str) -> str:
-    """The text without the key, in any way that a server may have echoed it."""
-    for written in _echoes(key):
-        text = text.replace(written, "***")
-    return text
-
-
-@cache
-def _echoes(key: str) -> frozenset[str]:
-    if len(key) < _SHORTEST_SECRET:
-        return frozenset()
-    return frozenset(
-        (key, quote(key, safe=""), json.dumps(key)[1:-1], html.escape(key))
+def _web_page(url: str, said: str, is_sure: bool) -> EngineError:
+    if not is_sure:
+        told = "the answer is a web page, as of a sign-on or of maintenance."
+        return EngineError(f"{url}: {told}{said}", reason="web-page", retryable=True)
+    usual = urlsplit(url)._replace(path="/v1").geturl()
+    hint = "" if url.rstrip("/") == usual else f", here {usual}"
+    return EngineError(
+        f"{url}: this is the address of web pages, and not of an endpoint.{said} `base_url` is "
+        f"that of the API, which mostly ends in /v1{hint}.",
+        reason="web-page",
+        fatal=True,
     )
 
 
-def _hide(text: str, key: str) -> str:
-    return " ".join(hide_key(text, key).split())
+def _hide(text: str, credentials: Credentials) -> str:
+    return " ".join(credentials.hide(text).split())
 
 
-def _quote(text: str, key: str) -> str:
-    text = _hide(text, key)
+def _quote(text: str, credentials: Credentials) -> str:
+    text = _hide(text, credentials)
     if not text:
         return ""
     if len(text) > _SHOWN:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolbank.llm.credentials import find_grants, read_credentials
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
-from toolbank.llm.engines.openai.api_key import read_key
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ KIND = EngineKind["EngineConfig"](
     name="openai",
     make=_make,
     check=_check,
-    check_access=read_key,
+    check_access=read_credentials,
+    sends=find_grants,
     identity=lambda config, _: make_identity(config),
     describe=lambda config: (
         f"{config.model or 'the engine openai'} at {config.base_url}"

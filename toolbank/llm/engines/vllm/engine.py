@@ -188,5 +188,6 @@ KIND = EngineKind["EngineConfig"](
     make=lambda config, context: VLLMEngine(config, context.seed),
     check=check_settings,
     check_access=check_installed,
+    sends=lambda _: (),
     identity=make_identity,
 )

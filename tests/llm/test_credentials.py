@@ -1,0 +1,258 @@
+"""What is sent so that an endpoint answers, and that nobody reads it but that endpoint."""
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.engines import kind_of
+from tests.llm.batch_rounds import command, request
+from tests.llm.test_journaling import ask_all
+from tests.servers.batch import BatchServer
+from tests.servers.chat import Answer, ChatServer
+from tests.servers.named import name_host
+from tests.servers.wire import Wire, WireServer
+from tests.world import good, write_recipe
+from toolbank.chat.chat import ChatReply, EngineError
+from toolbank.commands.preview.preview import preview_attempts
+from toolbank.generate.config import GenerateConfig
+from toolbank.journal import Journal
+from toolbank.llm.credentials import hide
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.pool import Pool
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import InputError, ToolbankError
+
+KEY, OTHER = "sk-test-5f1c9a2b77", "azure-test-0c4d1e88"
+AZURE = {
+    "api_key_env": None,
+    "headers": {"api-key": "AZURE_KEY"},
+    "url_query": {"api-version": "2024-10-21"},
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("AZURE_KEY", OTHER)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Mine: header-secret")
+
+
+def test_an_endpoint_may_want_a_header_and_a_query_of_its_own(tmp_path):
+    with ChatServer(good) as server:
+        name_host(server.url, "AZURE_KEY")
+        path = write_recipe(
+            tmp_path, base_url=server.url, model="m", queries=3, **AZURE
+        )
+        run_recipe(load_recipe(path), tmp_path / "out", until="generate")
+        for call in server.calls:
+            assert call.path == "/v1/chat/completions?api-version=2024-10-21"
+            assert call.headers["api-key"] == OTHER
+            assert "authorization" not in call.headers
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or OTHER.encode() not in file.read_bytes()
+
+
+def said(call):
+    return Answer.text(call.prompt)
+
+
+def submit(folder, server, **settings):
+    return command(
+        folder,
+        [request(0)],
+        options={"submit": True},
+        base_url=server.url,
+        max_outage=0,
+        **settings,
+    )
+
+
+def test_batches_are_sent_with_the_same_and_nothing_else_of_the_environment(tmp_path):
+    seen = []
+
+    class Server(BatchServer):
+        def take(self, method, path, headers, body):
+            seen.append((path, headers))
+            return super().take(method, path, headers, body)
+
+    with Server(said) as server:
+        name_host(server.url, "AZURE_KEY")
+        assert submit(tmp_path, server, **AZURE).texts
+    for path, headers in seen:
+        assert "api-version=2024-10-21" in path
+        assert headers["api-key"] == OTHER
+        assert "authorization" not in headers
+        assert "secret" not in str(headers)
+
+
+def test_a_header_of_ones_own_goes_where_the_user_has_named_and_no_further(tmp_path):
+    with ChatServer(good) as server:
+        path = write_recipe(tmp_path, base_url=server.url, model="m", **AZURE)
+        with pytest.raises(InputError, match=r"AZURE_KEY=http://127\.0\.0\.1"):
+            run_recipe(load_recipe(path), tmp_path / "out")
+        assert not server.calls
+
+
+def test_a_header_whose_variable_is_not_set_is_told(monkeypatch, tmp_path):
+    monkeypatch.delenv("AZURE_KEY")
+    path = write_recipe(tmp_path, base_url="https://x.invalid", model="m", **AZURE)
+    with pytest.raises(InputError, match="export AZURE_KEY="):
+        run_recipe(load_recipe(path), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"headers": {"api-key": "0c4d1e88"}}, "NAME of the environment variable"),
+        ({"headers": {"authorization": "KEY"}}, "api_key_env"),
+        ({"headers": {"Host": "KEY"}}, "Host"),
+        ({"url_query": {"api_key": "0c4d1e88"}}, "no place in a recipe"),
+    ],
+)
+def test_a_secret_in_a_recipe_is_refused_and_not_repeated(settings, told, tmp_path):
+    path = write_recipe(tmp_path, model="m", **settings)
+    with pytest.raises(InputError, match=told) as caught:
+        load_recipe(path)
+    assert "0c4d1e88" not in str(caught.value)
+    with pytest.raises(ValidationError):
+        GenerateConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("extra_headers", "headers"), ("extra_query", "url_query")]
+)
+def test_what_the_sdk_calls_extra_is_told_by_its_own_key(name, key, tmp_path):
+    path = write_recipe(tmp_path, model="m", parameters={name: {"a": "b"}})
+    with pytest.raises(InputError, match=rf"parameters\.{name}.*`{key}`"):
+        run_recipe(load_recipe(path), tmp_path / "out")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_redirect_carries_a_secret_elsewhere(status, tmp_path):
+    with ChatServer(good) as other:
+        to = Answer(status, headers={"Location": f"{other.url}/files"})
+
+        class Elsewhere(ChatServer):
+            def take(self, method, path, headers, body):
+                return to
+
+        with Elsewhere(said) as server:
+            name_host(server.url, "AZURE_KEY")
+            with pytest.raises(EngineError, match="no other address"):
+                submit(tmp_path, server, headers={"api-key": "AZURE_KEY"})
+            _, got = ask_all(server.url, tmp_path, [0])
+            assert got[0].reason == f"http-{status}"
+        assert not other.calls
+
+
+SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8)
+
+
+@given(SECRETS, st.text(max_size=20), st.data())
+def test_a_secret_is_hidden_wherever_a_text_was_cut(secret, before, data):
+    text = f"{before}{secret}"
+    end = data.draw(st.integers(len(before) + 8, len(text)))
+    assert len(hide(text[:end], [secret])) <= len(before) + len("***")
+
+
+@pytest.mark.parametrize("at", range(3980, 4001, 4))
+def test_a_key_that_an_excerpt_cuts_is_not_told(at, tmp_path):
+    body = json.dumps({"error": {"message": "x" * at + KEY}})
+    with WireServer(lambda call: Wire.http(body.encode())) as server:
+        _, got = ask_all(server.url, tmp_path, [0], retries=0)
+    assert isinstance(got[0], EngineError)
+    name = "m" * 190 + KEY
+    answer = json.loads(Answer.text("fine").body) | {"model": name}
+    with WireServer(lambda call: Wire.http(json.dumps(answer).encode())) as server:
+        _, got = ask_all(server.url, tmp_path, [1], retries=0)
+    assert got[1].model == "m" * 190 + "***"
+
+
+class Leaky:
+    """An engine of another package, whose texts hold the key."""
+
+    name = model = identity = "leaky"
+    offers = None
+
+    def __init__(self, what):
+        self.what = what
+
+    async def answer(self, request):
+        if isinstance(self.what, Exception):
+            raise self.what
+        return self.what
+
+    async def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        ValueError(f"401 for Bearer {KEY}"),
+        EngineError(f"401 for Bearer {KEY}", reason="refused"),
+        ChatReply(f"You sent {KEY}.", f"m of {KEY}"),
+    ],
+)
+def test_what_an_engine_of_another_package_tells_has_no_key_in_it(what, tmp_path):
+    got = []
+
+    async def ask(pool):
+        with pool.attempt() as call:
+            try:
+                got.append((await call(request(0))).reply)
+            except EngineError as error:
+                got.append(error)
+
+    async def talk():
+        config = GenerateConfig(engine="leaky", model="m", retries=0)
+        with Journal(tmp_path / "journal.sqlite") as journal:
+            kind = kind_of(Leaky(what))
+            pool = Pool(kind, config, journal, EngineContext())
+            waiting = iter([ask(pool)])
+            async with pool.working():
+                await pool.carry(lambda: next(waiting, None))
+
+    asyncio.run(talk())
+    assert "***" in f"{got[0]} {getattr(got[0], 'model', '')}"
+    assert KEY not in repr(got[0])
+    for file in tmp_path.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+
+
+def test_an_engine_of_another_package_is_not_made_where_its_key_may_not_go():
+    config = GenerateConfig(
+        engine="leaky", api_key_env="AZURE_KEY", base_url="https://x.invalid/v1"
+    )
+    with pytest.raises(InputError, match=r"AZURE_KEY=https://x\.invalid"):
+        kind_of(Leaky("")).create(config, EngineContext())
+
+
+def test_the_address_of_web_pages_is_told_at_once(tmp_path):
+    page = Answer.html("\n<!DOCTYPE html><html><title>Portal</title></html>")
+    with ChatServer(lambda call: page) as server:
+        address = server.url.removesuffix("/v1")
+        path = write_recipe(tmp_path, base_url=address, model="m", concurrency=1)
+        with pytest.raises(ToolbankError, match="address of web pages") as caught:
+            preview_attempts(load_recipe(path).recipe, tmp_path / "out", 5)
+        assert f"here {server.url}" in str(caught.value)
+        assert len(server.calls) == 2
+
+
+def test_a_page_in_the_middle_of_a_run_is_waited_out(tmp_path):
+    def script(call):
+        return Answer.html() if call.number in (3, 4, 5) else good(call)
+
+    with ChatServer(script) as server:
+        path = write_recipe(
+            tmp_path, base_url=server.url, model="m", queries=6, concurrency=1
+        )
+        made = run_recipe(load_recipe(path), tmp_path / "out", until="generate")
+    assert "generate" in made.did
+    assert "generate" not in made.todo

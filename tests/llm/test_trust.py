@@ -1,0 +1,337 @@
+"""Which secret may go where is the user's word, and no recipe's."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import openai
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.servers.chat import Answer, ChatServer
+from tests.servers.named import name_host
+from tests.world import good, write_recipe
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.llm.trust import Grant, is_named
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import InputError
+
+KEY, OTHER = "sk-test-5f1c9a2b77", "aws-test-0c4d1e88aa"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", OTHER)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server that nobody has named."""
+    with ChatServer(good) as started:
+        monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "")
+        yield started
+
+
+def sent(server):
+    return {call.headers.get("authorization") for call in server.calls}
+
+
+def may_go(url, variable="OPENAI_API_KEY"):
+    try:
+        return is_named(Grant.of(variable, url))
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "https://api.openai.com/v1",
+            "https://API.OpenAI.com/v1",
+            "HTTPS://api.openai.com",
+        ),
+        *("https://api.openai.com./v1", "https://api.openai.com:443/v1"),
+    ],
+)
+def test_the_default_key_goes_to_its_own_provider_however_that_is_written(url):
+    assert may_go(url)
+    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://api.openai.com/v1", "https://api.openai.com:8443/v1"),
+        *("https://api.openai.com.evil.org/v1", "https://evil.org/api.openai.com"),
+        *(
+            "https://api.openai.com@evil.org/v1",
+            "https://api.openai.com:443@evil.org/v1",
+        ),
+        *(
+            "https://evil.org\\@api.openai.com/v1",
+            "https://api.openai.com\\.evil.org/v1",
+        ),
+        *(
+            "https://api.openai.com%2eevil.org/v1",
+            "https://api.openai.com%00.evil.org/",
+        ),
+        *(
+            "https://api-openai.com/v1",
+            "https://xapi.openai.com/v1",
+            "https://openai.com/v1",
+        ),
+        *("https://\u0430pi.openai.com/v1", "https://xn--pi-7kc.openai.com/v1"),
+        *(
+            "https://api.openai.com..evil.org",
+            "https://[::1]/v1",
+            "https:///api.openai.com",
+        ),
+        *("https://evil.org?api.openai.com", "", "x"),
+    ],
+)
+def test_the_default_key_goes_nowhere_else_unasked(url):
+    assert not may_go(url)
+
+
+@given(
+    st.text(
+        st.sampled_from("api.openai.com@:/\\#?%[]A\u3002\uff0e\u00df\u0430 \t0e-_"),
+        max_size=30,
+    )
+)
+def test_who_connects_reads_the_host_that_the_key_was_let_go_to(tail):
+    url = f"https://api.openai.com{tail}"
+    if may_go(url):
+        try:
+            read = openai.OpenAI(api_key="-", base_url=url).base_url
+        except Exception:
+            # It asks nobody.
+            return
+        assert read.host.rstrip(".").lower() == "api.openai.com"
+        assert read.port in (None, 443)
+
+
+@given(st.from_regex(r"[a-z0-9]{1,8}(\.[a-z0-9]{1,8}){0,3}", fullmatch=True), st.data())
+def test_one_host_has_one_place(host, data):
+    assume(not host.rpartition(".")[2].isdigit())
+    upper = "".join(data.draw(st.sampled_from([c, c.upper()])) for c in host)
+    place = Grant.of("A", f"https://{host}/v1").place
+    assert place == f"https://{host}"
+    assert Grant.of("A", f"https://{upper}.:443/").place == place
+    assert Grant.of("A", f"http://{host}/").place != place
+    assert Grant.of("A", f"https://{host}:444/").place != place
+
+
+@pytest.mark.parametrize(
+    ("written", "url", "variable"),
+    [
+        ("api.groq.com", "https://api.groq.com/openai/v1", "OPENAI_API_KEY"),
+        ("A=b, GROQ_KEY=https://API.groq.com.", "https://api.groq.com", "GROQ_KEY"),
+        ("http://gpu-box:8000/", "http://gpu-box:8000/v1", "OPENAI_API_KEY"),
+        ("http://[::1]:80", "http://[0:0::1]/v1", "OPENAI_API_KEY"),
+        (
+            "https://b\u00fccher.example",
+            "https://xn--bcher-kva.example",
+            "OPENAI_API_KEY",
+        ),
+    ],
+)
+def test_what_is_named_is_a_variable_a_host_a_port_and_a_scheme(
+    written, url, variable, monkeypatch
+):
+    assert not may_go(url, variable)
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", written)
+    assert may_go(url, variable)
+    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
+    other = "http://" if url.startswith("https") else "https://"
+    assert not may_go(other + url.partition("//")[2], variable)
+
+
+@pytest.mark.parametrize(
+    "entry", ["*", "http://", "KEY=", "https://me@x", "x/path", "=x"]
+)
+def test_an_entry_that_names_nothing_is_told(entry, monkeypatch):
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", entry)
+    with pytest.raises(InputError, match=r"TOOLBANK_TRUSTED_HOSTS: .* names no place"):
+        may_go("https://example.com")
+
+
+def mine(folder, server, **settings):
+    return write_recipe(folder, base_url=server.url, model="m", queries=3, **settings)
+
+
+def test_a_recipe_sends_no_secret_of_its_choosing(tmp_path, server, monkeypatch):
+    path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(InputError) as caught:
+        run_recipe(load_recipe(path), tmp_path / "out")
+    told = str(caught.value)
+    assert not server.calls
+    assert not (tmp_path / "out").exists()
+    assert "mine.yaml" in told
+    assert OTHER not in told
+    line = next(line for line in told.splitlines() if "export" in line)
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", line.split('"')[1])
+    run_recipe(load_recipe(path), tmp_path / "out", until="generate")
+    assert sent(server) == {f"Bearer {OTHER}"}
+
+
+LEFT = {
+    "generate": "generate: {model: m, base_url: 'URL', queries: 3}",
+    "batch": "generate: {engine: batch, options: {submit: true}, model: m, base_url: 'URL'}",
+    "judge": "generate: {engine: rules, queries: 30}\n"
+    "judge: {engine: openai, model: m, base_url: 'URL'}",
+    "decompose": "generate: {engine: rules, queries: 30}\n"
+    "retrievers: [{type: bm25}, {type: decomposition, first_stage: bm25, decompose: "
+    "{engine: openai, model: m, base_url: 'URL', replies: r.sqlite}}]",
+}
+
+
+@pytest.mark.parametrize("part", LEFT)
+def test_no_part_of_a_recipe_sends_the_default_key_to_a_host_that_was_not_named(
+    part, tmp_path
+):
+    path = tmp_path / "mine.yaml"
+    url = "https://api.example.invalid/v1"
+    path.write_text(
+        "name: mine\nsources: [{type: python, package: statistics}]\nbaselines: false\n"
+        + LEFT[part].replace("URL", url)
+        + "\n"
+    )
+    recipe = load_recipe(str(path))
+    named = r"OPENAI_API_KEY=https://api\.example\.invalid"
+    with pytest.raises(InputError, match=named):
+        run_recipe(recipe, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    told = describe_plan(recipe, tmp_path / "out")
+    assert told.count("the value of OPENAI_API_KEY to https://api.example.invalid") == 1
+
+
+def test_without_a_key_any_host_is_asked(tmp_path, server, monkeypatch):
+    for setting in ({"api_key_env": "NOWHERE_SET"}, {"api_key_env": None}):
+        server.calls.clear()
+        folder = tmp_path / str(setting["api_key_env"])
+        folder.mkdir()
+        path = mine(folder, server, **setting)
+        run_recipe(load_recipe(path), folder / "out", until="generate")
+        assert not any("sk-" in str(call.headers) for call in server.calls)
+    assert sent(server) == {None}
+
+
+def test_the_default_key_is_kept_from_this_machine_until_that_is_named(
+    tmp_path, server
+):
+    path = mine(tmp_path, server)
+    run_recipe(load_recipe(path), tmp_path / "out", until="generate")
+    assert sent(server) == {"Bearer none"}
+    name_host(server.url)
+    server.calls.clear()
+    run_recipe(load_recipe(path), tmp_path / "other", until="generate")
+    assert sent(server) == {f"Bearer {KEY}"}
+
+
+def test_where_the_key_was_kept_back_and_is_wanted_the_line_to_set_is_told(
+    tmp_path, monkeypatch
+):
+    with ChatServer(lambda call: Answer.error(401)) as server:
+        monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "")
+        recipe = load_recipe(mine(tmp_path, server))
+        with pytest.raises(Exception, match="was not sent") as caught:
+            run_recipe(recipe, tmp_path / "out")
+        place = server.url.removesuffix("/v1")
+        assert f'TOOLBANK_TRUSTED_HOSTS="OPENAI_API_KEY={place}"' in str(caught.value)
+
+
+def test_what_the_user_types_is_named_for_that_command(tmp_path, server):
+    path = write_recipe(tmp_path, base_url="https://x.invalid/v1", model="m", queries=3)
+    typed = [f"generate.base_url={server.url}"]
+    run_recipe(load_recipe(path, typed), tmp_path / "out", until="generate")
+    assert sent(server) == {f"Bearer {KEY}"}
+    assert not may_go(server.url)
+
+
+def test_a_host_that_was_typed_gets_no_other_secret_of_the_recipe(tmp_path, server):
+    path = mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
+    host = f"generate.base_url={server.url}"
+    variable = "generate.api_key_env=AWS_SECRET_ACCESS_KEY"
+    for typed in ([host], [variable]):
+        with pytest.raises(InputError, match="AWS_SECRET_ACCESS_KEY"):
+            run_recipe(load_recipe(path, typed), tmp_path / "out")
+    assert not server.calls
+    both = load_recipe(path, [host, variable])
+    run_recipe(both, tmp_path / "out", until="generate")
+    assert sent(server) == {f"Bearer {OTHER}"}
+
+
+def preview(folder, terminal=None, said=""):
+    """The command with a terminal or without; its exit code and what it told."""
+    command = [sys.executable, "-m", "toolbank", "preview", "mine.yaml", "--count", "1"]
+    if terminal is None:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        return done.returncode, done.stderr
+    theirs, ours = pty.openpty()
+    os.write(theirs, said.encode())
+    done = subprocess.run(
+        command, cwd=folder, stdin=ours, stderr=ours, stdout=subprocess.PIPE
+    )
+    os.close(ours)
+    told = b""
+    try:
+        while piece := os.read(theirs, 4096):
+            told += piece
+    except OSError:
+        # The end of a terminal.
+        pass
+    os.close(theirs)
+    return done.returncode, " ".join(told.decode().split())
+
+
+def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
+    tmp_path, server
+):
+    mine(tmp_path, server, api_key_env="AWS_SECRET_ACCESS_KEY")
+    code, told = preview(tmp_path)
+    assert (code, len(server.calls)) == (2, 0)
+    assert "TOOLBANK_TRUSTED_HOSTS" in told
+    place = server.url.removesuffix("/v1")
+    code, told = preview(tmp_path, terminal=True, said="n\n")
+    assert (code, len(server.calls)) == (2, 0)
+    code, told = preview(tmp_path, terminal=True, said="y\n")
+    assert code == 0, told
+    assert "mine.yaml has the value of AWS_SECRET_ACCESS_KEY sent to" in told
+    assert place in told
+    assert sent(server) == {f"Bearer {OTHER}"}
+    kept = Path(os.environ["XDG_CONFIG_HOME"], "toolbank", "trusted_hosts").read_text()
+    assert kept.splitlines()[-1] == f"AWS_SECRET_ACCESS_KEY={place}"
+    assert OTHER not in kept
+    assert preview(tmp_path)[0] == 0
+
+
+def test_init_names_the_endpoint_that_was_typed(tmp_path):
+    url = "https://api.groq.com/openai/v1"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "toolbank", "init", "mine", "--package", "json"),
+            *("--base-url", url, "--model", "m"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "OPENAI_API_KEY may be sent to https://api.groq.com" in done.stdout
+    assert may_go(url)
+    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
+    assert KEY not in (tmp_path / "mine.yaml").read_text()
