@@ -217,7 +217,7 @@ def test_a_preview_shows_the_prompts_and_how_to_see_replies(tmp_path):
     )
     shown = preview_attempts(recipe, tmp_path, 2)
     assert len(shown) == 2
-    assert "You know figures inside out" in shown[0]
+    assert "You know statistics inside out" in shown[0]
     assert "--set generate.engine=openai" in shown[1]
     assert not (tmp_path / "batch").exists()
 
