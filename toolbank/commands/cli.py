@@ -27,6 +27,7 @@ from toolbank.commands.schema import schema
 from toolbank.commands.search import search
 from toolbank.commands.show.command import show
 from toolbank.commands.train import train
+from toolbank.system.distribution import explain_namesake
 from toolbank.system.errors import ToolbankError
 from toolbank.system.version import __version__
 
@@ -121,6 +122,8 @@ def main() -> None:
     SIGTERM, as a cluster sends it before a kill, ends a command as Ctrl-C does.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    if told := explain_namesake():
+        complain(told)
     try:
         app()
     except ToolbankError as error:
