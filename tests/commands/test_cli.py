@@ -327,6 +327,12 @@ def test_plan_and_preview_keep_nothing(recipe):
     assert not (recipe / "runs").exists()
 
 
+def test_a_finished_run_can_be_planned_with_more_queries(finished):
+    plan = toolbank("plan", "mine.yaml", "--set", "generate.queries=50", cwd=finished)
+    assert plan.returncode == 0, plan.stderr
+    assert "50 queries over" in plan.stdout
+
+
 def test_init_writes_a_recipe_that_reads(tmp_path):
     done = toolbank("init", "mine", "--package", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.llm.engines import ENGINES
+from toolbank.generate.writers import WRITERS
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
@@ -64,7 +64,7 @@ def read_history(
 
     if not path.is_file():
         return History()
-    kind = ENGINES.find(config.engine, f"{config.section}.engine")
+    kind = WRITERS.find(config.engine, f"{config.section}.engine")
     with Journal(path, read_only=True) as journal:
         rows = journal.usage()
         likely = max(rows, key=lambda row: row.replies, default=None)
