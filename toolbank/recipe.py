@@ -19,9 +19,10 @@ from pydantic import (
 )
 
 from toolbank.bank.split import SplitConfig
-from toolbank.config.assets import AssetKind, find_asset
+from toolbank.config.assets import AssetKind, find_asset, has_asset, name_others
 from toolbank.config.base import Config, renamed
 from toolbank.config.explain import explain
+from toolbank.config.former import with_new_names
 from toolbank.config.paths import anchor_paths
 from toolbank.config.union import TaggedUnion
 from toolbank.config.yaml import MOST_BYTES, parse_mapping, parse_value, too_long
@@ -39,6 +40,7 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
+from toolbank.system.outputs import is_run_folder
 from toolbank.system.text import find_control_sign
 
 # What makes a bank, where no dataset takes its place.
@@ -207,7 +209,8 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     """Read a recipe by path or by the name of one that comes along, then apply `key=value`s.
 
     Relative paths in the file start at the file's folder, those in `settings` at the
-    current one.
+    current one. In the recipe that a run left in its folder, keys may have the names of an earlier
+    version.
 
     Raises:
         InputError: no such recipe, or it is not valid; the message names file, line and key.
@@ -223,6 +226,8 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         # A run that was begun when an unset domain was the name.
         data["domain"] = data.get("name", "")
     schema = recipe_schema()
+    if path.name == "recipe.yaml" and is_run_folder(path.parent):
+        data = with_new_names(data, schema)
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
     try:
@@ -233,9 +238,17 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     return RecipeFile(recipe, path, sha256, own, tuple(_grants(data, overrides)))
 
 
-def is_run_folder(path: Path) -> bool:
-    """Whether a folder is that of a run: it holds a recipe."""
-    return (path / "recipe.yaml").is_file()
+def read_recipe(data: dict[str, Any]) -> Recipe:
+    """The recipe of data that a run left, whose keys may have the names of an earlier version.
+
+    Raises:
+        InputError: this version can't read it.
+    """
+    schema = recipe_schema()
+    try:
+        return Recipe.model_validate(with_new_names(data, schema))
+    except ValidationError as error:
+        raise InputError(explain(error, schema, "origin.json", {}, ())) from error
 
 
 def dump_recipe(recipe: Recipe) -> str:
@@ -255,11 +268,25 @@ def _locate(name: str) -> tuple[Path, bool]:
         path = path / "recipe.yaml"
     if path.is_file():
         return path, False
-    if path.parent != Path():
-        raise InputError(f"{name}: no such recipe file or run folder.")
+    if (path / "recipe.yaml").is_file():
+        raise InputError(
+            f"{name}: a folder that no run has made. To run the recipe in it, give the file: "
+            f"{path / 'recipe.yaml'}"
+        )
     kind: AssetKind = "recipes"
-    asset = find_asset(kind, name if path.suffix else f"{name}.yaml")
-    return asset.path, asset.own
+    file = name if path.suffix else f"{name}.yaml"
+    if path.parent == Path() and has_asset(kind, file):
+        asset = find_asset(kind, file)
+        return asset.path, asset.own
+    if path.is_dir():
+        what = "a folder, and not that of a run"
+    elif path.exists():
+        what = "no plain file"
+    elif path.parent != Path():
+        raise InputError(f"{name}: no such recipe file or run folder.")
+    else:
+        what = "no such file, and no recipe of this name comes along"
+    raise InputError(f"{name}: {what}. {name_others(kind, file)}")
 
 
 def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
+from toolbank.system.outputs import check_output, writing_output
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -143,17 +144,28 @@ def _command(folder: RunFolder) -> str:
     return f"toolbank run {shlex.quote(str(folder.path))}"
 
 
+def read_queries(path: Path, out: Path) -> list[tuple[str, str]]:
+    """Read the requests of a JSONL file (id, query) whose hits can be written to `out`.
+
+    Raises:
+        InputError: the file is missing, some of its lines are broken, or `out` can't be written
+            without touching what is somebody's.
+    """
+    from toolbank.loaders.requests import read_requests
+
+    check_output(out, [path])
+    return read_requests(path)
+
+
 def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:
     """Search for every request of a JSONL file (id, query); write id, tools, scores a line.
 
     Returns the number of requests.
 
     Raises:
-        InputError: the file is missing, or some of its lines are broken.
+        InputError: as `read_queries` does.
     """
-    from toolbank.loaders.requests import read_requests
-
-    requests = read_requests(queries)
+    requests = read_queries(queries, out)
     found = finder.search_many([query for _, query in requests], k)
     lines = [
         json.dumps(
@@ -166,5 +178,6 @@ def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:
         )
         for (number, _), hits in zip(requests, found, strict=True)
     ]
-    write_text(out, "".join(line + "\n" for line in lines))
+    with writing_output(out, [queries]):
+        write_text(out, "".join(line + "\n" for line in lines))
     return len(requests)

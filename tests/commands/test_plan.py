@@ -15,6 +15,8 @@ from toolbank.bank.records import Tool
 from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.recipe import dump_recipe, load_recipe
+from toolbank.run.folder import RunFolder
+from toolbank.run.origin import write_origin
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_text
@@ -331,6 +333,7 @@ def test_a_site_that_was_read_is_not_read_again(out):
     ]
     write_tools(out / "bank" / "tools.parquet", tools)
     write_text(out / "recipe.yaml", dump_recipe(recipe.recipe))
+    write_origin(RunFolder(out), recipe.recipe)
     assert "over 12 tools" in plan(recipe, out)
 
 

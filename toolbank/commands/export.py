@@ -33,12 +33,10 @@ def export(
     """Write a run's bank in another format."""
     from toolbank.bank.bank import Bank
     from toolbank.export.export import export_bank
-    from toolbank.recipe import is_run_folder
     from toolbank.run.folder import open_run
-    from toolbank.system.errors import InputError
+    from toolbank.system.outputs import check_place
 
     folder = open_run(run)
-    if any(map(is_run_folder, (out, *out.resolve().parents))):
-        raise InputError(f"{out}: in the folder of a run. Give another --out.")
+    check_place(out, "an export")
     for path in export_bank(Bank.load(folder.bank), form.value, out):
         echo(f"Wrote {path}")

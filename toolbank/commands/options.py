@@ -35,11 +35,18 @@ SetOption = Annotated[
 AllOption = Annotated[
     bool, typer.Option("--all", help="Show every figure, not only the short table.")
 ]
+ReplaceOption = Annotated[
+    bool,
+    typer.Option(
+        "--replace",
+        help="Take the folder of another recipe: its results move to replaced/ in it.",
+    ),
+]
 
 
 def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:
     """The run folder that a command means: `--out`, the one that it was given, or runs/<name>."""
-    from toolbank.recipe import is_run_folder
+    from toolbank.system.outputs import is_run_folder
 
     if out is None and is_run_folder(Path(name)):
         return Path(name)

@@ -12,6 +12,7 @@ from toolbank.commands.options import (
     AllOption,
     OutOption,
     RecipeArgument,
+    ReplaceOption,
     SetOption,
     echo,
     find_folder,
@@ -42,9 +43,18 @@ def run(
         StageName | None, typer.Option(metavar="STAGE", help="Stop after this stage.")
     ] = None,
     everything: AllOption = False,
+    replace: ReplaceOption = False,
 ) -> None:
     """Run all stages of a recipe that are not done yet."""
-    run_stages(recipe, out, settings, start=start, until=until, everything=everything)
+    run_stages(
+        recipe,
+        out,
+        settings,
+        start=start,
+        until=until,
+        everything=everything,
+        replace=replace,
+    )
 
 
 def run_stages(
@@ -55,6 +65,7 @@ def run_stages(
     start: str | None = None,
     until: str | None = None,
     everything: bool = False,
+    replace: bool = False,
 ) -> None:
     """Run a recipe's stages from `start` up to `until`, and print what came of them."""
     from toolbank.training.ranks import rank
@@ -75,5 +86,6 @@ def run_stages(
             find_folder(name, out, loaded.recipe.name),
             start=start,
             until=until,
+            replace=replace,
         )
     return echo(describe_result(result, everything=everything))

@@ -43,7 +43,7 @@ def search(
     ] = None,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.search import load, write_hits
+    from toolbank.search import load, read_queries, write_hits
 
     if (query is None) == (queries is None):
         raise typer.BadParameter(
@@ -53,6 +53,8 @@ def search(
         raise typer.BadParameter("--queries FILE and --out FILE go together.")
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
+    if queries is not None and out is not None:
+        read_queries(queries, out)
     finder = load(run, retriever)
     print_message(
         f"by {finder.retriever.name}, whose score is {finder.retriever.config.score}"

@@ -62,11 +62,15 @@ def find_asset(kind: AssetKind, name: str) -> Asset:
         if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
             own = own and folder.resolve() != shipped(kind).resolve()
             return Asset(kind, name, path, own)
+    raise InputError(
+        f"{kind}/{name}: no such file here or in the package. {name_others(kind, name)}"
+    )
+
+
+def name_others(kind: AssetKind, name: str) -> str:
+    """Which files of a kind there are, the one that was meant first."""
     suffix = Path(name).suffix
     known = [asset.name for asset in list_assets(kind, suffix)]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
-    raise InputError(
-        f"{kind}/{name}: no such file here or in the package. "
-        f"{hint}There are: {', '.join(known) or 'none'}."
-    )
+    return f"{hint}There are: {', '.join(known) or 'none'}."

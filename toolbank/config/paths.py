@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from toolbank.config.schema import Schema, kinds_of, resolve
 from toolbank.system.errors import InputError
@@ -49,3 +49,16 @@ def _anchor_text(text: str, form: str | None, folder: Path) -> str:
         return str((folder / text).resolve()) if form == "path" else text
     except ValueError as error:
         raise InputError(f"{text!r} can't be the path of a file ({error}).") from error
+
+
+def paths_in(value: Any) -> list[Path]:
+    """The paths among the settings of a model, at any depth."""
+    if isinstance(value, Path):
+        return [value]
+    if isinstance(value, BaseModel):
+        return paths_in([inner for _, inner in value])
+    if isinstance(value, dict):
+        return paths_in(list(value.values()))
+    if isinstance(value, list | tuple):
+        return [path for inner in value for path in paths_in(inner)]
+    return []

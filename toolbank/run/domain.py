@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolbank.recipe import is_run_folder, load_recipe
+from toolbank.recipe import load_recipe
 from toolbank.system.errors import InputError
+from toolbank.system.outputs import is_run_folder
 
 if TYPE_CHECKING:
     from toolbank.recipe import Recipe

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
+from toolbank.system.outputs import ORIGIN, OWNER, STAGES, set_aside
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class RunFolder:
     def recipe(self) -> Path:
         """The resolved recipe."""
         return self.path / "recipe.yaml"
+
+    @property
+    def origin(self) -> Path:
+        """Which recipe the folder belongs to."""
+        return self.path / ORIGIN
 
     @property
     def bank(self) -> Path:
@@ -95,6 +102,50 @@ class RunFolder:
         """The page for people."""
         return self.path / "report.html"
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether files can be made in it, or it still has to be made."""
+        return not self.path.is_dir() or os.access(self.path, os.W_OK)
+
+    @property
+    def of_worth(self) -> tuple[Path, ...]:
+        """What costs time or money to make again, there or not."""
+        figures = (self.metrics, self.comparisons, self.validation, self.labels)
+        queries = self.bank / "queries.parquet"
+        return (queries, self.journal, self.models, self.judge, self.hits, *figures)
+
+    @property
+    def results(self) -> tuple[Path, ...]:
+        """All that a recipe makes, there or not: but for replies, and pages that were crawled."""
+        made = (path for path in self.of_worth if path.parent == self.path)
+        return (
+            *(path for path in made if path != self.journal),
+            *(self.bank, self.checkpoints, self.logs, self.report),
+            *(self.recipe, self._stamps_path, self.origin),
+        )
+
+    def is_written(self, path: Path) -> bool:
+        """Whether a run writes this file or folder, or one that it is in."""
+        place, here = path.resolve(), self.path.resolve()
+        return any(
+            place.is_relative_to(here / own.name)
+            for own in (*self.results, self.journal, self.cache)
+        )
+
+    def clear(self, path: Path) -> None:
+        """Remove what stages left under a folder, and set aside what else is there.
+
+        Raises:
+            ToolbankError: it can't be moved.
+        """
+        for stamp in self._stamps().values():
+            for name in stamp.outputs.keys() - set(self._changed(stamp)):
+                if (self.path / name).is_relative_to(path):
+                    (self.path / name).unlink()
+        if any(not inner.is_dir() or inner.is_symlink() for inner in path.rglob("*")):
+            set_aside(self.path, [path])
+        shutil.rmtree(path, ignore_errors=True)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder alone; the lock goes with the process, however it ends.
@@ -104,7 +155,7 @@ class RunFolder:
         """
         from filelock import FileLock, Timeout
 
-        owner = self.path / ".lock.owner"
+        owner = self.path / OWNER
         lock = FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -144,10 +195,11 @@ class RunFolder:
             return f"{path}: missing, so that nothing counts as done, and all is made again"
         return ""
 
-    def changed_files(self, stage: str, key: str) -> list[str]:
-        """Files of a stage run with this key that are missing or not as it left them."""
+    def changed_files(self, stage: str) -> list[Path]:
+        """Files that a stage left and that are missing or not as it left them."""
         stamp = self._stamps().get(stage)
-        return self._changed(stamp) if stamp is not None and stamp.key == key else []
+        names = self._changed(stamp) if stamp is not None else []
+        return [self.path / name for name in names]
 
     def explain_harm(self, stage: str) -> str:
         """Such as "models/bm25/tools.json: missing"; "" where a stage's files are as it left them."""
@@ -173,7 +225,7 @@ class RunFolder:
 
     @property
     def _stamps_path(self) -> Path:
-        return self.path / "stages.json"
+        return self.path / STAGES
 
     def _stamps(self) -> dict[str, _Stamp]:
         """The stamps; none where they can't be read, and then all is made again."""

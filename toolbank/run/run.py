@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,12 @@ from toolbank.llm.trust import demand
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
+from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_text
+from toolbank.system.outputs import check_run_folder, set_aside
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
@@ -46,19 +49,21 @@ def run_recipe(
     *,
     start: str | None = None,
     until: str | None = None,
+    replace: bool = False,
 ) -> RunResult:
     """Run the stages that are not done yet, `start` in any case, up to `until`.
 
-    A stage that waits for something outside ends the run, with nothing amiss.
+    A stage that waits for something outside ends the run, with nothing amiss. With `replace`, what
+    another recipe has made in the folder is moved to replaced/ in it; the journal stays.
 
     Raises:
-        InputError: the recipe asks for something that can't be, or what `start` needs is not
-            done under this recipe.
+        InputError: the recipe asks for something that can't be, what `start` needs is not done
+            under this recipe, or the folder is that of another recipe or of no run.
         ToolbankError: a stage failed or was interrupted; what was done stays, and the next run
             goes on from it.
     """
     with recipe.at_work():
-        return _run(recipe, RunFolder(Path(out)), start, until)
+        return _run(recipe, RunFolder(Path(out)), start, until, replace)
 
 
 def find_todo(stages: Sequence[Stage]) -> list[str]:
@@ -73,18 +78,42 @@ def find_todo(stages: Sequence[Stage]) -> list[str]:
 
 
 def _run(
-    recipe: RecipeFile, folder: RunFolder, start: str | None, until: str | None
+    recipe: RecipeFile,
+    folder: RunFolder,
+    start: str | None,
+    until: str | None,
+    replace: bool,
 ) -> RunResult:
-    recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    recipe = dataclasses.replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
+    check_run_folder(folder.path)
     chosen = _choose(recipe, stages, start, until)
-    _check(recipe, folder, chosen, [*find_todo(stages), start])
+    others = find_differences(recipe.recipe, stages)
+    if others and not replace:
+        raise _refuse_other(recipe, folder, others)
+    todo = [stage.name for stage in stages] if others else find_todo(stages)
+    to_run = check_stages(recipe, chosen, [*todo, start])
+    for stage in to_run:
+        demand(stage.sends(), stage.name)
+    for stage in to_run:
+        stage.prepare()
     if start:
         _require_before(start, stages)
+    if not (start or others or folder.is_writable) and not any(
+        stage.name in todo for stage in chosen
+    ):
+        return RunResult(folder, (), tuple(todo))
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
-        write_text(folder.recipe, _resolved(recipe, stages))
+        resolved = _resolved(recipe, stages)
+        if others:
+            _replace(folder)
+        elif is_edited(folder):
+            kept = set_aside(folder.path, [folder.recipe])
+            print_message(f"{folder.recipe}: edited since; as it was, it is in {kept}")
+        write_text(folder.recipe, resolved)
+        write_origin(folder, recipe.recipe)
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
         notes = [note for stage in stages for note in stage.notes()]
         for note in (*filter(None, [lost]), *own, *notes):
@@ -110,9 +139,16 @@ def check_stages(
     """Refuse what these stages can't be run with; gives those that are to do.
 
     Raises:
-        InputError: a file that the recipe names is missing, or a stage asks for what can't be.
+        InputError: a file that the recipe names is missing or one that the run writes, or a stage
+            asks for what can't be.
     """
-    for path in (path for stage in stages for path in stage.files()):
+    named = [(one.folder, path) for one in stages for path in one.files()]
+    for folder, path in named:
+        if folder.is_written(path):
+            raise InputError(
+                f"{recipe.path}: it reads {path}, which this run writes. Copy it to another "
+                "place, or give another --out."
+            )
         if not path.is_file():
             raise InputError(
                 f"{recipe.path}: it names {path}, and there is no such file."
@@ -142,22 +178,24 @@ def _choose(
     return [stage for stage in stages if first <= kinds.index(stage.kind) <= last]
 
 
-def _check(
-    recipe: RecipeFile,
-    folder: RunFolder,
-    chosen: Sequence[Stage],
-    todo: Sequence[str | None],
-) -> None:
-    """Refuse what can't be, before anything is written."""
-    if folder.path.exists() and not folder.path.is_dir():
-        raise InputError(
-            f"{folder.path}: a file, and a run needs a folder. Give another --out."
+def _refuse_other(
+    recipe: RecipeFile, folder: RunFolder, others: Sequence[str]
+) -> InputError:
+    return InputError(
+        "\n".join(
+            [
+                f"{folder.path}: holds what another recipe than {recipe.path} has made.",
+                *(f"  {line}" for line in others),
+                "Give another folder with --out. Or add --replace to `toolbank run`: what is there "
+                f"moves to {folder.path / 'replaced'}, and the journal stays.",
+            ]
         )
-    to_run = check_stages(recipe, chosen, todo)
-    for stage in to_run:
-        demand(stage.sends(), stage.name)
-    for stage in to_run:
-        stage.prepare()
+    )
+
+
+def _replace(folder: RunFolder) -> None:
+    kept = set_aside(folder.path, folder.results)
+    print_message(f"{folder.path}: what another recipe has made there is in {kept}")
 
 
 def _require_before(start: str, stages: Sequence[Stage]) -> None:
@@ -187,8 +225,13 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     if not anew and folder.is_done(stage.name, key):
         print_message(f"{stage.name:<24} done already")
         return None
-    for name in folder.changed_files(stage.name, key):
-        print_message(f"{folder.path / name}: not as it was written; it is made again")
+    changed = folder.changed_files(stage.name)
+    aside = set_aside(folder.path, changed)
+    for path in changed:
+        print_message(
+            f"{path}: not as it was written; it is made again"
+            + (f", and as it was, it is in {aside}" if aside else "")
+        )
     begun = time.monotonic()
     try:
         outcome = stage.work()

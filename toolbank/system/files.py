@@ -41,6 +41,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 def unwritable(path: Path, error: OSError) -> str:
     """Say that `path` could not be written, and what to do."""
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return (
+            f"{path}: can't write, since a file is where a folder has to be. Move it away, or give "
+            "another place with --out."
+        )
     mend = "Make room" if error.errno == errno.ENOSPC else "Make it writable"
     return (
         f"{path}: can't write ({error.strerror or error}). {mend}, or give another place "

@@ -22,6 +22,14 @@ from toolbank.sources.sphinx.guess import site_yaml
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import write_text
+from toolbank.system.outputs import (
+    check_folder,
+    is_crawl_folder,
+    is_left_by_us,
+    note_output,
+    set_aside,
+)
+from toolbank.system.terminal import print_message
 
 _GONE = {"HTTP status 404", "HTTP status 410"}
 
@@ -98,10 +106,15 @@ def crawl_to_folder(
         schema = SphinxSource.model_json_schema()
         raise InputError(explain(error, schema, "crawl", {}, ())) from error
     path = out or Path("crawls") / (site or _slug(source.base_url or ""))
-    if path.suffix == ".parquet" or (path.exists() and not path.is_dir()):
+    if path.suffix == ".parquet":
         raise InputError(
             f"{path}: a crawl is written to a folder. Give one, such as --out crawls/numpy."
         )
+    check_folder(path, "a crawl", is_crawl_folder)
+    rules = path / "rules.yaml"
+    own = (path / "crawl.json", path / "tools.parquet", rules)
+    if kept := set_aside(path, (one for one in own if not is_left_by_us(one))):
+        print_message(f"{path}: what no crawl left there as it is, is in {kept}")
     try:
         crawl = crawl_site(source, path / "cache", path / "crawl.json")
     except KeyboardInterrupt as error:
@@ -109,12 +122,16 @@ def crawl_to_folder(
             f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
             "on from there."
         ) from error
-    rules = path / "rules.yaml"
+    finally:
+        if own[0].is_file():
+            note_output(own[0])
     if crawl.guessed:
         write_text(rules, site_yaml(crawl.found))
     else:
         rules.unlink(missing_ok=True)
     write_tools(path / "tools.parquet", with_prompt_names(crawl.tools))
+    for one in filter(Path.is_file, own):
+        note_output(one)
     return CrawlFolder(path, crawl)
 
 

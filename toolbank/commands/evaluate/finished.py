@@ -17,6 +17,7 @@ from toolbank.run.folder import open_run
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
+from toolbank.system.outputs import check_output, writing_output
 
 
 def evaluate_run(
@@ -36,6 +37,8 @@ def evaluate_run(
     from toolbank.evaluation.sets import describe_labels, held_out_set
     from toolbank.evaluation.table import format_notes, format_table
 
+    if out is not None:
+        check_output(out, on)
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
     again = f"toolbank run {shlex.quote(str(path))}"
@@ -62,7 +65,8 @@ def evaluate_run(
     sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
     made = evaluate_sets(recipe, folder, sets)
     if out is not None:
-        write_figures(out, made.figures)
+        with writing_output(out, on):
+            write_figures(out, made.figures)
     blocks = (
         format_table(made.figures),
         format_notes([describe_labels(evaluated) for evaluated in sets]),

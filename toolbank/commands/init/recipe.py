@@ -16,6 +16,7 @@ from toolbank.loaders.detect import find_format
 from toolbank.recipe import Recipe, recipe_schema
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
+from toolbank.system.outputs import check_output
 
 _SCHEMA = "toolbank.schema.json"
 
@@ -87,8 +88,9 @@ def write_recipe(
         InputError: the file is there already, more than one origin is given, the folder holds
             no dataset, or one of the values can't stand in a recipe.
     """
-    if path.exists():
+    if path.is_file():
         raise InputError(f"{path}: is there already. Give another with --out.")
+    check_output(path)
     if sum(map(bool, (package, site, sphinx, dataset))) > 1:
         raise InputError(
             "Give one of --package, --site, --sphinx and --dataset; put a second source into "
@@ -114,7 +116,7 @@ def write_recipe(
     except ValidationError as error:
         raise InputError(explain(error, recipe_schema(), "init", {}, ())) from error
     write_text(path, head + body)
-    if schema.exists():
+    if os.path.lexists(schema):
         return [path]
     write_text(schema, json.dumps(recipe_schema(), indent=2) + "\n")
     return [path, schema]
@@ -181,7 +183,7 @@ def copy_prompts(folder: Path) -> list[Path]:
     copied = []
     for origin in sorted(shipped("prompts").rglob("*")):
         target = folder / origin.relative_to(shipped("prompts"))
-        if origin.is_file() and not target.exists():
+        if origin.is_file() and not os.path.lexists(target):
             write_text(target, origin.read_text(encoding="utf-8"))
             copied.append(target)
     return copied

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolbank.generate.writers import WRITERS
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
     from toolbank.journal import Journal, StageUsage
     from toolbank.llm.config import EngineConfig
+    from toolbank.llm.engines.kind import EngineKind
 
 # The attempts on whose prompts the length of a token is measured.
 _ATTEMPTS = 20
@@ -64,7 +65,7 @@ def read_history(
 
     if not path.is_file():
         return History()
-    kind = WRITERS.find(config.engine, f"{config.section}.engine")
+    kind: EngineKind[Any] = WRITERS.find(config.engine, f"{config.section}.engine")
     with Journal(path, read_only=True) as journal:
         rows = journal.usage()
         likely = max(rows, key=lambda row: row.replies, default=None)

@@ -26,14 +26,16 @@ from toolbank.generate.sampling import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.llm.trust import is_named
-from toolbank.recipe import Recipe, RecipeFile, is_run_folder, load_recipe
+from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
+from toolbank.run.origin import find_differences
 from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import current_tools, kept_tools
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about
+from toolbank.system.outputs import check_run_folder, is_run_folder
 
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
@@ -51,12 +53,15 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
         InputError: the recipe asks for what can't be, as a run would say it.
         ToolbankError: the journal is damaged.
     """
+    check_run_folder(out)
     folder = RunFolder(out)
     recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
-    todo = find_todo(stages)
+    others = find_differences(recipe.recipe, stages)
+    todo = [stage.name for stage in stages] if others else find_todo(stages)
     check_stages(recipe, stages, todo)
-    lines = [f"{recipe.recipe.name}, in {out}", *_note_other_settings(recipe, out)]
+    lines = [f"{recipe.recipe.name}, in {out}"]
+    lines += _note_replace(out, others) if others else _note_other_settings(recipe, out)
     if lost := folder.explain_lost_stamps():
         lines.append(f"  {lost}")
     lines += [
@@ -84,6 +89,15 @@ def _describe_stages(
     yield list(_describe_downloads(recipe, todo))
     if "evaluate" in todo:
         yield list(describe_subtasks(recipe, folder, bank_changes))
+
+
+def _note_replace(out: Path, others: Sequence[str]) -> list[str]:
+    """That the folder is another recipe's."""
+    return [
+        "  The folder holds what another recipe has made. A run needs --replace, which moves that",
+        f"  to {out / 'replaced'}, or another --out.",
+        *(f"    {line}" for line in others),
+    ]
 
 
 def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:

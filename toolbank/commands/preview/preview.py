@@ -22,6 +22,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.outputs import check_run_folder
 
 
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
@@ -39,6 +40,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
             f"{recipe.name}: its queries come from a dataset; nothing is written that could "
             "be looked at before."
         )
+    check_run_folder(out)
     recipe = keep_domain(recipe, RunFolder(out))
     kind = find_writer(recipe.generate)
     kind.check(recipe.generate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.records import Query, Tool
@@ -65,10 +66,14 @@ class DatasetStage(Stage):
         problems = tuple(found.describe_left_out())
         return Outcome(found.describe(), (tools, queries, info), problems=problems)
 
+    def files(self) -> tuple[Path, ...]:
+        """The dataset's files; refused where one isn't there."""
+        config = _config(self.recipe)
+        return _find_kind(config).find_files(config)
+
     def check(self) -> None:
         """Refuse a dataset whose files aren't there."""
-        config = _config(self.recipe)
-        _find_kind(config).find_files(config)
+        self.files()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +86,7 @@ class EvaluateStage(Stage):
         write_figures(folder.metrics, evaluation.figures)
         write_figures(folder.comparisons, evaluation.differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
-        shutil.rmtree(folder.hits, ignore_errors=True)
+        folder.clear(folder.hits)
         files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
         for of_one in measured:
             files.append(folder.hits / f"{of_one[0].retriever}.jsonl")

@@ -87,7 +87,7 @@ class FitStage(Stage):
         with tempfile.TemporaryDirectory(dir=folder.models, prefix=".") as name:
             made = Path(name) / label
             retriever.save(made)
-            shutil.rmtree(target, ignore_errors=True)
+            folder.clear(target)
             made.rename(target)
         shutil.rmtree(kept, ignore_errors=True)
         with suppress(OSError):
@@ -96,6 +96,10 @@ class FitStage(Stage):
         return Outcome(
             "fitted", tuple(path for path in target.rglob("*") if path.is_file())
         )
+
+    def files(self) -> tuple[Path, ...]:
+        """What the retriever reads besides."""
+        return self.config.files
 
     def check(self) -> None:
         """Refuse a training, an encoder or a model to ask that can't be used here."""
