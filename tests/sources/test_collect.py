@@ -63,11 +63,15 @@ def test_of_two_tools_of_one_name_the_first_counts(
 def test_a_source_that_is_listed_twice_is_told(
     make_package: MakePackage, tmp_path: Path
 ) -> None:
-    package = make_package({"__init__.py": 'def f(): "Do."'})
+    package = make_package(
+        {"__init__.py": 'def f(): "Do."\nclass Wrong(Exception): "Went wrong."'}
+    )
     source = PythonSource(package=package)
     collected = collect_tools([source, source], tmp_path)
     assert [tool.name for tool in collected.tools] == [f"{package}.f"]
     assert collected.notes == (
+        f"python:{package}: left out: 1 exception; kinds: [function, method, class, "
+        "exception] takes them too",
         f"python:{package}: is listed as a source twice; one will do",
     )
 

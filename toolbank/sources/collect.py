@@ -54,7 +54,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
             for source, one in zip(sources, collected, strict=True)
             for problem in (*one.problems, *_describe_repeated(source, one))
         ),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
         complete=all(one.complete for one in collected),
     )
 
