@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import tempfile
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -16,6 +17,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What the user of this machine has set or named says nothing here, in children neither.
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="toolbank-config-")
 os.environ.pop("TOOLBANK_TRUSTED_HOSTS", None)
+# What a training measures is kept in the user's folder of caches, where encoders lie as well.
+_CACHES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+os.environ.setdefault("HF_HOME", str(_CACHES / "huggingface"))
+_OWN_CACHES = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
+os.environ["XDG_CACHE_HOME"] = _OWN_CACHES.name
 
 settings.register_profile("toolbank", deadline=None)
 settings.load_profile("toolbank")

@@ -74,11 +74,6 @@ class Retriever(Stored, ABC):
         return self.config.label
 
     @property
-    def folds(self) -> int:
-        """Into how many parts `search_train` cuts the train queries."""
-        return 2
-
-    @property
     def built_on(self) -> Mapping[str, Retriever]:
         """The retrievers that it builds on, by their labels."""
         return {}
@@ -133,7 +128,7 @@ class Retriever(Stored, ABC):
         def fit(part: Bank, within: FitContext) -> Search:
             return self.fit_anew(part, within).search
 
-        return cross_fit(self.name, fit, bank, k, context, self.folds)
+        return cross_fit(self.name, fit, bank, k, context, self.config.folds)
 
     def fit_anew(self, bank: Bank, context: FitContext) -> Retriever:
         """One of the same settings, fitted with what it builds on on this bank alone."""

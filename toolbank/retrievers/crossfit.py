@@ -52,12 +52,7 @@ def cross_fit(
     for number, rows in enumerate(held_out):
         fold = replace(
             context.within(f"fold-{number}"),
-            of=", ".join(
-                filter(
-                    None,
-                    [f"held-out part {number + 1} of {len(held_out)}", context.of],
-                )
-            ),
+            of=name_part(number, len(held_out), context.of),
         )
         try:
             parts.append(_search_fold(fit, bank, rows, k, fold))
@@ -87,6 +82,20 @@ def assign_folds(texts: list[str], folds: int, seed: int) -> list[NDArray[np.int
     return [np.flatnonzero(numbers == n) for n in range(min(folds, len(distinct)))]
 
 
+def leave_out(bank: Bank, rows: NDArray[np.int64]) -> Bank:
+    """A bank without some of its train queries, given by their positions among these."""
+    train = bank.split("train")
+    out = {id(train[row]) for row in rows}
+    kept = tuple(query for query in bank.queries if id(query) not in out)
+    return Bank(bank.tools, kept)
+
+
+def name_part(number: int, parts: int, of: str) -> str:
+    """Which fit the one without a part is; `of` is for which, if that is known."""
+    part = f"held-out part {number + 1} of {parts}"
+    return f"{part}, {of}" if of else part
+
+
 def _search_fold(
     fit: Callable[[Bank, C], Search],
     bank: Bank,
@@ -103,9 +112,7 @@ def _search_fold(
         return hits
     train = bank.split("train")
     asked = [train[row] for row in rows]
-    out = {id(query) for query in asked}
-    rest = Bank(bank.tools, tuple(q for q in bank.queries if id(q) not in out))
-    search = fit(rest, context)
+    search = fit(leave_out(bank, rows), context)
     # One process asks: a model that splits requests is paid for.
     hits = broadcast(
         search([query.query for query in asked], k) if rank() == 0 else None

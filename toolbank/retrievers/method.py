@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from toolbank.config.base import Config
+from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.training.config import TrainingConfig
+from toolbank.training.planned import PlannedTraining, count_steps
 
 if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
     from toolbank.llm.config import EngineConfig
 
 Baseline = Literal["words", "nearest neighbours", "descriptions", "decomposition"]
@@ -69,6 +72,27 @@ class RetrieverConfig(Config):
         return tuple(value for _, value in self if isinstance(value, TrainingConfig))
 
     @property
+    def learns_from(self) -> str:
+        """Which of `needs` it learns from held-out hits of; "" if of none."""
+        return ""
+
+    @property
+    def folds(self) -> int:
+        """Into how many parts train queries are cut to give its hits for each held out."""
+        return 2
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+        """Its own trainings in a fit on a bank, in their order and with the titles they have.
+
+        Raises:
+            InputError: it can't be trained on this bank.
+        """
+        return [
+            PlannedTraining(self.label, self.type, "", training, None)
+            for training in self.trainings
+        ]
+
+    @property
     def baseline(self) -> Baseline | None:
         """Which of the retrievers it is that others are held against; None if none."""
         return None
@@ -104,6 +128,27 @@ class DenseConfig(RetrieverConfig):
     training: EncoderTraining | None = Field(
         default=None, description="of the encoder; unset: it stays as it is"
     )
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
+        """That of its encoder."""
+        from toolbank.encoders.finetune.rows import count_rows
+        from toolbank.retrievers.relevance import train_relevance
+
+        if self.training is None:
+            return []
+        uses = train_relevance(bank).tools
+        rows = count_rows(self.training, uses, len(bank.tools), seed)
+        task = f"{self.training.loss} of {2 + self.training.negatives} texts"
+        steps = count_steps(rows, self.training)
+        return [
+            PlannedTraining(
+                self.label,
+                task,
+                describe_architecture(self.encoder),
+                self.training,
+                steps,
+            )
+        ]
 
 
 @dataclass(frozen=True)

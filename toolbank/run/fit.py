@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.run.folder import RunFolder
+from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:
@@ -28,12 +29,16 @@ _GRACE_S = 5.0
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit that all processes are given: of which retriever, on the bank of which run."""
+    """A fit that all processes are given: of which retriever, on the bank of which run.
+
+    `planned` are its trainings, and those of the fits after it.
+    """
 
     config: RetrieverConfig
     run: Path
     seed: int
     checkpoints: Path
+    planned: tuple[PlannedTraining, ...] = ()
 
 
 def fit_together(fit: Fit) -> Retriever:
@@ -93,6 +98,7 @@ def _fit(fit: Fit) -> Retriever:
                 name: load_retriever(folder.models / name) for name in fit.config.needs
             },
             logs=folder.logs / fit.config.label,
+            planned=fit.planned,
         ),
     )
     return retriever

@@ -88,6 +88,8 @@ def check_traits(case: RetrieverCase) -> None:
     """What the configuration says of the retriever is true."""
     config, needed = case.config, case.config.needs_vectors
     assert not needed or needed in config.needs, "needs_vectors names one of needs"
+    learns = config.learns_from
+    assert not learns or learns in config.needs, "learns_from names one of needs"
     is_dense = isinstance(case.fitted, DenseRetriever)
     assert config.has_vectors == is_dense, "has_vectors says if it is a DenseRetriever"
     assert set(case.fitted.built_on) == set(config.needs), "it is built on its needs"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from toolbank.training.planned import PlannedTraining, name_training
+
 
 @dataclass(frozen=True)
 class TrainingContext:
@@ -16,18 +18,22 @@ class TrainingContext:
     `checkpoints` is a folder of its own, kept until the training is done, from which one that
     was killed goes on; None: none are kept. `logs` is a folder for what TensorBoard shows;
     None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
-    own, such as "held-out part 1 of 2, for refiner". `clock` gives seconds.
+    own, such as "held-out part 1 of 2, for refiner". `planned` are the trainings that are known
+    to come, this one among them, in their order. `most_steps` ends each after so many, for what
+    only measures them. `clock` gives seconds.
     """
 
     seed: int = 0
     checkpoints: Path | None = None
     logs: Path | None = None
     of: str = ""
+    planned: tuple[PlannedTraining, ...] = ()
+    most_steps: int | None = None
     clock: Callable[[], float] = time.monotonic
 
     def name(self, title: str) -> str:
         """What a training of this title is called here."""
-        return f"{title}, {self.of}" if self.of else title
+        return name_training(title, self.of)
 
     def within(self, part: str) -> Self:
         """The same for a training inside this one, with folders of its own."""

@@ -167,6 +167,7 @@ def _train(
     from transformers import EarlyStoppingCallback, PrinterCallback
 
     from toolbank.training.best import BestWeights
+    from toolbank.training.measuring import Measuring
     from toolbank.training.progress import Progress
     from toolbank.training.saving import Saving
     from toolbank.training.trainers import ROWS, BeginEpoch, ValidateFirst
@@ -183,19 +184,23 @@ def _train(
         )
         if checkpoint is not None and (epochs := _stopped_at(checkpoint, config)):
             arguments["num_train_epochs"] = epochs
+        if context.most_steps is not None:
+            arguments["max_steps"] = context.most_steps
         trainer = make(arguments)
         trainer.validate, trainer.saving, trainer.best = validate, saving, best
         trainer.rows = rows
         if checkpoint is not None and best:
             history = read_history(read_state(checkpoint))
             best.read(checkpoint, max(history), is_of_an_epoch=bool(find_best(history)))
-        if checkpoint is not None and hasattr(rows, "load_epoch"):
+        if checkpoint is not None and (checkpoint / ROWS).is_file():
             rows.load_epoch(read_json(checkpoint / ROWS))
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(progress)
         trainer.add_callback(BeginEpoch(trainer))
         if validate:
             trainer.add_callback(ValidateFirst(trainer))
+        # After the first validation.
+        trainer.add_callback(Measuring(title, context.planned, context.clock))
         if validate and config.patience:
             trainer.add_callback(EarlyStoppingCallback(config.patience))
         # After the others: it saves what they decide.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from toolbank.commands.options import (
     OutOption,
     RecipeArgument,
@@ -12,11 +16,20 @@ from toolbank.commands.options import (
 
 
 def plan(
-    recipe: RecipeArgument, out: OutOption = None, settings: SetOption = None
+    recipe: RecipeArgument,
+    out: OutOption = None,
+    settings: SetOption = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="Time ten steps of each training not known here yet."
+        ),
+    ] = False,
 ) -> None:
-    """Say what a run would do, and what calls, tokens and money it takes; call no model."""
+    """Say what a run would do: its calls, tokens, money and trainings; call no model."""
     from toolbank.commands.plan.plan import describe_plan
     from toolbank.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings or ())
-    echo(describe_plan(loaded, find_folder(recipe, out, loaded.recipe.name)))
+    folder = find_folder(recipe, out, loaded.recipe.name)
+    echo(describe_plan(loaded, folder, measure=measure))

@@ -20,6 +20,12 @@ from toolbank.commands.plan.forecast import (
     forecast_judge,
 )
 from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
+from toolbank.commands.plan.trainings import (
+    describe_trainings,
+    plan_trainings,
+    read_bank,
+    trains,
+)
 from toolbank.encoders.model import find_here
 from toolbank.generate.loop import wanted_queries
 from toolbank.generate.sampling import describe_fit, fit_to_tools
@@ -43,8 +49,10 @@ if TYPE_CHECKING:
     from toolbank.sources.kind import Collected
 
 
-def describe_plan(recipe: RecipeFile, out: Path) -> str:
-    """Say which stages are to be run, and what will be asked of which model.
+def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> str:
+    """Say which stages are to be run, what will be asked of which model, what is trained how long.
+
+    With `measure`, ten steps are done of each training that this machine has not done yet.
 
     No model is called, and nothing is downloaded; whether the hub has an encoder is asked. A site that was not crawled yet is crawled; its pages are kept in the
     run folder. Tools that were read by the same sources are not read again.
@@ -70,13 +78,13 @@ def describe_plan(recipe: RecipeFile, out: Path) -> str:
     ]
     with recipe.at_work():
         lines += _note_unnamed([stage for stage in stages if stage.name in todo])
-    for paragraph in _describe_stages(recipe.recipe, folder, todo):
+    for paragraph in _describe_stages(recipe.recipe, folder, todo, measure):
         lines += ["", *paragraph] if paragraph else []
     return "\n".join(lines)
 
 
 def _describe_stages(
-    recipe: Recipe, folder: RunFolder, todo: list[str]
+    recipe: Recipe, folder: RunFolder, todo: list[str], measure: bool
 ) -> Iterator[list[str]]:
     """A paragraph for each of the stages to do of which there is more to say."""
     bank_changes = "dataset" in todo or "generate" in todo
@@ -87,6 +95,7 @@ def _describe_stages(
     if "judge" in todo:
         yield list(_describe_judge(recipe, folder, bank_changes))
     yield list(_describe_downloads(recipe, todo))
+    yield list(_describe_trainings(recipe, folder, todo, bank_changes, measure))
     if "evaluate" in todo:
         yield list(describe_subtasks(recipe, folder, bank_changes))
 
@@ -178,6 +187,26 @@ def _describe_judge(
         f"{'criterion' if criteria == 1 else 'criteria'}, in both orders",
     )
     yield from describe_forecast(forecast, config)
+
+
+def _describe_trainings(
+    recipe: Recipe,
+    folder: RunFolder,
+    todo: list[str],
+    bank_changes: bool,
+    measure: bool,
+) -> Iterator[str]:
+    if not trains(recipe.retrievers, todo):
+        return
+    generates = bank_changes and recipe.dataset is None
+    tools = _tools(recipe, folder).tools if generates else ()
+    bank = read_bank(recipe, folder, tools, bank_changes=bank_changes)
+    planned = plan_trainings(recipe, todo, bank)
+    if measure:
+        from toolbank.commands.plan.measure import measure_trainings
+
+        measure_trainings(recipe, todo, bank, planned)
+    yield from describe_trainings(planned, exact=not generates)
 
 
 def _describe_downloads(recipe: Recipe, todo: list[str]) -> Iterator[str]:

@@ -43,6 +43,11 @@ class EncoderTraining(TrainingConfig):
         description="texts in memory at once for mnrl, by gradient caching; 0: the whole batch",
     )
 
+    @property
+    def negatives(self) -> int:
+        """How many negatives of its own each pair has."""
+        return 1 if self.loss == "triplet" else self.hard_negatives
+
     @model_validator(mode="after")
     def _fits_the_loss(self) -> Self:
         if self.loss == "triplet" and (self.hard_negatives > 1 or self.mini_batch):

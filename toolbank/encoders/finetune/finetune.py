@@ -12,10 +12,10 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
 from toolbank.encoders.finetune.pairs import draw_pairs
+from toolbank.encoders.finetune.rows import demand_rows
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts
 from toolbank.encoders.model import load_model
 from toolbank.encoders.sentence import Encoder
-from toolbank.system.errors import InputError
 from toolbank.training.run import Training, train_encoder
 
 if TYPE_CHECKING:
@@ -94,12 +94,7 @@ def make_rows(
         found = rows[:, 2] != rows[:, 1]
         counts["pairs without a negative"] = int((~found).sum())
         rows = rows[found]
-    if not len(rows):
-        raise InputError(
-            f"training: no {' or '.join(training.pairs)} pairs can be made of "
-            f"{texts.n_queries} train queries. Add queries that use the same tools, or leave "
-            "training out."
-        )
+    demand_rows(len(rows), training, texts.n_queries)
     return rows, counts
 
 

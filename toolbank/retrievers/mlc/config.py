@@ -1,13 +1,24 @@
 """Configuration of MLC."""
 
-from typing import Any, ClassVar, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
+from toolbank.training.planned import PlannedTraining, count_steps
+from toolbank.training.ranks import world_size
 
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
+
+_FROZEN_FOLDS = 5
+# Of the last layer's own training: quick, as only a matrix is trained on features that stay.
+_HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 _OF_A_HEAD = {"batch_size": 128, "learning_rate": 2e-3}
 
 
@@ -40,6 +51,31 @@ class MlcConfig(RetrieverConfig):
     )
     training: MlcTraining = MlcTraining()
 
+    @property
+    def folds(self) -> int:
+        """More where a part is trained quickly."""
+        return _FROZEN_FOLDS if self.frozen else super().folds
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+        """That of its last layer alone, unless it is frozen, and that of all weights."""
+        from toolbank.retrievers.relevance import train_relevance
+
+        uses = train_relevance(bank).tools
+        labelled = int((uses >= 0).any(axis=1).sum())
+        if not labelled:
+            return []
+        encoder = describe_architecture(self.encoder)
+        last = suit_the_last_layer(self.training)
+        kinds: tuple[tuple[str, str, str, TrainingConfig], ...] = (
+            (name_last_layer(self), "labels of vectors", "1 layer", last),
+            (self.label, "labels", encoder, self.training),
+        )
+        if self.frozen:
+            kinds = ((self.label, "labels of vectors", "2 layers", self.training),)
+        return [
+            PlannedTraining(*kind, count_steps(labelled, kind[-1])) for kind in kinds
+        ]
+
     @model_validator(mode="before")
     @classmethod
     def _suit_the_head(cls, data: Any) -> Any:
@@ -51,6 +87,23 @@ class MlcConfig(RetrieverConfig):
         if not isinstance(training, dict):
             return data
         return {**data, "training": {**_OF_A_HEAD, **training}}
+
+
+def name_last_layer(config: MlcConfig) -> str:
+    """What the training of the last layer alone is called."""
+    return f"last layer of {config.label}"
+
+
+def suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
+    """The settings of the last layer's own training."""
+    return training.model_copy(
+        update={
+            "epochs": _HEAD_EPOCHS,
+            "batch_size": max(1, _HEAD_BATCH // world_size()),
+            "accumulation": 1,
+            "learning_rate": _HEAD_LEARNING_RATE,
+        }
+    )
 
 
 KIND = RetrieverKind(MlcConfig, "toolbank.retrievers.mlc.retriever:MlcRetriever")

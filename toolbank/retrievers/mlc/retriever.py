@@ -21,7 +21,11 @@ from toolbank.retrievers.mlc.classifier import (
     Objective,
     VectorClassifier,
 )
-from toolbank.retrievers.mlc.config import MlcConfig
+from toolbank.retrievers.mlc.config import (
+    MlcConfig,
+    name_last_layer,
+    suit_the_last_layer,
+)
 from toolbank.retrievers.mlc.create import (
     load_classifier,
     make_classifier,
@@ -46,8 +50,6 @@ from toolbank.retrievers.validation import (
     validation_recall,
 )
 from toolbank.training.card import make_card
-from toolbank.training.config import TrainingConfig
-from toolbank.training.ranks import world_size
 from toolbank.training.run import Training, seed_weights, train_model
 from toolbank.training.text import batches_by_length, pad, pad_id, tokenise
 
@@ -55,9 +57,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _MODEL, _PRIOR = "model", "prior"
-_FROZEN_FOLDS = 5
-# Of the last layer's own training: quick, as only a matrix is trained on features that stay.
-_HEAD_EPOCHS, _HEAD_BATCH, _HEAD_LEARNING_RATE = 20, 128, 5e-3
 _DESCRIPTION = (
     "MLC (arXiv 2409.02141): a classifier with a label for each tool, trained by binary "
     "cross-entropy; tools that no train query uses are found by their descriptions."
@@ -94,11 +93,6 @@ class MlcRetriever(Retriever):
         "labels": integers("tools", low=-1, high="tools"),
         "shares": floats("tools", dtype=np.float64, low=0, high=1),
     }
-
-    @property
-    def folds(self) -> int:
-        """More where a part is trained quickly."""
-        return _FROZEN_FOLDS if self.config.frozen else super().folds
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Train the classifier; the best epoch by Recall@5 on validation queries stays.
@@ -241,10 +235,10 @@ class MlcRetriever(Retriever):
         return train_model(
             Objective(LastLayer(classifier)),
             [{**row, "input": own} for row, own in zip(rows, features, strict=True)],
-            _suit_the_last_layer(self.config.training),
+            suit_the_last_layer(self.config.training),
             context,
             collate=Collator(stack_vectors, n_labels),
-            title=f"last layer of {self.name}",
+            title=name_last_layer(self.config),
             part="last",
         )
 
@@ -309,17 +303,6 @@ class MlcRetriever(Retriever):
         if self.tokenizer is None:
             return stack_vectors(inputs)
         return pad(inputs, pad_id(self.tokenizer))
-
-
-def _suit_the_last_layer(training: TrainingConfig) -> TrainingConfig:
-    return training.model_copy(
-        update={
-            "epochs": _HEAD_EPOCHS,
-            "batch_size": max(1, _HEAD_BATCH // world_size()),
-            "accumulation": 1,
-            "learning_rate": _HEAD_LEARNING_RATE,
-        }
-    )
 
 
 def _validation(retriever: MlcRetriever, bank: Bank) -> Callable[[], float] | None:

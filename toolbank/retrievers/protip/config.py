@@ -1,12 +1,19 @@
 """Configuration of ProTIP."""
 
-from typing import ClassVar, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
+from toolbank.training.planned import PlannedTraining, count_steps
+
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
 
 
 class ProtipTraining(TrainingConfig):
@@ -44,6 +51,29 @@ class ProtipConfig(RetrieverConfig):
     )
     steps: int = Field(default=6, ge=1, description="of a search, at most")
     training: ProtipTraining = ProtipTraining()
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
+        """That of its encoder.
+
+        Raises:
+            InputError: the order of the bank's tools means nothing.
+        """
+        from toolbank.retrievers.protip.plans import hold_back, read_plans
+
+        plans = read_plans(bank, "train")
+        if not read_plans(bank, "validation"):
+            plans, _ = hold_back(plans, seed)
+        steps = count_steps(len(plans), self.training)
+        task = f"plans, {self.negatives} negatives"
+        return [
+            PlannedTraining(
+                self.label,
+                task,
+                describe_architecture(self.encoder),
+                self.training,
+                steps,
+            )
+        ]
 
 
 KIND = RetrieverKind(

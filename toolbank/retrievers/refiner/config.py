@@ -1,12 +1,19 @@
 """Configuration of ToolRefiner."""
 
-from typing import ClassVar, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
 from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
 from toolbank.training.config import TrainingConfig
+from toolbank.training.planned import PlannedTraining, count_steps
+
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
 
 
 class RefinerTraining(TrainingConfig):
@@ -53,6 +60,25 @@ class RefinerConfig(TwoStageConfig):
     def needs_vectors(self) -> str:
         """Whose vectors it reads."""
         return self.vectors
+
+    @property
+    def learns_from(self) -> str:
+        """Its first stage."""
+        return self.first_stage
+
+    def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
+        """That of its network."""
+        steps = count_steps(len(bank.split("train")), self.training)
+        task = f"{self.candidates} candidates"
+        return [
+            PlannedTraining(
+                self.label,
+                task,
+                describe_architecture(self.encoder),
+                self.training,
+                steps,
+            )
+        ]
 
 
 KIND = RetrieverKind(

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 from toolbank.config.shape import shape
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read
+from toolbank.system.errors import InputError
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.method import RetrieverConfig
     from toolbank.run.folder import RunFolder
+    from toolbank.training.planned import PlannedTraining
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,13 @@ class FitStage(Stage):
                 shutil.rmtree(path, ignore_errors=True)
         run = folder.path.resolve()
         retriever = fit_together(
-            Fit(self.config, run, self.recipe.seed, checkpoints.resolve())
+            Fit(
+                self.config,
+                run,
+                self.recipe.seed,
+                checkpoints.resolve(),
+                tuple(self._plan_ahead()),
+            )
         )
         target = folder.models / label
         folder.models.mkdir(parents=True, exist_ok=True)
@@ -130,3 +140,22 @@ class FitStage(Stage):
             find_engine(asks).check_access(asks)
         for encoder in self.config.encoders:
             find_model(encoder.model)
+
+    def _plan_ahead(self) -> Iterator[PlannedTraining]:
+        """Its trainings, and those of the retrievers after it that are to be fitted."""
+        from toolbank.bank.bank import Bank
+        from toolbank.retrievers.planning import plan_fits
+
+        stages = self.of(self.recipe, self.folder)
+        after = stages[stages.index(self) + 1 :]
+        configs = [self.config, *(s.config for s in after if not s.is_done)]
+        if not any(config.trainings for config in configs):
+            return
+        # What can't be trained is told when it comes to that.
+        with suppress(InputError):
+            yield from plan_fits(
+                configs,
+                self.recipe.retrievers,
+                Bank.load(self.folder.bank),
+                self.recipe.seed,
+            )

@@ -1,0 +1,124 @@
+"""What a plan says of trainings: each one, its steps, and how long it takes where that is known."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.training.small_run import environment, write_recipe
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+
+TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3}
+RETRIEVERS = [
+    {"type": "tool2vec", "encoder": {}, "training": TRAINING},
+    {"type": "refiner", "candidates": 4, "encoder": {}, "training": TRAINING},
+]
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = str(write_recipe(tmp_path, retrievers=RETRIEVERS))
+    return lambda *settings: load_recipe(path, settings)
+
+
+def plan(recipe, out, **settings):
+    """The lines about trainings, by title: steps, time, memory."""
+    told = describe_plan(recipe, out, **settings)
+    lines = re.findall(r"^  (\S.*?)  +((?:about )?[\d,]+) steps  (.*)$", told, re.M)
+    return told, {title: (steps, took.split("  ")[0]) for title, steps, took in lines}
+
+
+def test_each_training_is_named_with_its_steps(recipe, tmp_path):
+    told, trainings = plan(recipe(), tmp_path / "run")
+    assert trainings == {
+        "tool2vec": ("54", "unknown"),
+        "tool2vec, held-out part 1 of 2, for refiner": ("26", "unknown"),
+        "tool2vec, held-out part 2 of 2, for refiner": ("26", "unknown"),
+        "refiner": ("32", "unknown"),
+    }
+    assert "In all 138 steps." in told
+    assert "--measure times ten steps of each" in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_leaves_the_rates_for_the_next_plan(recipe, tmp_path):
+    run_recipe(recipe(), tmp_path / "run", until="retrievers")
+    told, trainings = plan(recipe(), tmp_path / "run")
+    assert trainings == {}
+    assert "Trainings" not in told
+    longer = recipe("retrievers.1.training.epochs=300")
+    told, trainings = plan(longer, tmp_path / "run")
+    # What was trained is not trained again for the recipe's own sake, but held out.
+    assert trainings["refiner"][0] == "4,800"
+    assert "tool2vec" not in trainings
+    assert all(took.startswith("about ") for _, took in trainings.values())
+    assert re.search(r"In all 4,852 steps: about [\d.]+ (s|min)\.", told)
+    assert "unknown" not in told
+
+
+def test_measure_times_what_is_not_known(recipe, tmp_path, capfd):
+    _, trainings = plan(recipe(), tmp_path / "run", measure=True)
+    assert len(trainings) == 4
+    assert all(took.startswith("about ") for _, took in trainings.values())
+    assert "timing 10 steps of tool2vec" in capfd.readouterr().err
+    assert not (tmp_path / "run").exists()
+    plan(recipe(), tmp_path / "run", measure=True)
+    assert "timing" not in capfd.readouterr().err
+
+
+def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
+    path = write_recipe(tmp_path, retrievers=RETRIEVERS)
+    text = path.read_text()
+    start = text.index("dataset:")
+    end = text.index("\n", text.index("type: jsonl"))
+    generated = (
+        text[:start]
+        + "sources: [{type: python, package: json}]\n"
+        + "generate: {engine: rules, queries: 40, max_tools: 2, offered: 4}"
+        + text[end:]
+    )
+    path.write_text(generated)
+    recipe, out = load_recipe(str(path), ()), tmp_path / "run"
+    _, before = plan(recipe, out)
+    assert before["refiner"] == ("about 16", "unknown")
+    assert before["tool2vec"][0].startswith("about ")
+    run_recipe(recipe, out, until="generate")
+    _, after = plan(recipe, out)
+    assert after["refiner"] == ("16", "unknown")
+    assert after["tool2vec"][0].isdecimal()
+
+
+def test_a_recipe_without_training_has_no_such_paragraph(tmp_path):
+    path = str(write_recipe(tmp_path, retrievers=[{"type": "bm25"}]))
+    assert "Trainings" not in describe_plan(load_recipe(path, ()), tmp_path / "run")
+
+
+def test_torch_is_not_loaded_for_it(tmp_path):
+    path = write_recipe(tmp_path, retrievers=RETRIEVERS)
+    code = (
+        "import json, sys\n"
+        "from toolbank.commands.plan.plan import describe_plan\n"
+        "from toolbank.recipe import load_recipe\n"
+        "from pathlib import Path\n"
+        f"told = describe_plan(load_recipe({str(path)!r}, ()), Path('run'))\n"
+        "assert 'tool2vec, held-out' in told\n"
+        "print(json.dumps(sorted({'torch', 'transformers'} & set(sys.modules))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []

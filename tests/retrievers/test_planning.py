@@ -1,0 +1,164 @@
+"""The trainings of a fit are known before it is made: which ones, and how many steps each."""
+
+import pytest
+
+from tests.retrievers.small_methods import configure, encoder_for
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
+from toolbank.encoders.architecture import describe_architecture
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.base import FitContext
+from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.planning import plan_fit
+from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
+from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.training import run
+from toolbank.training.config import TrainingConfig
+
+TRAINING = {"epochs": 1.5, "batch_size": 3, "warmup": 0}
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def bank():
+    tools = tuple(
+        Tool(name=f"t.{n}", kind="function", summary=f"do {n}") for n in range(8)
+    )
+    uses = [(n % 7, (3 * n + 1) % 7) for n in range(22)]
+    queries = [
+        Query(
+            id=str(n),
+            query=f"{a} then {b} in {n % 19}",
+            tools=tuple(dict.fromkeys((f"t.{a}", f"t.{b}"))),
+            split="validation" if n % 6 == 5 else "train",
+        )
+        for n, (a, b) in enumerate(uses)
+    ]
+    lost = Query(id="lost", query="nothing here", tools=("gone",), split="train")
+    return Bank(tools, (*queries, lost), {"ordered": True})
+
+
+@pytest.fixture(scope="module")
+def configs(bank, tmp_path_factory):
+    encoder = encoder_for(tmp_path_factory.mktemp("encoder"), bank)
+    short = TRAINING
+    more = (
+        Tool2VecConfig(
+            name="triplets",
+            encoder=encoder,
+            training=EncoderTraining(loss="triplet", pairs=("query-query",), **short),
+        ),
+        Tool2VecConfig(
+            name="hard",
+            encoder=encoder,
+            training=EncoderTraining(hard_negatives=2, accumulation=2, **short),
+        ),
+        RefinerConfig(
+            name="over-tuned",
+            first_stage="tuned-tool2vec",
+            vectors="triplets",
+            encoder=encoder,
+            candidates=4,
+            training=RefinerTraining(**short),
+        ),
+        RefinerConfig(
+            name="over-frozen",
+            first_stage="mlc-frozen",
+            encoder=encoder,
+            candidates=4,
+            training=RefinerTraining(**short),
+        ),
+        RefinerConfig(
+            name="over-refiner",
+            first_stage="over-tuned",
+            encoder=encoder,
+            candidates=4,
+            training=RefinerTraining(**short),
+        ),
+        ProtipConfig(
+            name="hard-protip",
+            encoder=encoder,
+            negatives="hard",
+            training=ProtipTraining(**short),
+        ),
+    )
+    return configure(encoder, **short) | {config.label: config for config in more}
+
+
+LABELS = (
+    "tuned-tool2vec",
+    "tuned-descriptions",
+    "triplets",
+    "hard",
+    "mlc",
+    "mlc-frozen",
+    "refiner",
+    "over-tuned",
+    "over-frozen",
+    "protip",
+    "hard-protip",
+    "nnn",
+    "decomposition",
+    pytest.param("over-refiner", marks=pytest.mark.slow),
+)
+
+
+def fit(label, bank, configs):
+    """One retriever with what it needs."""
+    fitted = {need: fit(need, bank, configs) for need in configs[label].needs}
+    retriever = create_retriever(configs[label])
+    retriever.fit(bank, FitContext(seed=SEED, fitted=fitted))
+    return retriever
+
+
+@pytest.mark.parametrize("validates", [True, False], ids=["validated", "not"])
+@pytest.mark.parametrize("label", LABELS)
+def test_the_steps_that_are_planned_are_those_that_are_done(
+    label, validates, bank, configs, monkeypatch
+):
+    if not validates:
+        bank = Bank(bank.tools, bank.split("train"), bank.info)
+    config = configs[label]
+    fitted = {need: fit(need, bank, configs) for need in config.needs}
+    done = []
+    train = run._train
+
+    def note(make, model, rows, training, context, validate, title, part):
+        result = train(make, model, rows, training, context, validate, title, part)
+        done.append((context.name(title), result.steps))
+        return result
+
+    monkeypatch.setattr(run, "_train", note)
+    retriever = create_retriever(config)
+    retriever.fit(bank, FitContext(seed=SEED, fitted=fitted))
+    planned = list(plan_fit(config, configs, bank, SEED))
+    assert [(each.title, each.steps) for each in planned] == done
+    assert all(each.network for each in planned)
+
+
+def test_held_out_fits_say_for_what_they_are(bank, configs):
+    titles = [p.title for p in plan_fit(configs["over-tuned"], configs, bank, SEED)]
+    assert titles == [
+        "tuned-tool2vec, held-out part 1 of 2, for over-tuned",
+        "tuned-tool2vec, held-out part 2 of 2, for over-tuned",
+        "over-tuned",
+    ]
+
+
+def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
+    class MineConfig(RetrieverConfig):
+        type: str = "mine"
+        training: TrainingConfig = TrainingConfig()
+
+    [planned] = plan_fit(MineConfig(), {}, bank, SEED)
+    assert (planned.title, planned.steps) == ("mine", None)
+
+
+def test_an_encoders_size_is_read_from_its_configuration(configs):
+    encoder = configs["mlc"].encoder
+    assert describe_architecture(encoder) == "bert, 2 layers of 32"
+    missing = EncoderConfig(model="no-such-owner/no-such-encoder")
+    assert describe_architecture(missing) == ""

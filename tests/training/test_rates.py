@@ -1,0 +1,100 @@
+"""What this machine keeps of how fast it trains."""
+
+import pytest
+
+from toolbank.system.user_folders import cache_folder
+from toolbank.training.config import TrainingConfig
+from toolbank.training.planned import PlannedTraining, count_steps
+from toolbank.training.rates import Rate, read_rate, write_rate
+
+PLANNED = PlannedTraining("mlc", "labels", "bert, 6 layers of 384", TrainingConfig(), 9)
+RATE = Rate(2.5, 1_900_000_000)
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path, monkeypatch):
+    """The user's folder of caches, empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def other(**training):
+    return PlannedTraining(
+        "mlc", "labels", PLANNED.network, TrainingConfig(**training), 9
+    )
+
+
+def test_what_was_measured_holds_for_trainings_like_it():
+    assert read_rate(PLANNED) is None
+    write_rate(PLANNED, RATE)
+    assert read_rate(PLANNED) == RATE
+    assert read_rate(other(epochs=7, learning_rate=1e-3)) == RATE
+    assert read_rate(PLANNED.within("held-out part 1 of 2, for refiner")) == RATE
+
+
+@pytest.mark.parametrize(
+    "training",
+    [{"batch_size": 8}, {"max_length": 64}, {"accumulation": 2}, {"precision": "bf16"}],
+)
+def test_and_not_for_others(training, monkeypatch):
+    write_rate(PLANNED, RATE)
+    assert read_rate(other(**training)) is None
+
+
+def test_nor_for_other_threads_or_another_network(monkeypatch):
+    write_rate(PLANNED, RATE)
+    large = PlannedTraining(
+        "mlc", "labels", "bert, 12 layers of 768", TrainingConfig(), 9
+    )
+    assert read_rate(large) is None
+    monkeypatch.setenv("OMP_NUM_THREADS", "13")
+    assert read_rate(PLANNED) is None
+
+
+def test_a_network_of_unknown_size_has_no_rate():
+    unknown = PlannedTraining("mine", "mine", "", TrainingConfig(), None)
+    write_rate(unknown, RATE)
+    assert read_rate(unknown) is None
+    assert not cache_folder().exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"7", b"\xff", b"[" * 100_000, b'{"a": 1}'],
+    ids=["empty", "cut", "list", "number", "no-text", "deep", "foreign"],
+)
+def test_a_broken_file_is_as_none_and_is_written_anew(content):
+    write_rate(PLANNED, RATE)
+    (path,) = cache_folder().iterdir()
+    path.write_bytes(content)
+    assert read_rate(PLANNED) is None
+    write_rate(PLANNED, RATE)
+    assert read_rate(PLANNED) == RATE
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "NaN", "1e999", '"2"', "true", "null"])
+def test_a_rate_that_is_none_is_not_taken(value):
+    write_rate(PLANNED, RATE)
+    (path,) = cache_folder().iterdir()
+    path.write_text(path.read_text().replace("2.5", value))
+    assert read_rate(PLANNED) is None
+
+
+def test_a_folder_that_cant_be_written_to_stops_nothing(caches):
+    (caches / "toolbank").write_text("a file where the folder would be")
+    write_rate(PLANNED, RATE)
+    assert read_rate(PLANNED) is None
+
+
+@pytest.mark.parametrize(
+    ("examples", "settings", "steps"),
+    [
+        (64, {"batch_size": 16, "epochs": 3}, 12),
+        (65, {"batch_size": 16, "epochs": 3}, 15),
+        (64, {"batch_size": 10, "accumulation": 2, "epochs": 3}, 12),
+        (3, {"batch_size": 16, "epochs": 2.5}, 3),
+        (64, {"batch_size": 16, "epochs": 0.3}, 2),
+    ],
+)
+def test_steps_are_counted_as_they_are_done(examples, settings, steps):
+    assert count_steps(examples, TrainingConfig(**settings)) == steps

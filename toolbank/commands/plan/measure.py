@@ -1,0 +1,69 @@
+"""Timing ten steps of trainings, before a run does all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolbank.bank.bank import Bank
+from toolbank.recipe import Recipe
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.base import FitContext, Retriever
+from toolbank.retrievers.method import RetrieverConfig
+from toolbank.system.terminal import print_message
+from toolbank.training.measuring import STEPS
+from toolbank.training.planned import PlannedTraining
+from toolbank.training.ranks import world_size
+from toolbank.training.rates import read_rate
+
+# A fold may have half of them, and a query may be in no row.
+_SPARE = 3
+
+
+def measure_trainings(
+    recipe: Recipe, todo: Sequence[str], bank: Bank, planned: Sequence[PlannedTraining]
+) -> None:
+    """Do ten steps of each training that this machine has not done yet, and keep the rates.
+
+    Retrievers are fitted on as many of the train queries as that takes, and thrown away.
+
+    Raises:
+        InputError: one can't be fitted, or an encoder can't be had.
+    """
+    unknown = {each.title for each in planned if read_rate(each) is None}
+    by_label = {config.label: config for config in recipe.retrievers}
+    wanted: dict[str, RetrieverConfig] = {}
+    for config in recipe.retrievers:
+        own = {each.title for each in config.plan_trainings(bank, recipe.seed)}
+        if f"retrievers/{config.label}" in todo and own & unknown:
+            _add_with_needs(config, by_label, wanted)
+    small = _shorten(bank, planned)
+    fitted: dict[str, Retriever] = {}
+    for label, config in wanted.items():
+        print_message(f"timing {STEPS} steps of {label}")
+        context = FitContext(
+            seed=recipe.seed,
+            fitted=dict(fitted),
+            planned=tuple(planned),
+            most_steps=STEPS,
+        )
+        fitted[label] = create_retriever(config)
+        fitted[label].fit(small, context)
+
+
+def _add_with_needs(
+    config: RetrieverConfig,
+    by_label: dict[str, RetrieverConfig],
+    wanted: dict[str, RetrieverConfig],
+) -> None:
+    for label in config.needs:
+        _add_with_needs(by_label[label], by_label, wanted)
+    wanted[config.label] = config
+
+
+def _shorten(bank: Bank, planned: Sequence[PlannedTraining]) -> Bank:
+    """The tools, and train queries for ten steps; none to validate on."""
+    most = max(
+        each.training.batch_size * each.training.accumulation for each in planned
+    )
+    queries = bank.split("train")[: _SPARE * STEPS * most * world_size()]
+    return Bank(bank.tools, queries, bank.info)

@@ -1,0 +1,141 @@
+"""The trainings of a run: steps, and where this machine has done their like, time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
+from toolbank.bank.split import draw_withheld, split_queries
+from toolbank.generate.loop import wanted_queries
+from toolbank.generate.sampling import fit_to_tools, make_offers
+from toolbank.recipe import Recipe
+from toolbank.retrievers.planning import plan_fits
+from toolbank.run.folder import RunFolder
+from toolbank.run.stages.dataset import read_split
+from toolbank.system.jsonl import read_lines
+from toolbank.system.numbers import duration
+from toolbank.training.planned import PlannedTraining
+from toolbank.training.rates import Rate, describe_machine, read_rate
+
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+    from toolbank.retrievers.method import RetrieverConfig
+
+
+def describe_trainings(
+    planned: Sequence[PlannedTraining], *, exact: bool
+) -> Iterator[str]:
+    """A line for each training, those of held-out fits among them, and one for all of them.
+
+    `exact` where the bank is there: its steps are then those that will be done.
+    """
+    if not planned:
+        return
+    rates = [read_rate(each) for each in planned]
+    yield f"Trainings, here: {describe_machine()}"
+    rows = []
+    for each, rate in zip(planned, rates, strict=True):
+        counted = f"{'' if exact else 'about '}{each.steps:,}" if each.steps else "?"
+        took = _time(each, rate)
+        memory = f"{rate.memory / 1e9:.1f} GB" if rate else ""
+        rows.append(
+            (each.title, counted, f"about {took}" if took else "unknown", memory)
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for title, counted, took, memory in rows:
+        yield (
+            f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {took:<{widths[2]}}  "
+            f"{memory}"
+        ).rstrip()
+    known = sum(
+        (each.steps or 0) * rate.seconds
+        for each, rate in zip(planned, rates, strict=True)
+        if rate
+    )
+    unknown = sum(
+        not (each.steps and rate) for each, rate in zip(planned, rates, strict=True)
+    )
+    steps = f"{sum(each.steps or 0 for each in planned):,} steps"
+    if unknown == len(planned):
+        yield f"  In all {steps}."
+    elif unknown:
+        yield f"  In all {steps}: about {duration(known)}, and what is unknown."
+    else:
+        yield f"  In all {steps}: about {duration(known)}."
+    if unknown:
+        yield (
+            "  Unknown is what this machine has not trained yet: --measure times ten steps of each."
+        )
+
+
+def plan_trainings(
+    recipe: Recipe, todo: Sequence[str], bank: Bank
+) -> list[PlannedTraining]:
+    """The trainings of the retrievers that are to be fitted on a bank, in their order.
+
+    Raises:
+        InputError: one of them can't be trained on it.
+    """
+    configs = [
+        config for config in recipe.retrievers if f"retrievers/{config.label}" in todo
+    ]
+    return list(plan_fits(configs, recipe.retrievers, bank, recipe.seed))
+
+
+def trains(configs: Sequence[RetrieverConfig], todo: Sequence[str]) -> bool:
+    """Whether any retriever that is to be fitted trains weights."""
+    return any(
+        config.trainings for config in configs if f"retrievers/{config.label}" in todo
+    )
+
+
+def read_bank(
+    recipe: Recipe, folder: RunFolder, tools: Sequence[Tool], *, bank_changes: bool
+) -> Bank:
+    """The bank that retrievers will be fitted on, or before it is generated one of its shape.
+
+    Its queries then use as many tools as are asked for in the middle, and say nothing. `tools`
+    are those that it is generated over.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    if not bank_changes:
+        return Bank.load(folder.bank)
+    if recipe.dataset is not None:
+        read = read_split(recipe)
+        info = {"ordered": recipe.dataset.ordered}
+        return Bank(tuple(read.tools), tuple(read.queries), info)
+    names = [tool.name for tool in tools]
+    withheld = draw_withheld(names, recipe.split, recipe.seed)
+    queries = list(_imagine_queries(recipe, names))
+    split = split_queries(queries, recipe.split, recipe.seed, withheld)
+    return Bank(tuple(tools), tuple(split), {"ordered": True})
+
+
+def _imagine_queries(recipe: Recipe, names: Sequence[str]) -> Iterator[Query]:
+    for number, used in enumerate(_imagine_uses(recipe, names)):
+        yield Query(id=f"{number}", query=f"{number} {' '.join(used)}", tools=used)
+
+
+def _imagine_uses(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    if recipe.generate.replies is not None:
+        for row in read_lines(recipe.generate.replies, lambda row, _: row):
+            yield tuple(name for name in row.get("tools", ()) if isinstance(name, str))
+        return
+    config = fit_to_tools(recipe.generate, len(names))
+    offers = make_offers(list(names), config, recipe.seed)
+    for number in range(wanted_queries(recipe.generate) or 0):
+        offer = offers.offer(number)
+        if offer is None:
+            return
+        at_least = offer.at_least or config.min_tools
+        yield tuple(offer.tools[: (at_least + offer.at_most) // 2])
+
+
+def _time(planned: PlannedTraining, rate: Rate | None) -> str:
+    if rate is None or not planned.steps:
+        return ""
+    return duration(planned.steps * rate.seconds)

@@ -1,0 +1,41 @@
+"""How many rows a fine-tuning has; they are made in `finetune`."""
+
+from __future__ import annotations
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.finetune.negatives import draw_negatives
+from toolbank.encoders.finetune.pairs import draw_pairs
+from toolbank.encoders.finetune.texts import Rows, make_texts
+from toolbank.system.errors import InputError
+
+
+def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -> int:
+    """The number of rows that are trained on; neither texts nor an encoder are needed.
+
+    `uses` [n_queries, most] are the indices of each query's tools, padded with -1.
+
+    Raises:
+        InputError: there is none.
+    """
+    texts = make_texts(EncoderConfig(), [""] * len(uses), uses, [""] * n_tools)
+    pairs = draw_pairs(texts, training.pairs, seed)
+    count = len(pairs)
+    if training.loss == "triplet":
+        # Which negative it is does not matter: a pair has one or has none.
+        count = int((draw_negatives(texts, pairs, seed) != pairs[:, 1]).sum())
+    demand_rows(count, training, len(uses))
+    return count
+
+
+def demand_rows(count: int, training: EncoderTraining, n_queries: int) -> None:
+    """Refuse a fine-tuning without any row.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not count:
+        raise InputError(
+            f"training: no {' or '.join(training.pairs)} pairs can be made of {n_queries} train "
+            "queries. Add queries that use the same tools, or leave training out."
+        )
