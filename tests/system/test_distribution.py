@@ -2,11 +2,15 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
+import toolbank
 from toolbank.system.distribution import DISTRIBUTION, install_command
 
 ROOT = Path(__file__).parents[2]
@@ -50,23 +54,45 @@ def test_every_extra_that_a_message_names_is_there():
     assert "'.[vllm]'" in install_command("vllm")
 
 
-def test_a_start_tells_of_the_other_project_where_that_is_installed_too(
-    tmp_path, monkeypatch
-):
-    def start():
-        command = [sys.executable, "-m", "toolbank", "--help"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return done.stderr
+def start(folder, *arguments):
+    """The command, where Python looks into this folder first."""
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.run(
+        [sys.executable, "-m", "toolbank", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
 
-    assert not start()
+
+@pytest.fixture
+def theirs(tmp_path):
+    """A folder where the other project is installed."""
     info = tmp_path / "toolbank-1.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: toolbank\nVersion: 1.1.0\n"
     )
-    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    told = start()
+    return tmp_path
+
+
+def test_a_start_tells_of_the_other_project_where_that_is_installed_too(theirs):
+    told = start(theirs, "--help").stderr
     assert told.count("\n") == 1
     assert "toolbank 1.1.0 is installed here too" in told
     assert "pip uninstall toolbank" in told
+
+
+def test_without_it_nothing_is_told(tmp_path):
+    assert not start(tmp_path, "--help").stderr
+
+
+def test_where_it_has_taken_the_place_of_files_of_ours_that_is_all_that_is_told(theirs):
+    shutil.copytree(Path(toolbank.__file__).parent, theirs / "toolbank")
+    (theirs / "toolbank" / "search").mkdir()
+    (theirs / "toolbank" / "search" / "__init__.py").write_text("class Engine: pass")
+    done = start(theirs, "search", "runs/mine", "the mean")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "toolbank 1.1.0 is installed here too" in done.stderr

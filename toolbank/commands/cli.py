@@ -132,6 +132,11 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         complain(str(error))
         sys.exit(error.exit_code)
+    except ImportError:
+        if not told:
+            raise
+        # It is a file of the other project's, as was said.
+        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
