@@ -65,7 +65,7 @@ class Tool(Record):
     """
 
     name: str
-    kind: ToolKind
+    kind: ToolKind = "function"
     summary: str = ""
     description: str = ""
     signature: str = ""

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import ValidationError
+
 from toolbank.bank.records import Tool, ToolKind
+from toolbank.config.explain import first_problem
+from toolbank.system.jsonl import get_text, get_texts
 from toolbank.system.text import replace_surrogates
 
+_SCHEMAS = ("parameters", "inputSchema", "input_schema", "arguments")
 _TYPES = ("string", "number", "boolean", "integer", "array", "object")
 
 
@@ -25,6 +30,52 @@ def describe_tool(
     )
 
 
+def parse_tool(row: dict[str, Any]) -> Tool:
+    """A tool from one of the forms in which tools are handed on.
+
+    With `kind`, it is a tool of a bank with all its fields. Else as of `parse_function`, which
+    may stand at `function`, as in the function-calling form of chat-completions APIs.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    if "kind" in row:
+        get_text(row, "name")
+        known = {key: row[key] for key in row if key in Tool.model_fields}
+        try:
+            return Tool.model_validate(known)
+        except ValidationError as error:
+            raise ValueError(first_problem(error)) from error
+    if "name" not in row and isinstance(row.get("function"), dict):
+        return parse_function(row["function"])
+    return parse_function(row)
+
+
+def parse_function(row: dict[str, Any]) -> Tool:
+    """A tool from its name, description, and parameters if these are a JSON Schema.
+
+    The schema is at `parameters`, `inputSchema` (MCP), `input_schema` or `arguments`. With a
+    `summary`, that is the tool's; else it is the first paragraph of the description. `aliases`
+    are other names. Other keys are passed over.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    name = get_text(row, "name")
+    summary, description = (row.get(key) or "" for key in ("summary", "description"))
+    for key, text in (("summary", summary), ("description", description)):
+        if not isinstance(text, str):
+            raise ValueError(f'"{key}" is not a string')
+    tool = describe_tool(name, description)
+    if summary:
+        tool = Tool(name=name, summary=summary, description=description)
+    if "aliases" in row:
+        tool = tool.model_copy(update={"aliases": get_texts(row, "aliases")})
+    found = (row[key] for key in _SCHEMAS if _is_schema(row.get(key)))
+    parameters = next(found, None)
+    return tool.model_copy(update={"parameters": parameters}) if parameters else tool
+
+
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
     """A JSON Schema from two lists of {name, type, description}; other entries are passed over."""
     properties = {}
@@ -37,6 +88,10 @@ def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     names = [_name(entry) for entry in _entries(required)]
     return {**schema, "required": names} if names else schema
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("properties"), dict)
 
 
 def _name(entry: dict[str, Any]) -> str:

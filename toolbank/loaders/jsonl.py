@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.config.explain import first_problem
-from toolbank.loaders.fields import describe_tool
+from toolbank.loaders.fields import parse_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
@@ -28,8 +27,7 @@ class JsonlConfig(DatasetConfig):
 def read_jsonl(config: JsonlConfig) -> Dataset:
     """Read a folder with tools.jsonl and queries.jsonl.
 
-    A tool has `name` and `description`, and may have all fields of a bank's; `arguments` or
-    `parameters` may be a JSON Schema. A query has `query` and `tools`, and may have `id`,
+    A tool is as of `parse_tool`. A query has `query` and `tools`, and may have `id`,
     `split`, `draft`, and `explanation` or a list of `steps`. Other keys are passed over.
     Queries of another split than train, validation and `config.test` are left out.
 
@@ -67,45 +65,13 @@ def read_tool_lines(path: Path) -> list[Tool]:
     Raises:
         InputError: it can't be read, or has broken lines.
     """
-    return read_lines(path, _parse_tool)
-
-
-def _parse_tool(row: dict[str, Any], _: int) -> Tool:
-    if "kind" in row:
-        get_text(row, "name")
-        known = {key: row[key] for key in row if key in Tool.model_fields}
-        try:
-            return Tool.model_validate(known)
-        except ValidationError as error:
-            raise ValueError(first_problem(error)) from error
-    return parse_function(row)
-
-
-def parse_function(row: dict[str, Any]) -> Tool:
-    """A tool from its name, description, and parameters if these are a JSON Schema.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
-    name = get_text(row, "name")
-    description = row.get("description") or ""
-    if not isinstance(description, str):
-        raise ValueError('"description" is not a string')
-    parameters = row.get("parameters", row.get("arguments"))
-    tool = describe_tool(name, description)
-    if not _is_schema(parameters):
-        return tool
-    return tool.model_copy(update={"parameters": parameters})
+    return read_lines(path, lambda row, _: parse_tool(row))
 
 
 def _name_split(name: str, test: str) -> Split | None:
     if name == test:
         return "test"
     return SPLITS.get(name) if name != "test" else None
-
-
-def _is_schema(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("properties"), dict)
 
 
 def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.fields import describe_tool
+from toolbank.loaders.fields import describe_tool, parse_function
 from toolbank.loaders.gather import Dataset, LeftOut, gather
-from toolbank.loaders.jsonl import parse_function, read_tool_lines
+from toolbank.loaders.jsonl import read_tool_lines
 from toolbank.loaders.kind import SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json

@@ -71,18 +71,32 @@ def get_texts(row: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _parse_object(line: str) -> dict[str, Any]:
+def check_sound(value: Any) -> None:
+    """Refuse what can't be written as JSON, as by half of a surrogate pair.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
     try:
-        row = json.loads(line)
-        # JSON can escape half of a surrogate pair, which no encoding can write again.
-        json.dumps(row, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON ({error.msg} at column {error.colno})") from error
+        json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise ValueError(f"{half} is half a character, not text") from error
+    except TypeError as error:
+        raise ValueError(f"not JSON ({error})") from error
     except RecursionError as error:
         raise ValueError("not JSON that can be read (nested too deep)") from error
+
+
+def _parse_object(line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON ({error.msg} at column {error.colno})") from error
+    except RecursionError as error:
+        raise ValueError("not JSON that can be read (nested too deep)") from error
+    # JSON can escape half of a surrogate pair, which no encoding can write again.
+    check_sound(row)
     if not isinstance(row, dict):
         raise ValueError(f"{_type(row)}, not a JSON object")
     return row
