@@ -36,7 +36,7 @@ def _normal(name):
 def test_what_is_imported_is_asked_for():
     dependencies, owners = asked_for(), metadata.packages_distributions()
     for module, path in imported():
-        if module in {"toolbank", "tests", *sys.stdlib_module_names}:
+        if module in {"toolbank", "tests", "benchmarks", *sys.stdlib_module_names}:
             continue
         names = {_normal(name) for name in owners.get(module, [module])}
         assert names & dependencies, f"{path} imports {module}"

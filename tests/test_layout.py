@@ -25,6 +25,7 @@ FLOORS = (
     ("report",),
     ("recipe", "testing"),
     ("run",),
+    ("finder",),
     ("search",),
     ("commands",),
     ("__init__", "__main__"),

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.bank.frames import BankFrames, load_bank
     from toolbank.bank.records import Query, Tool
+    from toolbank.finder.finder import Finder, Hit
     from toolbank.recipe import load_recipe
     from toolbank.run.run import run_recipe
-    from toolbank.search import Finder, Hit, load
+    from toolbank.search import load
 
 __all__ = [
     "Bank",
@@ -39,8 +40,8 @@ __all__ = [
 _HOMES = {
     "Bank": "bank.bank",
     "BankFrames": "bank.frames",
-    "Finder": "search",
-    "Hit": "search",
+    "Finder": "finder.finder",
+    "Hit": "finder.finder",
     "Query": "bank.records",
     "Tool": "bank.records",
     "load": "search",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_tools
-from toolbank.bank.records import Tool
+from toolbank.finder.finder import Finder
+from toolbank.finder.saved import is_saved, read_saved
 from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.choice import choose_retriever
@@ -24,68 +23,19 @@ if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A tool that was found, and how well it fits (the scale is the retriever's own)."""
-
-    tool: Tool
-    score: float
-
-
-@dataclass
-class Finder:
-    """A fitted retriever together with what is known of its tools."""
-
-    retriever: Retriever
-    tools: tuple[Tool, ...]
-
-    def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Have tools found that were not there in the fit; nothing is trained, or written.
-
-        `retriever.save(folder)` keeps them.
-
-        Raises:
-            InputError: one of them is there already, or they are no list of tools.
-        """
-        if isinstance(tools, Tool):
-            raise InputError("add_tools takes a list: add_tools([tool]).")
-        self.retriever.add_tools(tools)
-        self.tools += tuple(tools)
-
-    def search(self, query: str, k: int = 5) -> list[Hit]:
-        """Find the k tools that serve a request best, best first; fewer if fewer fit at all."""
-        return self.search_many([query], k)[0]
-
-    def search_many(self, queries: Sequence[str], k: int = 5) -> list[list[Hit]]:
-        """Find the k best tools of every request; faster than one by one.
-
-        Raises:
-            InputError: k is less than 1, or a request is empty or no text.
-        """
-        if k < 1:
-            raise InputError(f"k is {k}; it has to be at least 1.")
-        for query in queries:
-            if not isinstance(query, str) or not query.strip():
-                raise InputError(f"The request is {query!r}; it has to be a text.")
-        indices, scores = self.retriever.search(queries, k)
-        return [
-            [
-                Hit(self.tools[index], float(score))
-                for index, score in zip(row, row_scores, strict=True)
-                if index >= 0
-            ]
-            for row, row_scores in zip(indices, scores, strict=True)
-        ]
-
-
 def load(run: str | Path, retriever: str | None = None) -> Finder:
-    """Load a retriever of a finished run.
+    """Load a retriever of a finished run, or what `Finder.save` wrote.
 
     Unset, it is the best on the validation queries, as `choose_retriever` says.
 
     Raises:
         InputError: no finished run there, no retriever of that name in it, or it is damaged.
     """
+    if is_saved(Path(run)):
+        saved, tools = read_saved(Path(run))
+        if retriever not in (None, saved.name):
+            raise InputError(f"{run}: holds {saved.name}, and no {retriever!r}.")
+        return Finder(saved, tools)
     folder = open_run(Path(run))
     recipe = load_recipe(str(folder.recipe)).recipe
     labels = [config.label for config in recipe.retrievers]

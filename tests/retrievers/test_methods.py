@@ -96,8 +96,7 @@ def test_what_a_method_does_wrong_is_told(cases, monkeypatch, check, wrong):
 @pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
 def test_an_added_tool_is_found_by_its_description(cases, label, tmp_path):
     cases[label].fitted.save(tmp_path)
-    grown = load_retriever(tmp_path)
-    grown.add_tools([BELL])
+    grown = load_retriever(tmp_path).add_tools([BELL])
     ranked = grown.search(["ring the bell of that house"], 7)[0][0].tolist()
     # The four tools of the four train queries may stand first for any request.
     by_votes = label in ("nearest", "mlc", "mlc-frozen")

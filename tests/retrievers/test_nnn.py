@@ -253,8 +253,8 @@ def test_a_tool_added_to_used_ones_is_found_as_the_first_stage_finds_it(
     few, first_of_few, tmp_path
 ):
     fit(few, first_of_few, candidates=5).save(tmp_path / "nnn")
-    grown = load_retriever(tmp_path / "nnn")
-    grown.add_tools([Tool(name="water", kind="function", summary="the water")])
+    water = Tool(name="water", kind="function", summary="the water")
+    grown = load_retriever(tmp_path / "nnn").add_tools([water])
     indices, _ = grown.search(["water: the water"], 9)
     expected, _ = grown.dense.search(["water: the water"], 9)
     assert indices[0].tolist().index(8) == expected[0].tolist().index(8)

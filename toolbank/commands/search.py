@@ -12,7 +12,7 @@ from toolbank.commands.options import RunArgument, echo
 from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
-    from toolbank.search import Hit
+    from toolbank.finder.finder import Hit
 
 _LONGEST_NAME, _LONGEST_SUMMARY = 80, 200
 
@@ -61,7 +61,12 @@ def search(
         + ("" if retriever else "; another: --retriever NAME")
     )
     if query is not None:
-        echo(_format_hits(finder.search(query, k)))
+        hits = finder.search(query, k)
+        echo(
+            _format_hits(hits)
+            if hits
+            else "No tool fits at all. Say it in other words."
+        )
     elif queries is not None and out is not None:
         count = write_hits(finder, queries, k, out)
         echo(f"Wrote the hits of {count:,} requests to {out}")

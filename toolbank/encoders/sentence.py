@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -21,18 +22,21 @@ if TYPE_CHECKING:
 _REMEMBERED = 50_000
 _SHOW_PROGRESS_FROM = 2_000
 _KEPT = 3
+_LOADING = Lock()
 
 
 class Encoder:
     """A sentence encoder with its prefixes; remembers the vectors of recent texts.
 
-    A run encodes the same texts for several retrievers, so each is encoded once.
+    A run encodes the same texts for several retrievers, so each is encoded once. Threads may
+    share one.
     """
 
     def __init__(self, model: SentenceTransformer, config: EncoderConfig) -> None:
         self.config = config
         self._model = model
         self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._remembering = Lock()
 
     @property
     def dimension(self) -> int:
@@ -66,13 +70,17 @@ class Encoder:
         save_model(self._model, folder)
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        vectors = dict(zip(new, self._encode_new(new), strict=True)) if new else {}
-        found = [vectors[t] if t in vectors else self._vectors[t] for t in texts]
-        self._remember(vectors)
-        if not found:
+        if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack(found)
+        # Another thread may forget meanwhile what is known here.
+        with self._remembering:
+            found = {t: self._vectors[t] for t in texts if t in self._vectors}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
+        if new:
+            vectors = dict(zip(new, self._encode_new(new), strict=True))
+            self._remember(vectors)
+            found |= vectors
+        return np.stack([found[text] for text in texts])
 
     def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
         from tqdm import tqdm
@@ -96,10 +104,11 @@ class Encoder:
         return vectors
 
     def _remember(self, vectors: dict[str, NDArray[np.float32]]) -> None:
-        self._vectors.update(vectors)
-        surplus = len(self._vectors) - _REMEMBERED
-        for text in list(self._vectors)[: max(surplus, 0)]:
-            del self._vectors[text]
+        with self._remembering:
+            self._vectors.update(vectors)
+            surplus = len(self._vectors) - _REMEMBERED
+            for text in list(self._vectors)[: max(surplus, 0)]:
+                del self._vectors[text]
 
 
 def load_encoder(config: EncoderConfig) -> Encoder:
@@ -111,7 +120,9 @@ def load_encoder(config: EncoderConfig) -> Encoder:
         InputError: there is no such model, or it can't be had or read.
     """
     folder = find_folder(config.model)
-    return _load(config, stamp_files(folder) if folder else ())
+    # Threads that begin at once read it once.
+    with _LOADING:
+        return _load(config, stamp_files(folder) if folder else ())
 
 
 def forget_encoders() -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
@@ -104,18 +108,52 @@ class Retriever(Stored, ABC):
         """Make tools found, by their descriptions, that were not there in the fit.
 
         Their indices follow those of the others. Nothing is trained. `add_tools` has looked at
-        their names, and adds them to `tools` afterwards.
+        their names, calls this on a shallow copy of a retriever that goes on being searched, and
+        adds them to the copy's `tools` afterwards: attributes are set anew, and nothing that
+        they hold is changed.
         """
 
-    def add_tools(self, tools: Sequence[Tool]) -> None:
-        """Make tools found, by their descriptions, that were not there in the fit.
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Have these tools alone found, given by their positions, and in this order.
+
+        As `extend`, it is called on a shallow copy, whose `tools` are set afterwards. What is
+        declared with the length "tools" first is cut here; a method that has more does the rest.
+        """
+        self.keep_rows("tools", rows)
+
+    def add_tools(self, tools: Sequence[Tool]) -> Self:
+        """One that finds these tools, too, by their descriptions; this one stays as it is.
 
         Raises:
             InputError: one of them is there already, or is given twice.
         """
         names = _join_tool_names(self.tools, tools)
-        self.extend(tools)
-        self.tools = names
+        grown = copy(self)
+        grown.extend(tools)
+        grown.tools = names
+        return grown
+
+    def remove_tools(self, names: Sequence[str]) -> Self:
+        """One that finds all tools but these; this one stays as it is.
+
+        Raises:
+            InputError: there is no tool of one of these names.
+        """
+        known, gone = set(self.tools), set(names)
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"{name}: can't be removed, because no tool here is called so."
+                )
+        return self.pick_tools([i for i, n in enumerate(self.tools) if n not in gone])
+
+    def pick_tools(self, places: Sequence[int]) -> Self:
+        """One that finds these tools alone, by their positions, and has them in this order."""
+        names = tuple(self.tools[place] for place in places)
+        picked = copy(self)
+        picked.keep(np.array(places, dtype=np.int64))
+        picked.tools = names
+        return picked
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
         """Hits for every train query as of a retriever that has not seen it.

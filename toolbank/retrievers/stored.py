@@ -98,6 +98,31 @@ class Stored:
             )
             setattr(self, name, texts)
 
+    def keep_rows(self, length: str, rows: NDArray[np.int64]) -> None:
+        """Keep these entries, in this order, of all that has this length first.
+
+        They are made anew: a copy of this one keeps its own.
+        """
+        for name, declared in self.arrays.items():
+            if declared.shape[:1] == (length,):
+                setattr(self, name, getattr(self, name)[rows])
+        for name, of in self.texts.items():
+            if of == length:
+                texts = getattr(self, name)
+                setattr(self, name, tuple(texts[row] for row in rows))
+
+
+def renumber(
+    places: NDArray[np.int64], rows: NDArray[np.int64], n_before: int
+) -> NDArray[np.int64]:
+    """Positions among `n_before` things as those among `rows` of them; -1 where it is gone.
+
+    -1, of padding, stays.
+    """
+    new = np.full(n_before + 1, -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    return new[places]
+
 
 def save_arrays(folder: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """Write named arrays to vectors.safetensors; same arrays, same bytes."""

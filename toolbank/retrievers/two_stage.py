@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toolbank.bank.records import Tool
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import Retriever
@@ -59,10 +62,17 @@ class TwoStage(Retriever):
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Add tools to what it is built on."""
-        for stage in self.stages.values():
-            # One may be built on another, and have added them to it.
-            if stage.tools == self.tools:
-                stage.add_tools(tools)
+        self.stages = {
+            label: stage.add_tools(tools) for label, stage in self.stages.items()
+        }
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Keep some of the tools in what it is built on."""
+        super().keep(rows)
+        places = rows.tolist()
+        self.stages = {
+            label: stage.pick_tools(places) for label, stage in self.stages.items()
+        }
 
     def save_parts(self, folder: Path) -> None:
         """Write what it is built on, each into a folder of its own."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -110,22 +109,20 @@ def check_search(case: RetrieverCase) -> None:
 def check_order_of_tools(case: RetrieverCase) -> None:
     """The order in which the tools are listed makes no difference, ties included.
 
-    Some of the tools read alike. What is trained, where each step follows from the one before,
-    is left out.
+    Some of the tools read alike. What is trained on the tools in another order is another
+    model, so it is one model that is held against itself.
     """
-    if any(config.trainings for config in (*case.built_on, case.config)):
-        return
-    twins = [
-        tool.model_copy(update={"name": f"{_NEW.name}.{n}"})
-        for n, tool in enumerate([_NEW] * 6)
-    ]
-    tools = (*case.bank.tools, *twins)
-    first = case.fit(Bank(tools, case.bank.queries, case.bank.info))
+    names = [f"{_NEW.name}.{letter}" for letter in "abcdef"]
+    twins = [_NEW.model_copy(update={"name": name}) for name in names]
+    grown = case.fitted.add_tools(twins)
+    is_trained = any(c.trainings for c in (*case.built_on, case.config))
     for seed in range(3):
-        shuffled = Random(seed).sample(tools, len(tools))
-        other = case.fit(Bank(tuple(shuffled), case.bank.queries, case.bank.info))
-        for k in (3, len(tools)):
-            _assert_same_by_name(other, first, k)
+        places = Random(seed).sample(range(len(grown.tools)), len(grown.tools))
+        _assert_same_by_name(grown.pick_tools(places), grown)
+        if not is_trained:
+            tools = tuple(Random(seed).sample(case.bank.tools, len(case.bank.tools)))
+            other = case.fit(Bank(tools, case.bank.queries, case.bank.info))
+            _assert_same_by_name(other, case.fitted)
 
 
 def check_parts_of_a_search(case: RetrieverCase) -> None:
@@ -227,26 +224,71 @@ def check_impossible_values(case: RetrieverCase) -> None:
 
 
 def check_adding_tools(case: RetrieverCase) -> None:
-    """Added tools are found, once more when saved; the others keep their order."""
+    """Added tools are found, once more when saved; the others keep their order.
+
+    The retriever that they are added to stays as it is: others may be searching it.
+    """
     n_tools = len(case.bank.tools)
-    before, _ = case.fitted.search(REQUESTS, n_tools)
+    before = case.fitted.search(REQUESTS, n_tools)
     with _folder() as folder:
         case.fitted.save(folder / "before")
-        for grown in (deepcopy(case.fitted), load_retriever(folder / "before")):
-            grown.add_tools([_NEW])
-            assert grown.tools == (*case.fitted.tools, _NEW.name), "it comes last"
+        for one in (case.fitted, load_retriever(folder / "before")):
+            grown = one.add_tools([_NEW])
+            _assert_same(one.search(REQUESTS, n_tools), before, "it stays as it was")
+            assert one.tools == case.bank.tool_names, "it keeps its tools"
+            assert grown.tools == (*one.tools, _NEW.name), "it comes last"
             hits = grown.search(REQUESTS, n_tools + 1)
             (found,), _ = grown.search([_NEW.summary], n_tools + 1)
             assert n_tools in found, "an added tool is among the hits"
             _check_hits(hits, n_tools + 1)
             others = hits[0][0][hits[0][0] < n_tools]
-            same = np.array_equal(others[others >= 0], before[0][before[0] >= 0])
+            same = np.array_equal(others[others >= 0], before[0][0][before[0][0] >= 0])
             assert same, "the others keep their order"
             grown.save(folder / "after")
             again = load_retriever(folder / "after")
             assert again.tools == grown.tools, "added tools are saved"
             later = again.search(REQUESTS, n_tools + 1)
             _assert_same(later, hits, "added tools are found when they were saved")
+
+
+def check_removing_tools(case: RetrieverCase) -> None:
+    """What is removed is not found, not when saved either, and can be added again.
+
+    The retriever that it is removed from stays as it is.
+    """
+    n_tools = len(case.bank.tools)
+    before = case.fitted.search(REQUESTS, n_tools)
+    names = case.fitted.tools
+    with _folder() as folder:
+        for gone in ([names[0]], [names[-1], names[1]], [*names[:-1]], [*names[1:]]):
+            less = case.fitted.add_tools([_NEW]).remove_tools(gone)
+            kept = [name for name in (*names, _NEW.name) if name not in gone]
+            assert less.tools == tuple(kept), "the others stay, in their order"
+            hits = less.search(REQUESTS, n_tools)
+            _check_hits(hits, len(kept))
+            (found,), _ = less.search([_NEW.summary], n_tools)
+            assert kept.index(_NEW.name) in found, "what stays is found"
+            less.save(folder / "less")
+            again = load_retriever(folder / "less")
+            assert again.tools == less.tools, "what is left is saved"
+            _assert_same(again.search(REQUESTS, n_tools), hits, "loaded, same hits")
+            back = [tool for tool in case.bank.tools if tool.name in gone]
+            whole = again.add_tools(back)
+            _check_hits(whole.search(REQUESTS, n_tools + 1), n_tools + 1)
+        none = case.fitted.remove_tools(names)
+        assert none.tools == (), "all can be removed"
+        none.save(folder / "none")
+        (found,), _ = (
+            load_retriever(folder / "none").add_tools([_NEW]).search(["a bell"], 3)
+        )
+        assert set(found.tolist()) <= {0, -1}, "tools can be added to none"
+    _assert_same(case.fitted.search(REQUESTS, n_tools), before, "it stays as it was")
+    try:
+        case.fitted.remove_tools([names[0], "no.such.tool"])
+    except InputError as error:
+        assert "no.such.tool" in str(error), "the error names what is not there"
+    else:
+        raise AssertionError("a tool that is not there can't be removed")
 
 
 def check_adding_again(case: RetrieverCase) -> None:
@@ -305,6 +347,7 @@ CHECKS = (
     check_impossible_values,
     check_adding_tools,
     check_adding_again,
+    check_removing_tools,
     check_search_train,
     check_unfitted,
 )
@@ -355,13 +398,14 @@ def _assert_same(found: Hits, expected: Hits, what: str) -> None:
     assert np.array_equal(found[1], expected[1]), what
 
 
-def _assert_same_by_name(found: Retriever, expected: Retriever, k: int) -> None:
-    hits, others = found.search(REQUESTS, k), expected.search(REQUESTS, k)
-    for row, other in zip(hits[0], others[0], strict=True):
-        names = [found.tools[i] for i in row if i >= 0]
-        wanted = [expected.tools[i] for i in other if i >= 0]
-        assert names == wanted, "another order of the tools gives other hits; see top_k"
-    assert np.allclose(hits[1], others[1], atol=_TOLERANCE), "and other scores"
+def _assert_same_by_name(found: Retriever, expected: Retriever) -> None:
+    for k in (3, len(expected.tools)):
+        hits, others = found.search(REQUESTS, k), expected.search(REQUESTS, k)
+        for row, other in zip(hits[0], others[0], strict=True):
+            names = [found.tools[i] for i in row if i >= 0]
+            wanted = [expected.tools[i] for i in other if i >= 0]
+            assert names == wanted, "another order of tools, other hits; see draw_ties"
+        assert np.allclose(hits[1], others[1], atol=_TOLERANCE), "and other scores"
 
 
 def _assert_refused(folder: Path, what: str) -> None:

@@ -107,7 +107,7 @@ def test_first_stage_and_vectors_may_be_of_two_retrievers(encoders, bank, tmp_pa
     loaded = load_retriever(tmp_path)
     same(loaded.search(REQUESTS, 6), made.search(REQUESTS, 6))
     bell = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
-    loaded.add_tools([bell])
+    loaded = loaded.add_tools([bell])
     assert loaded.tools == (*made.tools, "door.bell")
     indices, _ = loaded.search(["ring the bell of that house"], 4)
     assert 6 in indices[0]
@@ -238,7 +238,7 @@ def paired_tools():
     return Bank(tools, queries), np.array([[i % 8, 8 + i % 8] for i in range(16)])
 
 
-def test_a_first_stage_on_the_vectors_retriever_grows_it_once(encoders, bank):
+def test_a_first_stage_on_the_vectors_retriever_grows_with_it(encoders, bank):
     encoder = encoders["minilm"]
     vectors = create_retriever(Tool2VecConfig(encoder=encoder))
     vectors.fit(bank)
@@ -246,9 +246,11 @@ def test_a_first_stage_on_the_vectors_retriever_grows_it_once(encoders, bank):
     first.fit(bank, FitContext(fitted={"tool2vec": vectors}))
     made = create_retriever(refiner(encoder, first_stage="nnn"))
     made.fit(bank, FitContext(fitted={"tool2vec": vectors, "nnn": first}))
-    made.add_tools([Tool(name="door.bell", kind="function", summary="Ring the bell.")])
-    assert made.tools == vectors.tools == (*(t.name for t in bank.tools), "door.bell")
-    assert made.search(REQUESTS, 7)[0].shape == (4, 7)
+    bell = Tool(name="door.bell", kind="function", summary="Ring the bell.")
+    grown = made.add_tools([bell])
+    assert grown.tools == (*(t.name for t in bank.tools), "door.bell")
+    assert grown.search(REQUESTS, 7)[0].shape == (4, 7)
+    assert made.tools == vectors.tools == tuple(t.name for t in bank.tools)
 
 
 def test_vectors_are_needed(encoders, bank):

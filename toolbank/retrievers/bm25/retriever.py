@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
@@ -66,6 +67,11 @@ class Bm25Retriever(Retriever):
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index more tools; how rare a word is counts over all of them, old and new."""
         self.documents += tuple(all_words(tool) for tool in tools)
+        self.index = LexicalIndex(self.documents)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Index some of the tools; how rare a word is counts over these."""
+        super().keep(rows)
         self.index = LexicalIndex(self.documents)
 
     def load_parts(self, folder: Path) -> None:  # noqa: ARG002

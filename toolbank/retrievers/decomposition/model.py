@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.decomposition.config import DecomposeConfig
 
 _KEY = "subtasks"
+_ASKING = Lock()
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {_KEY: {"type": "array", "items": {"type": "string"}}},
@@ -48,7 +50,8 @@ def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str
         ToolbankError: calls failed; what was answered is kept, and a new search asks for the rest.
     """
     distinct = list(dict.fromkeys(texts))
-    with Journal(config.replies) as journal:
+    # A journal is one writer's; threads that search take turns.
+    with _ASKING, Journal(config.replies) as journal:
         replies = aio.run(_ask_all(distinct, config, journal))
     unread: Counter[str] = Counter()
     parts: dict[str, list[str]] = {}

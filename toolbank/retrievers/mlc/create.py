@@ -12,14 +12,16 @@ from toolbank.retrievers.mlc.classifier import (
     MeanClassifier,
     SequenceClassifier,
     TransformerClassifier,
+    VectorClassifier,
 )
 from toolbank.retrievers.network import (
+    count_rows,
     load_network,
+    load_weights,
     make_transformer,
     read_transformer,
     save_network,
 )
-from toolbank.retrievers.stored import demand
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 
@@ -70,10 +72,21 @@ def save_classifier(
     save_network(folder, classifier.weighted, config, tokenizer)
 
 
+def load_head(folder: Path, dimension: int) -> VectorClassifier:
+    """Read a classifier of vectors [n, dimension], with as many labels as were saved.
+
+    Raises:
+        InputError: the file is missing or damaged, or of vectors of another length.
+    """
+    classifier = VectorClassifier(dimension, count_rows(folder, "last.weight"))
+    load_weights(folder, classifier)
+    return classifier
+
+
 def load_classifier(
-    folder: Path, n_labels: int
+    folder: Path,
 ) -> tuple[TransformerClassifier, PreTrainedTokenizerBase]:
-    """Read a fine-tuned classifier.
+    """Read a fine-tuned classifier, with as many labels as were saved.
 
     Raises:
         InputError: a file is missing or damaged, or the weights are another classifier's.
@@ -90,7 +103,6 @@ def load_classifier(
         return made[0].weighted
 
     _, tokenizer = load_network(folder, make)
-    demand(made[0].last.out_features == n_labels, folder, "of other tools")
     return made[0].eval(), tokenizer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,12 +29,13 @@ from toolbank.retrievers.mlc.config import (
 )
 from toolbank.retrievers.mlc.create import (
     load_classifier,
+    load_head,
     make_classifier,
     save_classifier,
 )
 from toolbank.retrievers.mlc.examples import Collator, Rows, make_rows, stack_vectors
 from toolbank.retrievers.mlc.loss import prior_log_odds
-from toolbank.retrievers.network import load_weights, save_network
+from toolbank.retrievers.network import save_network
 from toolbank.retrievers.relevance import Relevance, find_relevance, train_relevance
 from toolbank.retrievers.stored import ARRAYS, Arrays, demand, floats, integers
 from toolbank.retrievers.unseen.mixing import (
@@ -90,7 +92,7 @@ class MlcRetriever(Retriever):
     tokenizer: PreTrainedTokenizerBase | None = None
 
     arrays: ClassVar[Arrays] = {
-        "labels": integers("tools", low=-1, high="tools"),
+        "labels": integers("tools", low=-1, high=2**31),
         "shares": floats("tools", dtype=np.float64, low=0, high=1),
     }
 
@@ -130,9 +132,16 @@ class MlcRetriever(Retriever):
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Have tools found by their descriptions; nothing is trained."""
+        self.prior = copy(self.prior)
         self.prior.extend(tools)
         self.labels = np.append(self.labels, np.full(len(tools), -1, np.int64))
         self.shares = np.append(self.shares, np.ones(len(tools)))
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Have some of the tools found; the labels of the others are nobody's."""
+        super().keep(rows)
+        self.prior = copy(self.prior)
+        self.prior.keep_rows("tools", rows)
 
     def save_parts(self, folder: Path) -> None:
         """Write the classifier, and what is said of tools by their descriptions.
@@ -153,19 +162,18 @@ class MlcRetriever(Retriever):
         """
         self.prior = DescriptionPrior(self.config.encoder)
         self.prior.load_state(folder / _PRIOR, {"tools": len(self.tools)})
-        known = np.unique(self.labels[self.labels >= 0])
-        one_of_each = np.array_equal(known, range(int((self.labels >= 0).sum())))
-        demand(one_of_each, folder / ARRAYS, "labels that are not one of each")
-        if not len(known):
+        known = self.labels[self.labels >= 0]
+        demand(
+            len(np.unique(known)) == len(known), folder / ARRAYS, "a label of two tools"
+        )
+        if not (folder / _MODEL).is_dir() and not len(known):
             return
         if self.config.frozen:
-            dimension = self.prior.vectors.shape[1]
-            self.classifier = VectorClassifier(dimension, len(known))
-            load_weights(folder / _MODEL, self.classifier)
+            self.classifier = load_head(folder / _MODEL, self.prior.vectors.shape[1])
         else:
-            self.classifier, self.tokenizer = load_classifier(
-                folder / _MODEL, len(known)
-            )
+            self.classifier, self.tokenizer = load_classifier(folder / _MODEL)
+        n_labels = self.classifier.last.out_features
+        demand(bool((known < n_labels).all()), folder / ARRAYS, "labels of other tools")
 
     def _train(
         self, bank: Bank, relevance: Relevance, context: FitContext

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from toolbank.retrievers.nearest.similarity import (
     SimilarityIndex,
 )
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.stored import Arrays, floats, integers
+from toolbank.retrievers.stored import Arrays, floats, integers, renumber
 from toolbank.retrievers.unseen.alignment import (
     align,
     fit_alignment,
@@ -91,7 +92,15 @@ class NearestRetriever(Retriever):
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Make tools found by their texts."""
+        self.index = copy(self.index)
         self.index.extend(tools)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Have some of the tools found; a vote for another is nobody's."""
+        super().keep(rows)
+        self.uses = renumber(self.uses, rows, len(self.tools))
+        self.index = copy(self.index)
+        self.index.keep(rows)
 
     def save_parts(self, folder: Path) -> None:
         """Write what is compared with; an encoder is named, not copied."""

@@ -28,7 +28,11 @@ class SimilarityIndex(Stored, ABC):
 
     @abstractmethod
     def extend(self, tools: Sequence[Tool]) -> None:
-        """Compare with these tools, too."""
+        """Compare with these tools, too; attributes are set anew."""
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Compare with these tools alone; attributes are set anew."""
+        self.keep_rows("tools", rows)
 
     @abstractmethod
     def compare(
@@ -98,6 +102,11 @@ class Bm25Index(SimilarityIndex):
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index tools; how rare a word is counts over all of them, old and new."""
         self.documents += tuple(all_words(tool) for tool in tools)
+        self._to_tools = LexicalIndex(self.documents)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Index some of the tools; how rare a word is counts over these."""
+        super().keep(rows)
         self._to_tools = LexicalIndex(self.documents)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:

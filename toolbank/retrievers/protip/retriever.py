@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,7 +26,13 @@ from toolbank.retrievers.protip.progressive import (
 )
 from toolbank.retrievers.protip.stop import choose_threshold
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.stored import Arrays, demand, floats, integers
+from toolbank.retrievers.stored import (
+    Arrays,
+    demand,
+    floats,
+    integers,
+    renumber,
+)
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.unseen.merging import RANKS, measure_ranks, merge_unseen
 from toolbank.retrievers.unseen.prior import DescriptionPrior
@@ -189,10 +196,19 @@ class ProtipRetriever(Retriever):
     def extend(self, tools: Sequence[Tool]) -> None:
         """Encode further tools; nothing is trained."""
         added = self._embed(self._tool_texts(tools))
+        self.prior = copy(self.prior)
         self.prior.extend(tools)
         new = np.arange(len(self.tools), len(self.tools) + len(tools))
         self.unseen = np.concatenate([self.unseen, new])
         self.vectors = np.concatenate([self.vectors, added])
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Have some of the tools found."""
+        super().keep(rows)
+        left = renumber(self.unseen, rows, len(self.tools))
+        self.unseen = left[left >= 0]
+        self.prior = copy(self.prior)
+        self.prior.keep_rows("tools", rows)
 
     def save_parts(self, folder: Path) -> None:
         """Write the trained encoder, and what is said of tools by their descriptions."""

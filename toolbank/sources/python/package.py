@@ -158,7 +158,7 @@ def _text(value: Any, attribute: str) -> str:
 def _tool(item: PublicObject, source: str) -> Tool:
     name = _canonical(item)
     aliases = tuple(sorted(set(item.names) - {name}))
-    tool = _describe(name, item.kind, item.value, source)
+    tool = describe(name, item.kind, item.value, source)
     return tool.model_copy(
         update={
             "aliases": aliases,
@@ -182,10 +182,11 @@ def _methods(
         elif not own_docstring(value, kind).strip():
             walk.skip(full, f"{kind} without documentation")
         else:
-            yield kind, _describe(full, kind, value, source)
+            yield kind, describe(full, kind, value, source)
 
 
-def _describe(name: str, kind: ToolKind, value: Any, source: str) -> Tool:
+def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
+    """A tool of a callable or another object, by its docstring and signature."""
     documented = read_docstring(own_docstring(value, kind))
     signature = Signature()
     if kind in ("function", "method", "class"):

@@ -1,0 +1,205 @@
+"""Searching, and tools that come and go."""
+
+import numpy as np
+import pytest
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.finder.finder import Finder
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.search import load
+from toolbank.system.errors import InputError
+
+PLAY = Tool(name="music.play", kind="function", summary="Play a song.")
+BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
+WEATHER = {
+    "name": "get_weather",
+    "description": "Tell the forecast of a city.\n\nFor a week.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+
+
+@pytest.fixture
+def finder():
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(Bank((PLAY,)))
+    return Finder(retriever, (PLAY,))
+
+
+def find(finder, request, k=5):
+    return [hit.tool.name for hit in finder.search(request, k=k)]
+
+
+def get_weather(city: str, days: int = 3):
+    """Tell the forecast of a city.
+
+    Args:
+        city: Where.
+        days: How long.
+    """
+
+
+def test_a_tool_added_after_the_fit_is_found(finder):
+    assert finder.search("ring the bell") == []
+    finder.add_tools([BELL])
+    assert [hit.tool for hit in finder.search("ring the bell")] == [BELL]
+    finder.remove_tools(["door.bell"])
+    assert finder.search("ring the bell") == []
+    assert finder.tools == (PLAY,)
+
+
+def test_all_tools_can_go_and_others_come(finder):
+    finder.remove_tools(["music.play"])
+    assert finder.search("play a song") == []
+    finder.add_tools([BELL])
+    assert find(finder, "the bell of a song") == ["door.bell"]
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "3", None, True, np.nan])
+def test_no_other_number_of_tools_can_be_asked_for(finder, k):
+    with pytest.raises(InputError, match=r"k is .* a whole number, at least 1"):
+        finder.search("song", k=k)
+
+
+@pytest.mark.parametrize("k", [1, 10**30, np.int64(7)])
+def test_any_number_from_one_on_can_be_asked_for(finder, k):
+    assert find(finder, "song", k) == ["music.play"]
+
+
+@pytest.mark.parametrize("query", ["", "  ", None, 7, b"song", ["song"]])
+def test_what_is_no_request_is_refused(finder, query):
+    with pytest.raises(InputError, match="has to be a text"):
+        finder.search(query)
+
+
+def test_a_request_that_is_no_text_is_refused(finder):
+    with pytest.raises(InputError, match="half of a character"):
+        finder.search("a song \ud800")
+
+
+@pytest.mark.parametrize("queries", ["song", None, 3])
+def test_requests_that_are_no_list_are_refused(finder, queries):
+    with pytest.raises(InputError, match=r"search_many\(\[request\]\)"):
+        finder.search_many(queries)
+
+
+def test_a_tool_that_is_there_is_refused_and_nothing_is_added(finder):
+    with pytest.raises(InputError, match=r"music\.play: can't be added"):
+        finder.add_tools([BELL, PLAY])
+    assert finder.tools == (PLAY,)
+    assert len(finder.search("song")) == 1
+
+
+@pytest.mark.parametrize("given", [BELL, WEATHER, get_weather, "abc", None, 3])
+def test_what_is_no_list_of_tools_is_refused(finder, given):
+    with pytest.raises(InputError, match="have to be a list of tools"):
+        finder.add_tools(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        WEATHER,
+        {"type": "function", "function": WEATHER},
+        {**WEATHER, "inputSchema": WEATHER["parameters"], "parameters": None},
+        {**WEATHER, "kind": "function", "summary": "Tell the forecast of a city."},
+        {**WEATHER, "summary": "Tell the forecast of a city."},
+        get_weather,
+        Tool(
+            name="get_weather",
+            summary="Tell the forecast of a city.",
+            parameters=WEATHER["parameters"],
+        ),
+    ],
+)
+def test_a_tool_is_taken_in_the_form_that_it_has(finder, given):
+    finder.add_tools([given])
+    (hit,) = finder.search("forecast of Paris")
+    assert hit.tool.name == "get_weather"
+    assert hit.tool.summary == "Tell the forecast of a city."
+    assert hit.tool.parameters["properties"]["city"]["type"] == "string"
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({}, 'no "name"'),
+        ({"name": ""}, '"name" is blank'),
+        ({"name": "a.b"}, r"a\.b has no description"),
+        ({"name": "a", "description": 3}, '"description" is not a string'),
+        ({"name": "a", "description": "Do \ud800."}, "half a character"),
+        ({**WEATHER, "parameters": {"properties": {"x": {1, 2}}}}, "not JSON"),
+        ({"name": "a", "kind": "spoon", "summary": "Eat."}, "kind"),
+        (Tool(name="", summary="Eat."), "has no name"),
+        (Tool(name="eat", summary=" "), "eat has no description"),
+        (lambda x: x, "without a name"),
+        (find, "find has no description"),
+        (7, "not a tool, a dict or a function"),
+        ("abc", "not a tool, a dict or a function"),
+    ],
+)
+def test_what_can_be_no_tool_is_named_and_nothing_is_added(finder, given, wrong):
+    with pytest.raises(InputError, match=f"^Tool 2, .*{wrong}"):
+        finder.add_tools([BELL, given])
+    assert finder.tools == (PLAY,)
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [
+        ("music.play", r"remove_tools\(\[name\]\)"),
+        ([PLAY], r"give tool\.name"),
+        (["music.play", "no.such"], r"no\.such: can't be removed"),
+        (None, "a list of names"),
+    ],
+)
+def test_what_is_no_name_of_a_tool_is_not_removed(finder, names, wrong):
+    with pytest.raises(InputError, match=wrong):
+        finder.remove_tools(names)
+    assert finder.tools == (PLAY,)
+
+
+def test_what_was_saved_is_loaded_with_what_was_added_and_removed(finder, tmp_path):
+    finder.add_tools([BELL, get_weather])
+    finder.remove_tools(["music.play"])
+    finder.save(tmp_path / "mine")
+    again = load(tmp_path / "mine")
+    assert again.tools == finder.tools
+    for request in ("ring the bell", "play a song", "the forecast of a house"):
+        assert again.search(request) == finder.search(request)
+    again.remove_tools(["door.bell"])
+    again.save(str(tmp_path / "mine"))
+    assert [tool.name for tool in load(tmp_path / "mine").tools] == ["get_weather"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(InputError, match="holds bm25, and no 'mlc'"):
+        load(tmp_path / "mine", "mlc")
+    again.remove_tools(["get_weather"])
+    again.save(tmp_path / "mine")
+    assert load(tmp_path / "mine").tools == ()
+
+
+def test_nothing_is_saved_over_what_no_save_left(finder, tmp_path):
+    for name in ("file", "folder", "saved"):
+        folder = tmp_path / name
+        if name == "saved":
+            finder.save(folder)
+        if name != "file":
+            folder.mkdir(exist_ok=True)
+            (folder / "notes.txt").write_text("mine")
+        else:
+            folder.write_text("mine")
+        with pytest.raises(InputError, match="nothing was written"):
+            finder.save(folder)
+    (tmp_path / "empty").mkdir()
+    finder.save(tmp_path / "empty")
+    assert (tmp_path / "folder" / "notes.txt").read_text() == "mine"
+    assert load(tmp_path / "empty").tools == (PLAY,)
+
+
+@pytest.mark.parametrize("name", ["tools.parquet", "retriever/tools.json"])
+def test_damage_to_what_was_saved_is_told(finder, tmp_path, name):
+    finder.save(tmp_path / "mine")
+    (tmp_path / "mine" / name).write_bytes(b"[]")
+    with pytest.raises(InputError, match=str(tmp_path / "mine")):
+        load(tmp_path / "mine")

@@ -1,0 +1,150 @@
+"""Finding tools, and having them come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.records import Tool
+from toolbank.finder.given import make_tools
+from toolbank.finder.saved import write_saved
+from toolbank.system.errors import InputError
+
+if TYPE_CHECKING:
+    from toolbank.retrievers.base import Retriever
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A tool that was found, and how well it fits (the scale is the retriever's own)."""
+
+    tool: Tool
+    score: float
+
+
+@dataclass(frozen=True)
+class _State:
+    """A retriever, and the tools that its indices stand for; neither is ever changed."""
+
+    retriever: Retriever
+    tools: tuple[Tool, ...]
+
+
+class Finder:
+    """A fitted retriever together with what is known of its tools.
+
+    Threads may share one. A search works on the tools that were there when it began; what is
+    added or removed meanwhile, one change after the other, is there for the next one.
+    """
+
+    def __init__(self, retriever: Retriever, tools: Sequence[Tool]) -> None:
+        self._state = _State(retriever, tuple(tools))
+        self._changing = Lock()
+
+    @property
+    def retriever(self) -> Retriever:
+        """The retriever as it is now."""
+        return self._state.retriever
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that are found now, those of the fit before those added."""
+        return self._state.tools
+
+    def add_tools(self, tools: Iterable[Any]) -> None:
+        """Have tools found that were not there in the fit; nothing is trained.
+
+        Each is a `Tool`, a function with a docstring, or a dict with a name, a description and
+        parameters: plain, as of MCP, or in the function-calling form of chat-completions APIs.
+        `save` keeps them.
+
+        Raises:
+            InputError: one of them is there already, has no name or no description, or can't be
+                read; then none is added.
+        """
+        added = make_tools(tools)
+        with self._changing:
+            now = self._state
+            grown = now.retriever.add_tools(added)
+            self._state = _State(grown, now.tools + added)
+
+    def remove_tools(self, names: Iterable[str]) -> None:
+        """Have tools, by their names, no longer found.
+
+        Raises:
+            InputError: there is no tool of one of these names; then none is removed.
+        """
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+            raise InputError(
+                "remove_tools takes a list of names: remove_tools([name])."
+            )
+        gone = list(names)
+        for name in gone:
+            if not isinstance(name, str):
+                raise InputError(f"{name!r} is no name of a tool; give tool.name.")
+        with self._changing:
+            now = self._state
+            less = now.retriever.remove_tools(gone)
+            left = tuple(tool for tool in now.tools if tool.name not in set(gone))
+            self._state = _State(less, left)
+
+    def search(self, query: str, k: int = 5) -> list[Hit]:
+        """Find the k tools that serve a request best, best first; fewer if fewer fit at all.
+
+        Raises:
+            InputError: as `search_many` does.
+        """
+        return self.search_many([query], k)[0]
+
+    def search_many(self, queries: Sequence[str], k: int = 5) -> list[list[Hit]]:
+        """Find the k best tools of every request; faster than one by one.
+
+        Raises:
+            InputError: k is no whole number of at least 1, or a request is empty or no text.
+        """
+        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+            raise InputError(f"k is {k!r}; it has to be a whole number, at least 1.")
+        if isinstance(queries, str | bytes) or not isinstance(queries, Iterable):
+            raise InputError("search_many takes a list: search_many([request]).")
+        asked = [_check_query(query) for query in queries]
+        now = self._state
+        if not now.tools:
+            return [[] for _ in asked]
+        indices, scores = now.retriever.search(asked, min(int(k), len(now.tools)))
+        return [
+            [
+                Hit(now.tools[index], float(score))
+                for index, score in zip(row, row_scores, strict=True)
+                if index >= 0
+            ]
+            for row, row_scores in zip(indices, scores, strict=True)
+        ]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the retriever and the tools as they are now, for `toolbank.load`.
+
+        What an earlier `save` left in the folder is replaced.
+
+        Raises:
+            InputError: there is something else in the folder.
+            ToolbankError: the folder can't be written to.
+        """
+        now = self._state
+        write_saved(Path(folder), now.retriever, now.tools)
+
+
+def _check_query(query: object) -> str:
+    if not isinstance(query, str) or not query.strip():
+        raise InputError(f"The request is {query!r}; it has to be a text.")
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The request has half of a character in it ({query[error.start]!r} at "
+            f"{error.start}), which is no text. Decode it anew."
+        ) from error
+    return query

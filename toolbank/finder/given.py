@@ -1,0 +1,71 @@
+"""Tools as users have them at hand: tools, functions of an agent, dicts of an API's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolbank.bank.records import Tool
+from toolbank.loaders.fields import parse_tool
+from toolbank.system.errors import InputError
+from toolbank.system.jsonl import check_sound
+
+_SHOWN = 60
+
+
+def make_tools(given: Iterable[Any]) -> tuple[Tool, ...]:
+    """Tools of a list of tools, dicts (as of `parse_tool`) and functions with docstrings.
+
+    A function's tool has its name; its parameters are those of the signature, with what the
+    docstring says of them.
+
+    Raises:
+        InputError: it is no list, or one of them can't be a tool: which, and why.
+    """
+    one = isinstance(given, Tool | Mapping | str | bytes) or callable(given)
+    if one or not isinstance(given, Iterable):
+        raise InputError(
+            f"The tools are {_show(given)}; they have to be a list of tools, dicts or functions, "
+            "such as [tool]."
+        )
+    return tuple(_make_tool(item, number) for number, item in enumerate(given, 1))
+
+
+def _make_tool(item: Any, number: int) -> Tool:
+    try:
+        tool = _read(item)
+        if not tool.name.strip():
+            raise ValueError("it has no name")
+        if not (tool.summary.strip() or tool.description.strip()):
+            raise ValueError(
+                f"{tool.name} has no description, by which it could be found"
+            )
+        check_sound(tool.model_dump())
+    except ValueError as error:
+        raise InputError(f"Tool {number}, {_show(item)}: {error}.") from error
+    return tool
+
+
+def _read(item: Any) -> Tool:
+    if isinstance(item, Tool):
+        return item
+    if isinstance(item, Mapping):
+        return parse_tool(dict(item))
+    if callable(item):
+        from toolbank.sources.python.package import describe
+
+        name = getattr(item, "__name__", "")
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError("a function without a name; give it as a dict")
+        return describe(name, "class" if isinstance(item, type) else "function", item)
+    raise ValueError("not a tool, a dict or a function")
+
+
+def _show(item: Any) -> str:
+    if isinstance(item, Tool):
+        text = f"Tool {item.name!r}"
+    elif isinstance(item, Mapping | str | bytes | int | float | None):
+        text = repr(item)
+    else:
+        text = getattr(item, "__name__", "") or f"of type {type(item).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
