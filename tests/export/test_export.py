@@ -1,12 +1,14 @@
 """A bank exported is the same bank."""
 
 import json
+import re
 from pathlib import Path
 
 import datasets
 import pytest
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.function_names import hashed_name
 from toolbank.bank.records import Provenance, Query, Returned, Tool
 from toolbank.export.export import FORMATS, export_bank
 from toolbank.export.replace import MARK
@@ -208,8 +210,29 @@ def test_toolbank_format_has_the_published_columns(bank, tmp_path):
 
 
 def test_functions_are_in_the_function_calling_format(bank, tmp_path):
-    (path,) = export_bank(bank, "functions", tmp_path)
-    assert json.loads(path.read_text()) == [bank.tools[0].as_function()]
+    names, functions = export_bank(bank, "functions", tmp_path)
+    assert json.loads(functions.read_text()) == [bank.tools[0].as_function()]
+    assert json.loads(names.read_text()) == {"np_sum": "np.sum"}
+
+
+def test_functions_have_names_of_their_own_whatever_the_order(tmp_path):
+    told = ("a.b", "a_b", "a b", "c.d", "x.y", "x_y", hashed_name("x.y"), "e" * 99)
+    tools = tuple(Tool(name=name, summary="Do it.") for name in told)
+    found = []
+    for number, listed in enumerate((tools, tools[::-1])):
+        names, functions = export_bank(
+            Bank(listed), "functions", tmp_path / str(number)
+        )
+        by_function = json.loads(names.read_text())
+        called = [
+            entry["function"]["name"] for entry in json.loads(functions.read_text())
+        ]
+        assert len(set(called)) == len(tools)
+        assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in called)
+        assert [by_function[name] for name in called] == [t.name for t in listed]
+        found.append(by_function)
+    assert found[0] == found[1]
+    assert found[0]["c_d"] == "c.d"
 
 
 def test_an_unknown_format_names_the_known(bank, tmp_path):

@@ -45,6 +45,39 @@ def test_jsonl(tmp_path):
     }
 
 
+def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    said = {"name": "rain", "description": "Tell if it rains."}
+    tools = [
+        {"type": "function", "function": {**said, "parameters": schema}},
+        {**said, "name": "sun", "inputSchema": schema, "aliases": ["shine"]},
+    ]
+    queries = [{"query": "is it dry?", "tools": ["rain", "shine"]}]
+    for name, rows in (("tools", tools), ("queries", queries)):
+        lines(tmp_path / f"{name}.jsonl", rows)
+    dataset = read("jsonl", tmp_path)
+    assert [tool.summary for tool in dataset.tools] == ["Tell if it rains."] * 2
+    assert all(tool.parameters == schema for tool in dataset.tools)
+    assert labels(dataset) == {"is it dry?": (("rain", "sun"), None)}
+    assert not dataset.left_out.counts
+
+
+def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
+    tools = tuple(Tool(name=name, summary=name) for name in ("a.b", "a_b", "a b"))
+    queries = tuple(
+        Query(id=tool.name, query=f"do {tool.name}", tools=(tool.name,), split="train")
+        for tool in tools
+    )
+    for form in ("toolbank", "functions"):
+        export_bank(Bank(tools, queries), form, tmp_path)
+    dataset = read("toolbank", tmp_path, tools=tmp_path / "functions.json")
+    assert len(dataset.tools) == len(dataset.queries) == 3
+    summary = {tool.name: tool.summary for tool in dataset.tools}
+    assert {q.query: summary[q.tools[0]] for q in dataset.queries} == {
+        f"do {tool.name}": tool.name for tool in tools
+    }
+
+
 def test_toolbank_names_tools_as_its_queries_do(tmp_path):
     make_toolbank(tmp_path)
     dataset = read("toolbank", tmp_path)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from toolbank.bank.function_names import function_name
 
 ToolKind = Literal[
     "function", "method", "class", "property", "operation", "object", "module"
 ]
 Split = Literal["train", "validation", "test"]
-_MAX_FUNCTION_NAME = 64
 
 
 class Record(BaseModel):
@@ -84,21 +83,15 @@ class Tool(Record):
     aliases: tuple[str, ...] = ()
     prompt_name: str = ""
 
-    def as_function(self) -> dict[str, Any]:
+    def as_function(self, name: str = "") -> dict[str, Any]:
         """The tool in the function-calling format of chat-completions APIs.
 
-        They take names of at most 64 letters, digits, `_` and `-`. Dots become `_`; a name with
-        other signs, or a longer one, ends in a hash of it, so that no two tools share one by that.
+        Its name there is `name`, or else as of `function_name`, which another tool's may be, too.
         """
-        plain = self.name.replace(".", "_")
-        name = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
-        if name != plain or len(name) > _MAX_FUNCTION_NAME:
-            digest = hashlib.sha256(self.name.encode()).hexdigest()[:8]
-            name = f"{name[: _MAX_FUNCTION_NAME - 9]}_{digest}"
         return {
             "type": "function",
             "function": {
-                "name": name,
+                "name": name or function_name(self.name),
                 "description": " ".join(
                     part for part in (self.summary, self.description) if part
                 ),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.function_names import name_functions
 from toolbank.bank.records import Query, Split
 from toolbank.export.card import dataset_card
 from toolbank.export.replace import replacing
@@ -26,7 +27,8 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     - jsonl: tools.jsonl and queries.jsonl, all fields
     - toolbank: train.json, validation.json and test.json, each a list of objects with the
       published columns refined_instruction, functions and explanation
-    - functions: functions.json, the tools in the function-calling format
+    - functions: functions.json, the tools in the function-calling format, each under a name of
+      its own; and function_names.json, the tool's name by that
 
     An earlier export is replaced. All is built before anything is.
 
@@ -84,7 +86,12 @@ def _export_toolbank(bank: Bank, folder: Path) -> None:
 
 
 def _export_functions(bank: Bank, folder: Path) -> None:
-    write_json(folder / "functions.json", [tool.as_function() for tool in bank.tools])
+    names = name_functions(bank.tool_names)
+    functions = [tool.as_function(names[tool.name]) for tool in bank.tools]
+    write_json(folder / "functions.json", functions)
+    write_json(
+        folder / "function_names.json", {names[name]: name for name in bank.tool_names}
+    )
 
 
 FORMATS: dict[str, Callable[[Bank, Path], None]] = {

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from toolbank.bank.files import read_tools
+from toolbank.bank.function_names import function_name, hashed_name
 from toolbank.bank.records import Query, Split, Tool
 from toolbank.loaders.fields import describe_tool, parse_function
 from toolbank.loaders.gather import Dataset, LeftOut, gather
@@ -134,8 +135,9 @@ def _add_full_names(tools: list[Tool], queries: list[Query]) -> list[Tool]:
     for name in (name for query in queries for name in query.tools):
         if name not in known:
             known.add(name)
-            function = Tool(name=name, kind="function").as_function()["function"]
-            full.setdefault(function["name"], name)
+            # An export gives a tool the second where another has the first.
+            full.setdefault(function_name(name), name)
+            full.setdefault(hashed_name(name), name)
     return [
         tool.model_copy(update={"aliases": (*tool.aliases, full[tool.name])})
         if tool.name in full
