@@ -1,9 +1,13 @@
 import re
+import sys
+from collections.abc import Callable
+from types import FrameType
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Tool
+from toolbank.sources import prompt_names
 from toolbank.sources.prompt_names import with_prompt_names
 
 
@@ -48,6 +52,36 @@ def test_tools_that_say_the_same_get_different_names() -> None:
     assert names[0] == "sort_rows_quickly"
     assert names[-1] == "sort_rows_quickly_falling"
     assert len(set(names)) == 5
+
+
+def test_numbers_take_no_more_work_for_each_tool_that_says_the_same() -> None:
+    """Lines of code that run: the same for the thousandth tool as for the hundredth."""
+
+    def work(tools: int) -> int:
+        lines = 0
+
+        def count(frame: FrameType, event: str, _: object) -> Callable[..., object]:
+            nonlocal lines
+            lines += (
+                event == "line" and frame.f_code.co_filename == prompt_names.__file__
+            )
+            return count
+
+        same = [
+            Tool(name=f"pkg.f{i}", kind="function", summary="Sort the rows quickly.")
+            for i in range(tools)
+        ]
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            names = [tool.prompt_name for tool in with_prompt_names(same)]
+        finally:
+            sys.settrace(before)
+        stem = "sort_rows_quickly"
+        assert names == [stem, *(f"{stem}_{n}" for n in range(2, tools + 1))]
+        return lines
+
+    assert work(400) < 4.5 * work(100)
 
 
 def test_a_tool_without_words_still_has_a_name() -> None:

@@ -1,6 +1,7 @@
 """Neutral names for prompts, from what a tool does and not from what it is called."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from toolbank.bank.records import Tool
@@ -32,15 +33,21 @@ def with_prompt_names(tools: Sequence[Tool]) -> list[Tool]:
     """
     taken: set[str] = set()
     named: list[Tool] = []
+    numbers: Counter[str] = Counter()
     for tool in tools:
-        name = next(name for name in _candidates(tool) if name not in taken)
+        names = _candidates(tool, numbers)
+        name = next(name for name in names if name not in taken)
         taken.add(name)
         named.append(tool.model_copy(update={"prompt_name": name}))
     return named
 
 
-def _candidates(tool: Tool) -> Iterator[str]:
-    """Ever longer names, then numbered ones, without end."""
+def _candidates(tool: Tool, numbers: Counter[str]) -> Iterator[str]:
+    """Ever longer names, then numbered ones, without end.
+
+    `numbers` counts those given so far by the words before the number, so that a thousand tools
+    that say the same are not each counted from the first.
+    """
     own = _own_words(tool)
     words = _content(tool.summary, own)
     more = _content(_first_words(tool), own)
@@ -55,10 +62,10 @@ def _candidates(tool: Tool) -> Iterator[str]:
     yield "_".join(base)
     for word in [*words[_MAX_WORDS:], *further][:8]:
         yield "_".join([*base[: _MAX_WORDS - 1], word])
-    number = 2
+    stem = "_".join(base)
     while True:
-        yield "_".join([*base, str(number)])
-        number += 1
+        numbers[stem] += 1
+        yield f"{stem}_{numbers[stem] + 1}"
 
 
 def _first_words(tool: Tool) -> str:
