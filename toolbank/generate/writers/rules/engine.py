@@ -18,7 +18,7 @@ from toolbank.chat.chat import (
 )
 from toolbank.generate.writers.rules.affinity import Affinity
 from toolbank.generate.writers.rules.offers import AffinityOffers
-from toolbank.generate.writers.rules.profile import make_profiles
+from toolbank.generate.writers.rules.profile import Profiles
 from toolbank.generate.writers.rules.steps import merge_steps
 from toolbank.generate.writers.rules.writer import write_request
 
@@ -44,7 +44,7 @@ class RulesEngine:
         self._seed = seed
         self._positions = {tool.name: n for n, tool in enumerate(tools)}
         self._affinity = Affinity(tools)
-        self._profiles = make_profiles(tools)
+        self._profiles = Profiles(tools)
         self.offers: Offers | None = AffinityOffers(tools, config, seed, self._affinity)
         content = json.dumps(
             [VERSION, seed, [t.model_dump() for t in tools]], sort_keys=True

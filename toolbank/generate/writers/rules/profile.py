@@ -37,30 +37,38 @@ class Profile:
         return [entries[n].asks for n, _ in self.terms if entries[n].asks]
 
 
-def make_profiles(tools: Sequence[Tool]) -> list[Profile]:
-    """Profile every tool; what others' see-also lists say of it counts too."""
-    mentions = _collect_mentions(tools)
-    glossary = load_glossary()
-    coined = _find_coined(tools)
-    found = [weigh_terms(_weigh_texts(tool), glossary) for tool in tools]
-    spread = Counter(entry for terms in found for entry in terms)
-    profiles = []
-    for position, tool in enumerate(tools):
-        terms = sorted(
-            (
-                (entry, weight * math.log(1 + len(tools) / spread[entry]))
-                for entry, weight in found[position].items()
-            ),
-            key=lambda term: (-term[1], term[0]),
+class Profiles:
+    """The profiles of all tools by position, each made when it is asked for.
+
+    What others' see-also lists say of a tool counts too. A bank of a thousand queries deals a few
+    thousand tools, and reading one takes milliseconds.
+    """
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._mentions = _collect_mentions(tools)
+        self._coined = _find_coined(tools)
+        glossary = load_glossary()
+        self._found = [weigh_terms(_weigh_texts(tool), glossary) for tool in tools]
+        self._spread = Counter(entry for terms in self._found for entry in terms)
+        self._made: dict[int, Profile] = {}
+
+    def __getitem__(self, position: int) -> Profile:
+        if position not in self._made:
+            self._made[position] = self._make(position)
+        return self._made[position]
+
+    def _make(self, position: int) -> Profile:
+        tool = self._tools[position]
+        terms = (
+            (entry, weight * math.log(1 + len(self._tools) / self._spread[entry]))
+            for entry, weight in self._found[position].items()
         )
-        profiles.append(
-            Profile(
-                tuple(_read_phrases(tool, mentions[position], coined)),
-                tuple(terms),
-                tuple(_read_choices(tool, coined)),
-            )
+        return Profile(
+            tuple(_read_phrases(tool, self._mentions[position], self._coined)),
+            tuple(sorted(terms, key=lambda term: (-term[1], term[0]))),
+            tuple(_read_choices(tool, self._coined)),
         )
-    return profiles
 
 
 def split_name(name: str) -> str:
