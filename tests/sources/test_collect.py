@@ -137,7 +137,22 @@ def test_what_a_kind_did_not_foresee_names_the_source(
 @pytest.mark.parametrize(
     ("name", "parameters", "said"),
     [
-        ("", {"type": "object"}, "tool 1 has no name"),
+        ("", {"type": "object"}, r"a tool has no name \(Forecast\.\)"),
+        (
+            "a.b",
+            {"type": "object", "properties": {"city": {"title": "\ud800"}}},
+            "of a.b can't be written as JSON .*surrogates not allowed",
+        ),
+        (
+            "a.b",
+            {"type": "object", "properties": {"city": {"default": float("nan")}}},
+            "of a.b can't be written as JSON .*Out of range float",
+        ),
+        (
+            "a.b",
+            {"type": "object", "properties": {"city": {"default": {1, 2}}}},
+            "of a.b can't be written as JSON .*set",
+        ),
         ("a.b", {"type": "strng"}, 'of a.b .*its type is not "object"'),
         ("a.b", {"type": "object", "properties": []}, "properties: not an object"),
         (
@@ -165,7 +180,7 @@ def test_a_tool_that_can_not_be_called_is_told_with_its_source(
     parameters: dict[str, Any],
     said: str,
 ) -> None:
-    tool = Tool(name=name, kind="function", parameters=parameters)
+    tool = Tool(name=name, kind="function", summary="Forecast.", parameters=parameters)
     foreign(lambda: Collected((tool,), {"source": "s"}))
     with pytest.raises(InputError, match=f"^sources: python:a: .*{said}"):
         collect_tools([PythonSource(package="a")], tmp_path)

@@ -12,23 +12,43 @@ _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 
 def check_tools(tools: Iterable[Tool], label: str) -> None:
-    """Refuse a tool without a name, or whose parameters no JSON Schema of an object describes.
+    """Refuse a tool without a name, and parameters that no file holds or that describe no object.
+
+    Parameters are JSON that can be written as UTF-8, and a JSON Schema of an object.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
     check = _SchemaCheck()
-    for number, tool in enumerate(tools, 1):
+    for tool in tools:
         if not tool.name.strip():
+            said = (tool.summary or tool.description or "nothing is said of it")[
+                :_SHOWN
+            ]
             raise InputError(
-                f"sources: {label}: tool {number} has no name. Give each its full name, such as "
+                f"sources: {label}: a tool has no name ({said}). Give each its full name, such as "
                 "weather.forecast."
+            )
+        if trouble := _explain_unwritable(tool.parameters):
+            raise InputError(
+                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} can't be written as "
+                f"JSON ({trouble}). Leave out what JSON in UTF-8 doesn't have, such as NaN or half "
+                "a surrogate pair."
             )
         if trouble := check.explain(tool.parameters):
             raise InputError(
                 f"sources: {label}: the parameters of {tool.name[:_SHOWN]} are no JSON Schema of "
                 f"an object ({trouble}). They should look like {_EXAMPLE}."
             )
+
+
+def _explain_unwritable(parameters: dict[str, Any]) -> str:
+    """Why no file of a bank or an export could hold them, or ""."""
+    try:
+        json.dumps(parameters, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        return str(error)[:_SHOWN]
+    return ""
 
 
 class _SchemaCheck:

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolbank.bank.files import read_tools, write_tools
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.system.errors import InputError, ToolbankError
@@ -78,9 +79,9 @@ def check_names(case: SourceCase) -> None:
 
 
 def check_tools(case: SourceCase) -> None:
-    """Tools are sorted, named once, and take parameters that a JSON Schema describes.
+    """Tools are sorted, named once, and the same once they stand in a bank's file.
 
-    Reading them holds the parameters against the metaschema.
+    Reading them holds the parameters against the metaschema, and refuses those that no file holds.
     """
     collected = case.read()
     assert collected.tools, "the sample has tools"
@@ -91,6 +92,10 @@ def check_tools(case: SourceCase) -> None:
     for tool in collected.tools:
         assert not tool.prompt_name, "names for prompts are given to all tools at once"
         assert tool.source, f"{tool.name} says which source it is of"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "tools.parquet"
+        write_tools(file, collected.tools)
+        assert read_tools(file) == collected.tools, "a bank keeps tools as they are"
 
 
 def check_account(case: SourceCase) -> None:
