@@ -16,6 +16,7 @@ from toolbank.sources.sphinx.inventory import (
     select,
 )
 from toolbank.sources.sphinx.pages.page import Page
+from toolbank.sources.sphinx.pages.shape import ShapeError
 from toolbank.sources.sphinx.site import Site
 from toolbank.sources.sphinx.web.answer import GONE, Answer
 from toolbank.sources.sphinx.web.client import PAGE, SiteClient, Wanted
@@ -164,6 +165,8 @@ class Crawler:
             self._crawl.stale.add(path)
         try:
             read(Page(answer.html, self._path_of(answer.url) or path), path)
+        except ShapeError as error:
+            self._crawl.failed[path] = str(error)
         except RecursionError:
             self._crawl.failed[path] = _TOO_DEEP
 

@@ -55,7 +55,7 @@ class Page:
     """A parsed page; `path` is relative to the site's base address.
 
     Raises:
-        RecursionError: the page is nested too deeply to be parsed in time.
+        ShapeError: the page could not be parsed in time.
     """
 
     def __init__(self, html: str, path: str) -> None:

@@ -20,16 +20,20 @@ _FEW_TAGS = 5_000
 _SHORT = 20_000
 
 
+class ShapeError(Exception):
+    """A page that can't be read in time; the message says why, as a reason that it failed for."""
+
+
 def check_shape(html: str) -> None:
     """Refuse a page that the parser could not read in time.
 
     Raises:
-        RecursionError: elements lie 500 deep, or a tag has 1,000 attributes.
+        ShapeError: elements lie 500 deep, or a tag has 1,000 attributes.
     """
     if html.count("<") > _FEW_TAGS and _depth(html) > _MAX_DEPTH:
-        raise RecursionError("nested too deeply")
+        raise ShapeError("nested too deeply")
     if len(html) > _SHORT and _CROWDED.search(html):
-        raise RecursionError("a tag has too many attributes")
+        raise ShapeError("a tag has too many attributes")
 
 
 def _depth(html: str) -> int:
