@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolbank.bank.bank import Bank
+from toolbank.commands.plan.trainings import plan_trainings
+from toolbank.encoders.model import find_model
 from toolbank.recipe import Recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
@@ -19,16 +21,20 @@ from toolbank.training.rates import read_rate
 _SPARE = 3
 
 
-def measure_trainings(
-    recipe: Recipe, todo: Sequence[str], bank: Bank, planned: Sequence[PlannedTraining]
-) -> None:
+def measure_trainings(recipe: Recipe, todo: Sequence[str], bank: Bank) -> None:
     """Do ten steps of each training that this machine has not done yet, and keep the rates.
 
-    Retrievers are fitted on as many of the train queries as that takes, and thrown away.
+    Retrievers are fitted on as many of the train queries as that takes, and thrown away. Encoders
+    that aren't here are downloaded.
 
     Raises:
         InputError: one can't be fitted, or an encoder can't be had.
     """
+    for config in recipe.retrievers:
+        if config.trainings and f"retrievers/{config.label}" in todo:
+            for encoder in config.encoders:
+                find_model(encoder.model)
+    planned = plan_trainings(recipe, todo, bank)
     unknown = {each.title for each in planned if read_rate(each) is None}
     by_label = {config.label: config for config in recipe.retrievers}
     wanted: dict[str, RetrieverConfig] = {}

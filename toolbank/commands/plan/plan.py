@@ -201,11 +201,11 @@ def _describe_trainings(
     generates = bank_changes and recipe.dataset is None
     tools = _tools(recipe, folder).tools if generates else ()
     bank = read_bank(recipe, folder, tools, bank_changes=bank_changes)
-    planned = plan_trainings(recipe, todo, bank)
     if measure:
         from toolbank.commands.plan.measure import measure_trainings
 
-        measure_trainings(recipe, todo, bank, planned)
+        measure_trainings(recipe, todo, bank)
+    planned = plan_trainings(recipe, todo, bank)
     yield from describe_trainings(planned, exact=not generates)
 
 
