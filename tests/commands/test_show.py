@@ -96,6 +96,24 @@ def unfinished(run, tmp_path):
     return tmp_path
 
 
+def test_a_query_is_shown_with_what_the_judge_was_asked_and_answered(tmp_path):
+    def script(call):
+        if "Criterion:" in call.prompt:
+            return Answer.json({"reason": "it reads aloud well", "winner": "tie"})
+        return play_one(call)
+
+    play_one, folder = play(), tmp_path / "run"
+    recipe = tmp_path / "mine.yaml"
+    with ChatServer(script) as server:
+        recipe.write_text(RECIPE.format(url=server.url))
+        asks = f"judge={{engine: openai, model: m, pairs: 9, base_url: {server.url!r}}}"
+        run_recipe(load_recipe(str(recipe), [asks]), folder, until="judge")
+    shown = show_attempt(folder, "0")
+    assert shown.count("--- judge: user") == shown.count("it reads aloud well") == 6
+    assert shown.count(f"\n{SALES}\n") or SALES in shown.partition("--- judge")[2]
+    assert LETTERS not in shown
+
+
 def test_outcomes_are_listed_with_reasons_and_ids(run):
     lines = [line.split() for line in show_outcomes(run).splitlines()]
     assert lines[1:6] == [

@@ -9,7 +9,8 @@ from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.generate.checks import Checker, is_english
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.replies import Draft, Rejection
+from toolbank.generate.replies import Draft
+from toolbank.llm.json_answer import Rejection
 
 TOOLS = (
     Tool(

@@ -10,12 +10,10 @@ from toolbank.generate.replies import (
     DRAFT_SCHEMA,
     POLISHED_SCHEMA,
     Draft,
-    Rejection,
-    check_finish,
     read_draft,
     read_polished,
 )
-from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
+from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS, Rejection, check_finish
 
 DRAFT = {
     "declined": False,

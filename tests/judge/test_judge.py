@@ -116,10 +116,27 @@ def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
         judged = judge(**model(server), retries=0)
     assert counts(judged) == (5, 0, 0)
     failed = judged["criteria"]["fluency"]["failed"]
-    assert failed.pop("unreadable-reply") == 2
+    assert (failed.pop("not-json"), failed.pop("wrong-schema")) == (1, 1)
     assert sum(failed.values()) == 1
     assert judged["calls_failed"] == 1
     assert judged["criteria"]["coherence"]["failed"] == {}
+
+
+def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judge):
+    def script(call):
+        first, _ = sides(call)
+        if first.startswith(("good 1", "good 2")):
+            return Answer.text("I like both!")
+        if first.startswith("good 3"):
+            return Answer.text('{"reason": "hm', finish_reason="length")
+        if first.startswith("good 4"):
+            return Answer.text("")
+        return prefer("good")(call)
+
+    with ChatServer(script) as server:
+        judge(**model(server))
+    [problem] = judge.judged.problems
+    assert "not-json 6, cut-off 3, empty 3" in problem
 
 
 def test_a_verdict_that_was_cut_is_counted_and_never_asked_for_again(judge):
@@ -209,14 +226,32 @@ def test_a_notebook_whose_loop_runs_can_judge(judge):
     assert asyncio.run(cell())["n"] == 8
 
 
-def test_equal_texts_are_a_tie_that_nobody_is_asked_about(judge, bank):
+def test_equal_texts_are_counted_apart_and_judged_by_nobody(judge, bank):
     same = tuple(
         query.model_copy(update={"draft": query.query}) for query in bank.queries
     )
-    with ChatServer(prefer("good")) as server:
+    with ChatServer(lambda _: Answer.json({"winner": "A"})) as server:
         judged = judge(Bank(bank.tools, same), **model(server))
-    assert server.calls == []
-    assert counts(judged) == (0, 8, 0)
+        assert server.calls == []
+        assert (judged["n"], judged["identical"]) == (0, 8)
+        assert judged["criteria"]["fluency"]["consistency"] is None
+        some = (*same[:3], *bank.queries[3:])
+        judged = judge(Bank(bank.tools, some), **model(server))
+    assert len(server.calls) == 5 * 2 * 3
+    assert (judged["n"], judged["identical"]) == (5, 3)
+    assert counts(judged) == (0, 5, 0)
+    assert judged["criteria"]["fluency"]["consistency"] == 0
+    assert judge.judged.message.startswith(
+        "5 pairs by m, and 3 of the same text twice that nobody judged"
+    )
+
+
+def test_equal_texts_are_no_ties_of_the_heuristic(judge, bank):
+    query = bank.queries[0]
+    same = query.model_copy(update={"id": "same", "draft": query.query})
+    judged = judge(Bank(bank.tools, (*bank.queries, same)))
+    assert (judged["n"], judged["identical"]) == (8, 1)
+    assert counts(judged, "naturalness") == (8, 0, 0)
 
 
 def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):

@@ -121,6 +121,14 @@ def test_the_judges_figures_are_labelled_as_a_heuristics(run):
     assert f"win{win['count']}" in section.replace(" ", "")
 
 
+def test_pairs_of_the_same_text_twice_are_told_apart(run):
+    add_judge(run)
+    judged = json.loads((run / "judge.json").read_text())
+    write_json(run / "judge.json", {**judged, "identical": 3})
+    section = text_of(write(run), "#judge")
+    assert "3 more pairs of the same text twice, judged by nobody" in section
+
+
 def test_the_engine_is_told_honestly(run):
     for engine, told in {
         "rules": "without a language model",

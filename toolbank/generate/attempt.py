@@ -19,16 +19,12 @@ from toolbank.generate.bank_builder import Attempt
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.prompts import Prompts
-from toolbank.generate.replies import (
-    Rejection,
-    check_finish,
-    read_draft,
-    read_polished,
-)
+from toolbank.generate.replies import read_draft, read_polished
 from toolbank.generate.sampling import make_offers
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.json_answer import Rejection, check_finish
 from toolbank.llm.pool import Ask, Pool
 from toolbank.system.errors import ToolbankError
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
 from toolbank.generate.names import shown_names
-from toolbank.generate.replies import Draft, Rejection
+from toolbank.generate.replies import Draft
+from toolbank.llm.json_answer import Rejection
 from toolbank.system.text import find_control_sign
 
 if TYPE_CHECKING:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from toolbank.llm.json_answer import AnswerError, find_answer
+from toolbank.llm.json_answer import Rejection, find_answer
 from toolbank.system.text import replace_surrogates
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
-
-    from toolbank.chat.chat import ChatReply
 
 
 _TEXT = {"type": "string"}
@@ -55,14 +53,6 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """Why something is not accepted: a short name that becomes a count, and the particulars."""
-
-    reason: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
 class Draft:
     """A writer's answer. Where `declined`, `reason` says why and the rest is empty."""
 
@@ -73,25 +63,13 @@ class Draft:
     reason: str = ""
 
 
-def check_finish(reply: ChatReply) -> Rejection | None:
-    """Why a reply is no whole answer: `cut-off`, `content-filter`, `too-large` or `empty`; or None."""
-    details = {
-        "cut-off": "cut at max_tokens; set a larger one, mostly so for models that think first",
-        "content-filter": "the model or its filter refused to answer",
-        "too-large": "over 4 MB came back; its beginning is kept, and `toolbank show` has it",
-    }
-    if reply.finish == "stop":
-        return None
-    return Rejection(reply.finish, details.get(reply.finish, ""))
-
-
 def read_draft(text: str) -> Draft | Rejection:
     """Read a writer's reply.
 
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-draft` or
     `reply-too-long`. Nothing that a reply can hold raises.
     """
-    found = _find(text, DRAFT_SCHEMA)
+    found = find_answer(text, DRAFT_SCHEMA["properties"])
     if isinstance(found, Rejection):
         return found
     answer = {**_DRAFT_DEFAULTS, **found}
@@ -115,7 +93,7 @@ def read_polished(text: str, draft: str) -> str | Rejection:
     Rejected as `not-json`, `several-objects`, `repeated-key`, `wrong-schema`, `empty-query` or
     `reply-too-long`. Nothing that a reply can hold raises.
     """
-    found = _find(text, POLISHED_SCHEMA)
+    found = find_answer(text, POLISHED_SCHEMA["properties"])
     if isinstance(found, Rejection):
         return found
     answer = {**_POLISHED_DEFAULTS, **found}
@@ -126,13 +104,6 @@ def read_polished(text: str, draft: str) -> str | Rejection:
         return problem
     query = _tidy(answer["query"])
     return query or Rejection("empty-query")
-
-
-def _find(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | Rejection:
-    try:
-        return find_answer(text, schema["properties"])
-    except AnswerError as error:
-        return Rejection(error.reason, str(error))
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,14 +19,15 @@ from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair, Side, draw_pairs
 from toolbank.judge.summary import METHOD, Judgement, Verdict, summarise
 from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.json_answer import Rejection
 from toolbank.llm.limits.stop import Stopped
 from toolbank.llm.pool import Pool
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
 
-# The winner, "A" (the first text), "B" or "tie"; or None and the reason why there is none.
-_Answer = tuple[str | None, str]
+# The winner, "A" (the first text), "B" or "tie"; or why there is none.
+_Answer = str | Rejection
 _Ask = Callable[[int, Criterion, Side, Side], Awaitable[_Answer]]
 
 
@@ -43,9 +45,11 @@ def judge_bank(
 ) -> Judged:
     """Judge pairs in both orders by every criterion.
 
-    Two verdicts that differ by order make a tie. Keys of the content: `judge`, `heuristic`,
-    `against`, `n`, `method`, `criteria` (a summary each), `calls_failed` (any that a new run may
-    mend) and `pairs` (ids, texts and the verdict of each order).
+    Two verdicts that differ by order make a tie. Pairs of the same text twice are counted apart
+    and judged by nobody. Keys of the content: `judge`, `heuristic`, `against`, `n` (pairs without
+    those), `identical` (those), `method`, `criteria` (a summary each), `calls_failed` (any that a
+    new run may mend) and `pairs` (ids, texts, the verdict of each order and the calls' keys in the
+    journal).
 
     Raises:
         InputError: the other dataset, the prompt or the engine's settings can't be used.
@@ -66,25 +70,34 @@ async def _judge(
             await _judge_pair(number, pair, config, _ask_heuristic)
             for number, pair in enumerate(pairs)
         ]
+        requests: Mapping[int, Sequence[str]] = {}
     else:
         pool = Pool(kind, config, journal, EngineContext(seed=seed))
         name = pool.engine.model
         rows, model = await _ask_model(pairs, config, pool)
+        requests = model.requests
+    identical = sum(pair.is_identical for pair in pairs)
     content: dict[str, Any] = {
         "judge": name,
         "heuristic": kind is None,
         "against": config.against if config.against == "draft" else config.against.name,
-        "n": len(pairs),
+        "n": len(pairs) - identical,
+        "identical": identical,
         "method": METHOD,
         **({} if kind else {"read_by_eye": heuristic.READ_BY_EYE}),
         "criteria": {
-            criterion: asdict(summarise(row[position] for row in rows))
+            criterion: asdict(summarise(row[position] for row in rows if row))
             for position, criterion in enumerate(config.criteria)
         },
         "calls_failed": model.calls_failed if model else 0,
-        "pairs": [_describe(pair, row) for pair, row in zip(pairs, rows, strict=True)],
+        "pairs": [
+            _describe(pair, row, requests.get(number, ()))
+            for number, (pair, row) in enumerate(zip(pairs, rows, strict=True))
+        ],
     }
-    message = f"{len(pairs):,} pairs by {name}"
+    message = f"{len(pairs) - identical:,} pairs by {name}"
+    if identical:
+        message += f", and {identical:,} of the same text twice that nobody judged"
     if model is None:
         return Judged(content, message)
     return Judged(content, f"{message}; {model.calls}", tuple(model.list_problems()))
@@ -116,7 +129,9 @@ async def _ask_model(
 async def _judge_pair(
     number: int, pair: Pair, config: JudgeConfig, ask: _Ask
 ) -> list[Judgement]:
-    """Judgements of one pair, one a criterion."""
+    """Judgements of one pair, one a criterion; none where its texts are the same."""
+    if pair.is_identical:
+        return []
     return [
         await _judge_by(criterion, number, pair, ask) for criterion in config.criteria
     ]
@@ -125,20 +140,18 @@ async def _judge_pair(
 async def _judge_by(
     criterion: Criterion, number: int, pair: Pair, ask: _Ask
 ) -> Judgement:
-    if pair.query.text == pair.other.text:
-        return Judgement(criterion, "tie", "tie")
-    forward, forward_reason = await ask(number, criterion, pair.query, pair.other)
-    backward, backward_reason = await ask(number, criterion, pair.other, pair.query)
+    forward = await ask(number, criterion, pair.query, pair.other)
+    backward = await ask(number, criterion, pair.other, pair.query)
     return Judgement(
         criterion,
         _verdict(forward, query_is="A"),
         _verdict(backward, query_is="B"),
-        tuple(reason for reason in (forward_reason, backward_reason) if reason),
+        tuple(one.reason for one in (forward, backward) if isinstance(one, Rejection)),
     )
 
 
-def _verdict(winner: str | None, query_is: str) -> Verdict | None:
-    if winner is None:
+def _verdict(winner: _Answer, query_is: str) -> Verdict | None:
+    if isinstance(winner, Rejection):
         return None
     if winner == "tie":
         return "tie"
@@ -152,7 +165,7 @@ async def _ask_heuristic(
         heuristic.read_features(first.text, first.tools),
         heuristic.read_features(second.text, second.tools),
     )
-    return heuristic.compare(criterion, *features), ""
+    return heuristic.compare(criterion, *features)
 
 
 class _ModelAsker:
@@ -160,9 +173,11 @@ class _ModelAsker:
 
     def __init__(self, pool: Pool) -> None:
         self.calls_failed = 0
+        self.requests: defaultdict[int, list[str]] = defaultdict(list)
         self._pool = pool
         self._template = PromptTemplate(TEMPLATE)
         self._last_failure = ""
+        self._rejected: Counter[str] = Counter()
 
     @property
     def calls(self) -> str:
@@ -180,6 +195,13 @@ class _ModelAsker:
             yield f"verdicts missing: {self.calls_failed:,}; the next run asks for them again"
         if self._last_failure:
             yield f"the last failure: {self._last_failure}"
+        if self._rejected:
+            counted = sorted(self._rejected.items(), key=lambda row: (-row[1], row[0]))
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in counted)
+            yield (
+                f"replies without a verdict: {reasons}. They are in the journal, and are not asked "
+                "for again; toolbank show RUN with the id of a query shows its own"
+            )
 
     async def ask(
         self, number: int, criterion: Criterion, first: Side, second: Side
@@ -187,23 +209,26 @@ class _ModelAsker:
         request = make_request(
             self._template, number, criterion, first.text, second.text
         )
+        self.requests[number].append(request.key(self._pool.engine.identity))
         try:
             with self._pool.attempt() as ask:
                 reply = (await ask(request)).reply
         except EngineError as error:
             self.calls_failed += 1
             self._last_failure = str(error)
-            return None, error.reason
+            return Rejection(error.reason, str(error))
         except Stopped:
             self.calls_failed += 1
-            return None, self._pool.stop.cause or "budget"
-        if reply.finish != "stop":
-            return None, reply.finish
-        winner = read_winner(reply.text)
-        return winner, "" if winner else "unreadable-reply"
+            return Rejection(self._pool.stop.cause or "budget")
+        winner = read_winner(reply)
+        if isinstance(winner, Rejection):
+            self._rejected[winner.reason] += 1
+        return winner
 
 
-def _describe(pair: Pair, judgements: Sequence[Judgement]) -> dict[str, Any]:
+def _describe(
+    pair: Pair, judgements: Sequence[Judgement], requests: Sequence[str]
+) -> dict[str, Any]:
     return {
         "query_id": pair.query.id,
         "other_id": pair.other.id,
@@ -217,4 +242,5 @@ def _describe(pair: Pair, judgements: Sequence[Judgement]) -> dict[str, Any]:
             }
             for row in judgements
         },
+        "requests": list(requests),
     }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolbank.chat.chat import ChatRequest, Message
+from toolbank.chat.chat import ChatReply, ChatRequest, Message
 from toolbank.judge.config import Criterion
-from toolbank.llm.json_answer import AnswerError, find_answer
+from toolbank.llm.json_answer import Rejection, check_finish, find_answer
 from toolbank.llm.templates import PromptTemplate
+from toolbank.system.terminal import one_line
 
 TEMPLATE = "judge.j2"
+_WINNERS = {"a": "A", "b": "B", "tie": "tie"}
+_EXCERPT = 40
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -39,10 +42,13 @@ def make_request(
     )
 
 
-def read_winner(text: str) -> str | None:
-    """Read "A", "B" or "tie" from a reply, or None where it says no such thing, or several."""
-    try:
-        winner = find_answer(text, ["winner"])["winner"]
-    except AnswerError:
-        return None
-    return {"a": "A", "b": "B", "tie": "tie"}.get(str(winner).strip().lower())
+def read_winner(reply: ChatReply) -> str | Rejection:
+    """Read "A", "B" or "tie" from a reply, or why it says no such thing."""
+    answer = check_finish(reply) or find_answer(reply.text, ["winner"])
+    if isinstance(answer, Rejection):
+        return answer
+    said = str(answer["winner"]).strip()
+    winner = _WINNERS.get(said.lower())
+    return winner or Rejection(
+        "wrong-schema", f"the winner is {one_line(said, _EXCERPT)!r}"
+    )

@@ -30,6 +30,11 @@ class Pair:
     query: Side
     other: Side
 
+    @property
+    def is_identical(self) -> bool:
+        """Whether both texts are the same, so that there is nothing to judge."""
+        return self.query.text == self.other.text
+
 
 def draw_pairs(bank: Bank, config: JudgeConfig, seed: int) -> list[Pair]:
     """Up to `config.pairs` pairs, drawn by the seed; every query stands in one at most.

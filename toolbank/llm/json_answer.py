@@ -1,11 +1,17 @@
-"""Finding the JSON object that a model answered with."""
+"""Reading what a model answered: whether it is whole, and the JSON object in it."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolbank.system.terminal import one_line
+
+if TYPE_CHECKING:
+    from toolbank.chat.chat import ChatReply
 
 MAX_REPLY_CHARACTERS = 100_000
 # Models that think aloud close their thoughts with this tag, and may not show the opening one.
@@ -13,34 +19,48 @@ _THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 _OBJECT_START = re.compile(r"\{(?=\s*[\"}])")
 # Each costs up to the length of the text.
 _MOST_FALSE_STARTS = 100
+_EXCERPT = 100
 
 
-class AnswerError(Exception):
-    """A reply that is not one JSON object; `reason` is a short name that becomes a count."""
+@dataclass(frozen=True)
+class Rejection:
+    """Why something is not accepted: a short name that becomes a count, and the particulars."""
 
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(detail)
-        self.reason = reason
+    reason: str
+    detail: str = ""
 
 
-def find_answer(text: str, keys: Collection[str]) -> dict[str, Any]:
+def check_finish(reply: ChatReply) -> Rejection | None:
+    """Why a reply is no whole answer: `cut-off`, `content-filter`, `too-large` or `empty`; or None."""
+    details = {
+        "cut-off": "cut at max_tokens; set a larger one, mostly so for models that think first",
+        "content-filter": "the model or its filter refused to answer",
+        "too-large": "over 4 MB came back; its beginning is kept, and `toolbank show` has it",
+    }
+    if reply.finish == "stop":
+        return None
+    return Rejection(reply.finish, details.get(reply.finish, ""))
+
+
+def find_answer(text: str, keys: Collection[str]) -> dict[str, Any] | Rejection:
     """The one JSON object of a reply that has any of the keys, whatever stands around it.
 
-    Raises:
-        AnswerError: `not-json`, `wrong-schema` (no object has the keys), `several-objects`
-            that differ, `repeated-key`, or `reply-too-long`. Nothing else is raised.
+    Rejected as `not-json`, `wrong-schema` (no object has the keys), `several-objects` that
+    differ, `repeated-key`, or `reply-too-long`. Nothing that a reply can hold raises.
     """
     if len(text) > MAX_REPLY_CHARACTERS:
-        raise AnswerError("reply-too-long", f"{len(text)} characters")
+        said = f"{len(text)} characters, at most {MAX_REPLY_CHARACTERS}"
+        return Rejection("reply-too-long", said)
     found = list(_objects(_THOUGHTS.sub(" ", text)))
     # A stray {} or {"x": 1} in the prose is no answer.
     answers = [item for item in found if not item.keys().isdisjoint(keys)]
     if not answers:
-        raise AnswerError("wrong-schema" if found else "not-json")
+        reason = "wrong-schema" if found else "not-json"
+        return Rejection(reason, one_line(text, _EXCERPT))
     if any(answer != answers[0] for answer in answers):
-        raise AnswerError("several-objects", f"{len(answers)} objects")
+        return Rejection("several-objects", f"{len(answers)} objects")
     if any(isinstance(answer, _RepeatedKeys) for answer in answers):
-        raise AnswerError("repeated-key")
+        return Rejection("repeated-key")
     return answers[0]
 
 

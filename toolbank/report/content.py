@@ -44,6 +44,7 @@ class Judge:
     n: int
     method: str
     criteria: dict[str, CriterionSummary]
+    identical: int = 0
     read_by_eye: ReadByEye | None = None
     calls: dict[str, StageCalls] | None = None
 

@@ -21,6 +21,7 @@ from toolbank.journal import Entry, Failure, Journal
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
@@ -40,7 +41,7 @@ def show_one(path: Path, name: str) -> str:
 
 
 def show_attempt(path: Path, name: str) -> str:
-    """Everything about one attempt, by its number or the id of its query.
+    """Everything about one attempt, by its number or the id of its query, and its judgements.
 
     Of a run on a dataset, the query and its tools.
 
@@ -62,9 +63,9 @@ def show_attempt(path: Path, name: str) -> str:
         # What other models and settings answered in the same folder is not what this came from.
         entries = [entry for entry in entries if entry.key in attempt.requests]
         failures = [failure for failure in failures if failure.key in attempt.requests]
-    return format_attempt(
-        number, entries, failures, _format_end(folder, attempt, entries)
-    )
+    ending = _format_end(folder, attempt, entries)
+    judged, gone = _find_judged(folder, attempt)
+    return format_attempt(number, [*entries, *judged], [*failures, *gone], ending)
 
 
 def show_outcomes(path: Path) -> str:
@@ -142,6 +143,23 @@ def _find_exchanges(
             [one for one in journal.entries(number) if one.stage in _STAGES],
             [one for one in journal.failures(number) if one.stage in _STAGES],
         )
+
+
+def _find_judged(
+    folder: RunFolder, attempt: AttemptRecord | None
+) -> tuple[list[Entry], list[Failure]]:
+    """The judge's calls about the query of an attempt, where there are any."""
+    entries: list[Entry] = []
+    failures: list[Failure] = []
+    if attempt is None or attempt.query_id is None or not folder.judge.is_file():
+        return entries, failures
+    with Journal(folder.journal, read_only=True) as journal:
+        for number, pair in enumerate(read_json(folder.judge)["pairs"]):
+            if pair["query_id"] == attempt.query_id:
+                keys = pair.get("requests", ())
+                entries += [e for e in journal.entries(number) if e.key in keys]
+                failures += [f for f in journal.failures(number) if f.key in keys]
+    return entries, failures
 
 
 def _format_end(

@@ -17,7 +17,7 @@ from toolbank.chat.chat import (
 from toolbank.journal import Journal
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
-from toolbank.llm.json_answer import AnswerError, find_answer
+from toolbank.llm.json_answer import Rejection, check_finish, find_answer
 from toolbank.llm.pool import Pool
 from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.decomposition.config import TEMPLATE
@@ -56,10 +56,11 @@ def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str
     unread: Counter[str] = Counter()
     parts: dict[str, list[str]] = {}
     for text, reply in zip(distinct, replies, strict=True):
-        found, reason = read_subtasks(reply)
-        parts[text] = found or [text]
-        if reason:
-            unread[reason] += 1
+        found = read_subtasks(reply)
+        if isinstance(found, Rejection):
+            unread[found.reason] += 1
+            found = [text]
+        parts[text] = found
     if unread:
         why = ", ".join(f"{reason} {count:,}" for reason, count in unread.items())
         print_above_bars(
@@ -69,18 +70,16 @@ def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str
     return [parts[text] for text in texts]
 
 
-def read_subtasks(reply: ChatReply) -> tuple[list[str], str]:
-    """The subtasks that a reply names, or none and a short reason."""
-    if reply.finish != "stop":
-        return [], reply.finish
-    try:
-        found = find_answer(reply.text, [_KEY])[_KEY]
-    except AnswerError as error:
-        return [], error.reason
+def read_subtasks(reply: ChatReply) -> list[str] | Rejection:
+    """The subtasks that a reply names, or why it names none."""
+    answer = check_finish(reply) or find_answer(reply.text, [_KEY])
+    if isinstance(answer, Rejection):
+        return answer
+    found = answer[_KEY]
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        return [], "wrong-schema"
+        return Rejection("wrong-schema", f"{_KEY} is no list of texts")
     subtasks = [item.strip() for item in found if item.strip()]
-    return subtasks, "" if subtasks else "empty"
+    return subtasks or Rejection("empty")
 
 
 async def _ask_all(
