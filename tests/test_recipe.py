@@ -1,3 +1,5 @@
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -314,3 +316,66 @@ def test_a_temperature_need_not_be_sent(tmp_path, section):
     assert getattr(recipe, section).temperature is None
     # The run folder's own recipe must not ask for all replies again.
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("seed=true", "generate.concurrency=true", "evaluate.ks=[true]"),
+        *("generate.queries=false", "generate.temperature=true", "split.test=true"),
+    ],
+)
+def test_true_and_false_are_no_numbers(setting):
+    key = setting.partition("=")[0]
+    with pytest.raises(InputError, match=rf"--set {key}: .*should be a .*number"):
+        load_recipe("quickstart", [setting])
+
+
+def test_no_more_is_resampled_than_memory_holds():
+    with pytest.raises(InputError, match="at most 1000000"):
+        load_recipe("quickstart", ["evaluate.resamples=1000000000"])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "nofile.yaml",
+            r"^nofile\.yaml: no such file, .*There are: .*quickstart\.yaml",
+        ),
+        ("folder.yaml", r"^folder\.yaml: a folder, and not that of a run"),
+        ("pipe.yaml", r"^pipe\.yaml: no plain file"),
+    ],
+)
+def test_a_recipe_that_is_none_is_called_by_the_name_that_was_given(
+    name, told, tmp_path, monkeypatch
+):
+    (tmp_path / "folder.yaml").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=told):
+        load_recipe(name)
+
+
+OLD = """\
+name: old
+floors: false
+sources:
+- {type: sphinx, base_url: "http://127.0.0.1:9/", conduct: {contact: me@example.org}}
+retrievers:
+- {type: bm25}
+"""
+
+
+def test_the_folder_of_an_earlier_version_is_read_and_a_recipe_by_hand_corrected(
+    tmp_path,
+):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(OLD)
+    with pytest.raises(InputError, match="it is called 'baselines' now"):
+        load_recipe(str(path))
+    stamps = {"sources": {"key": "", "complete": True, "outputs": {}}}
+    (tmp_path / "stages.json").write_text(json.dumps(stamps))
+    recipe = load_recipe(str(tmp_path)).recipe
+    assert not recipe.baselines
+    assert recipe.sources[0].crawl.contact == "me@example.org"

@@ -514,6 +514,12 @@ def test_a_damaged_journal_and_a_damaged_bank(finished, tmp_path):
     )
 
 
+def test_a_search_by_damaged_figures(finished, tmp_path):
+    run = shutil.copytree(finished / "runs" / "mine", tmp_path / "run")
+    (run / "validation.json").write_text("[1, 2]")
+    bad(tmp_path, "search", "run", "x", code=2, told=["validation.json"])
+
+
 def test_labelled_files_with_broken_lines(finished):
     (finished / "broken.jsonl").write_text(
         '{"query": "a", "tools": ["x"]}\n{"query": 3}\nnot json\n'

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.commands.test_cli import toolbank
+from tests.small_disk import small_disk
 from tests.world import write_recipe
 from toolbank.export.export import FORMATS
 
@@ -349,3 +350,13 @@ def test_a_dataset_may_move_and_grow_and_another_one_is_refused(tmp_path):
         *(tmp_path, *run, "--set", "dataset.path=other"),
         told=["dataset: ", f"{tmp_path}/moved there", f"{tmp_path}/other in this"],
     )
+
+
+def test_a_finished_run_that_can_not_be_written_to_prints_its_table(world, tmp_path):
+    with small_disk(tmp_path / "disk", 20_000):
+        place = fresh(world, tmp_path / "disk")
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
+        done = toolbank("run", "mine.yaml", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "R@5" in done.stdout
+    assert "Everything was done already" in done.stdout

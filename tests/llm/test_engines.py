@@ -7,6 +7,7 @@ import pytest
 
 from tests.engines import create_engine
 from toolbank.generate.config import GenerateConfig
+from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.engine import find_judge
 from toolbank.llm.engines import find_engine
@@ -168,3 +169,19 @@ def test_choosing_an_engine_imports_none_of_the_others():
         assert not others, others
     """
     subprocess.run([sys.executable, "-c", dedent(script)], check=True, timeout=60)
+
+
+def test_an_engine_by_another_name_than_its_entry_point_is_told_of(install):
+    install("parrot_engine", ENGINE, macaw="KIND")
+    assert "package parrot-engine calls itself 'parrot'" in problem("macaw")
+
+
+def test_an_engine_that_takes_the_name_of_ours_is_not_used_and_that_is_said(
+    install, capsys
+):
+    install("parrot_engine", ENGINE, rules="KIND")
+    assert find_writer(GenerateConfig(engine="rules")).name == "rules"
+    said = " ".join(capsys.readouterr().err.split())
+    assert "'rules' of the package parrot-engine is not used" in said
+    find_writer(GenerateConfig(engine="rules"))
+    assert not capsys.readouterr().err

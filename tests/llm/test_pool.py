@@ -160,3 +160,26 @@ def test_a_mistake_of_the_program_ends_all_and_is_what_is_raised():
 
     assert run(talk()).in_flight == 0
     assert len(engine.calls) < 10
+
+
+def test_what_was_paid_for_is_kept_where_the_next_attempt_can_not_begin():
+    engine = Endpoint(good)
+
+    async def attempt(pool, number):
+        with pool.attempt() as ask:
+            await ask(request(number))
+
+    def attempts(pool):
+        for number in range(12):
+            yield attempt(pool, number)
+        raise KeyError("offers")
+
+    async def talk():
+        pool = make_pool(engine, concurrency=1)
+        with pytest.raises(KeyError):
+            await carry(pool, attempts(pool))
+        return pool
+
+    pool = run(talk())
+    # But for the one that is in flight.
+    assert len(pool._journal.replies) == len(engine.calls) - 1 > 0

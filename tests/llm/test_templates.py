@@ -6,6 +6,8 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from toolbank.llm.sandbox import Sandbox
+from toolbank.llm.templates import PromptTemplate
+from toolbank.system.errors import InputError
 
 PLAIN = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
 OURS = Sandbox(undefined=StrictUndefined)
@@ -52,3 +54,23 @@ def test_the_sandbox_is_as_closed_as_jinjas_own(source):
     shown, plain = (rendered(each, source, {"name": 1}) for each in (OURS, PLAIN))
     assert shown == plain
     assert not isinstance(shown, str)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 'a' * 10**9 }}",
+        "{{ 10**9 * 'a' }}",
+        "{{ [value] * 10**9 }}",
+        "{{ 9**(9**9) }}",
+        "{% for one in range(99999) %}{{ 'a' * 999 }}{% endfor %}",
+    ],
+)
+def test_a_prompt_that_no_memory_holds_is_a_mistake_of_its_file(
+    source, tmp_path, monkeypatch
+):
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "big.j2").write_text(f"Hello.\n{source}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"big\.j2, line .*more than 10,000,000 signs"):
+        PromptTemplate("big.j2").render(value="a")

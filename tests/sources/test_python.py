@@ -319,6 +319,7 @@ def test_one_broken_part_is_counted_and_the_rest_is_read(
             "__init__.py": 'def good(): "Good."',
             "broken.py": "import a_package_that_is_not_there",
             "script.py": "raise SystemExit(3)",
+            "wild.py": "class Wild(BaseException): pass\nraise Wild",
         }
     )
     read_back = read_package(PythonSource(package=package))
@@ -326,6 +327,7 @@ def test_one_broken_part_is_counted_and_the_rest_is_read(
     assert read_back.info["left_out"] == {
         "can't be imported (ModuleNotFoundError)": 1,
         "can't be imported (SystemExit)": 1,
+        "can't be imported (Wild)": 1,
     }
 
 

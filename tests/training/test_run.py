@@ -1,6 +1,7 @@
 """Training: what is trained on what, which weights stay, and going on after a kill."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -264,10 +265,15 @@ def lose_best_weights(checkpoint):
     (checkpoint / "best.safetensors").unlink()
 
 
+def plant_a_pickle(checkpoint):
+    torch.save(Path("x"), checkpoint / "optimizer.pt")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         cut_weights,
+        plant_a_pickle,
         cut_optimizer,
         cut_state,
         lose_state,

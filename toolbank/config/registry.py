@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,8 +10,12 @@ from importlib import import_module, metadata
 from typing import Generic, TypeVar
 
 from toolbank.system.errors import InputError
+from toolbank.system.terminal import print_message
 
 K = TypeVar("K")
+
+# The names of ours that were already looked for among those of other packages, by group and path.
+_looked_for: set[tuple[str, ...]] = set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +43,8 @@ class Registry(Generic[K]):
         Raises:
             InputError: as `load` does.
         """
+        if name in self.own:
+            self._note_hidden(name)
         try:
             return self.load(name)
         except InputError as error:
@@ -57,7 +64,9 @@ class Registry(Generic[K]):
         _, entry = self._find_entry(name)
         try:
             foreign = entry.load()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
             raise self.refuse(
                 name, f"can't be loaded from {entry.value} ({_describe(error)})"
             ) from error
@@ -67,6 +76,9 @@ class Registry(Generic[K]):
                 f"is no {self.kind.__name__}: {entry.value} is of type "
                 f"{type(foreign).__name__!r}",
             )
+        called = getattr(foreign, "name", name)
+        if called != name:
+            raise self.refuse(name, f"calls itself {called!r}")
         return foreign
 
     def refuse(self, name: str, why: str) -> InputError:
@@ -77,12 +89,27 @@ class Registry(Generic[K]):
             "uninstall it."
         )
 
-    def _find_entry(self, name: str) -> tuple[str, metadata.EntryPoint]:
-        """The package that brings a kind, and its entry point."""
+    def _note_hidden(self, name: str) -> None:
+        """Say, once, that a package brings a kind that goes by the name of one of ours."""
+        place = (self.group, name, *sys.path)
+        if place in _looked_for:
+            return
+        _looked_for.add(place)
+        for package in self._packages(name):
+            print_message(
+                f"the {self.what} {name!r} of the package {package} is not used: toolbank has one "
+                f"of that name, which goes before. Have {package} give its own another name."
+            )
+
+    def _packages(self, name: str) -> dict[str, metadata.EntryPoint]:
         entries = metadata.entry_points(group=self.group, name=name)
-        packages = {
+        return {
             entry.dist.name if entry.dist else entry.module: entry for entry in entries
         }
+
+    def _find_entry(self, name: str) -> tuple[str, metadata.EntryPoint]:
+        """The package that brings a kind, and its entry point."""
+        packages = self._packages(name)
         if not packages:
             near = get_close_matches(name, self.names, n=1)
             meant = f" Did you mean {near[0]}?" if near else ""

@@ -34,7 +34,10 @@ class EvaluateConfig(Config):
         default=(), description="labelled JSONL files beside the bank's test split"
     )
     resamples: int = Field(
-        default=1000, ge=100, description="of the bootstrap behind each interval"
+        default=1000,
+        ge=100,
+        le=1_000_000,
+        description="of the bootstrap behind each interval",
     )
 
     @field_validator("on")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.records import Tool
 from toolbank.finder.given import make_tools
 from toolbank.finder.saved import write_saved
+from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class Finder:
         now = self._state
         if not now.tools:
             return [[] for _ in asked]
-        indices, scores = now.retriever.search(asked, min(int(k), len(now.tools)))
+        with answering_for(now.retriever.config, "be searched"):
+            indices, scores = now.retriever.search(asked, min(int(k), len(now.tools)))
         return [
             [
                 Hit(now.tools[index], float(score))

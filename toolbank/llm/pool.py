@@ -213,8 +213,11 @@ class Pool:
             raise
         finally:
             self._wake()
-        self._fill()
-        await self._journal.put(key, self.engine.identity, request, reply)
+        try:
+            self._fill()
+        finally:
+            # It was paid for, whatever keeps the next attempt from beginning.
+            await self._journal.put(key, self.engine.identity, request, reply)
         self.counts.add(reply)
         return Asked(reply, key)
 

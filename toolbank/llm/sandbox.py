@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
-from jinja2.runtime import LoopContext
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MOST_SIGNS = 10_000_000
+"""A text of a template that is longer is a mistake: no model reads it, and memory may not hold it."""
 
 _OF_DICTS = frozenset(dir(dict))
 _OF_LOOPS = frozenset({"first", "index", "index0", "last", "length"})
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, quicker at what prompts are full of: keys of dictionaries, and loops."""
+    """Jinja's sandbox, quicker at what prompts are full of: keys of dictionaries, and loops.
+
+    What is multiplied can't outgrow the memory.
+    """
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """A product or power, refused where it would be too large.
+
+        Raises:
+            SecurityError: it is longer than `MOST_SIGNS`, or has that many digits.
+        """
+        if _size(operator, left, right) > MOST_SIGNS:
+            raise SecurityError(f"{operator} gives more than {MOST_SIGNS:,} signs")
+        return super().call_binop(context, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """What `obj.attribute` means in a template: the same as in Jinja's sandbox.
@@ -26,3 +46,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
         elif type(obj) is LoopContext and attribute in _OF_LOOPS:
             return getattr(obj, attribute)
         return super().getattr(obj, attribute)
+
+
+def _size(operator: str, left: Any, right: Any) -> int:
+    """About how long `left` times or to the power of `right` is, where that follows from them."""
+    if operator == "**" and isinstance(left, int) and isinstance(right, int):
+        return left.bit_length() * max(right, 0) // 3
+    for many, times in ((left, right), (right, left)):
+        if isinstance(many, Sized) and isinstance(times, int):
+            return len(many) * times
+    return 0

@@ -34,14 +34,20 @@ class PromptTemplate:
         """
         from jinja2 import TemplateError
 
+        from toolbank.llm.sandbox import MOST_SIGNS
+
         try:
-            return self._template.render(values).strip()
+            text = self._template.render(values).strip()
+            if len(text) > MOST_SIGNS:
+                raise ValueError(f"it gives more than {MOST_SIGNS:,} signs")
+            return text
         except (
             TemplateError,
             TypeError,
             ValueError,
             ArithmeticError,
             LookupError,
+            MemoryError,
         ) as error:
             line = getattr(error, "lineno", None) or self._find_line(error) or "?"
             raise InputError(

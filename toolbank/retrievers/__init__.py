@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.registry import Registry
 from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -30,10 +34,42 @@ METHODS = Registry(
 
 
 def create_retriever(config: RetrieverConfig) -> Retriever:
-    """A retriever of the configured method, still to be fitted."""
+    """A retriever of the configured method, still to be fitted.
+
+    Raises:
+        InputError: another package brings it, and it can't be made.
+    """
+    from toolbank.retrievers.base import Retriever
+
     kind = METHODS.find(config.type, "retrievers")
-    retriever: Retriever = kind.find_class()(config)
+    with answering_for(config, f"be made of {kind.retriever}"):
+        retriever = kind.find_class()(config)
+        if not isinstance(retriever, Retriever):
+            raise TypeError(f"it is a {type(retriever).__name__}, and no Retriever")
     return retriever
+
+
+@contextmanager
+def answering_for(config: RetrieverConfig, what: str) -> Iterator[None]:
+    """Have the package of a retriever of others answer for what fails in the block.
+
+    `what` is that it can't do, such as "be fitted". What fails in one of ours is raised as it is.
+
+    Raises:
+        InputError: in place of any exception that is not ours or the system's.
+    """
+    try:
+        yield
+    except (ToolbankError, OSError):
+        raise
+    except Exception as error:
+        if config.type in METHODS.own:
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise METHODS.refuse(
+            config.type, f"can't {what} ({said}; {place.filename}, line {place.lineno})"
+        ) from error
 
 
 def load_retriever(folder: Path) -> Retriever:
@@ -47,5 +83,6 @@ def load_retriever(folder: Path) -> Retriever:
     settings = read_settings(folder)
     kind = METHODS.find(settings["type"], str(folder))
     retriever = create_retriever(read_config(folder, kind.config, settings))
-    retriever.load(folder, read_tools(folder))
+    with answering_for(retriever.config, "be loaded"):
+        retriever.load(folder, read_tools(folder))
     return retriever

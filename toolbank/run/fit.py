@@ -84,21 +84,21 @@ def take_part() -> None:
 
 def _fit(fit: Fit) -> Retriever:
     from toolbank.bank.bank import Bank
-    from toolbank.retrievers import create_retriever, load_retriever
+    from toolbank.retrievers import answering_for, create_retriever, load_retriever
     from toolbank.retrievers.base import FitContext
 
     folder = RunFolder(fit.run)
     retriever = create_retriever(fit.config)
-    retriever.fit(
-        Bank.load(folder.bank),
-        FitContext(
-            seed=fit.seed,
-            checkpoints=fit.checkpoints,
-            fitted={
-                name: load_retriever(folder.models / name) for name in fit.config.needs
-            },
-            logs=folder.logs / fit.config.label,
-            planned=fit.planned,
-        ),
+    context = FitContext(
+        seed=fit.seed,
+        checkpoints=fit.checkpoints,
+        fitted={
+            name: load_retriever(folder.models / name) for name in fit.config.needs
+        },
+        logs=folder.logs / fit.config.label,
+        planned=fit.planned,
     )
+    bank = Bank.load(folder.bank)
+    with answering_for(fit.config, "be fitted"):
+        retriever.fit(bank, context)
     return retriever

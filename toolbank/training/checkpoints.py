@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def find_checkpoint(folder: Path) -> Path | None:
     either, or of the optimizer's state is missing or cut off.
 
     The optimizer's and the random generators' states are read by torch with `weights_only`, so
-    nothing in them is run; they are of this folder, which only a run of ours writes.
+    nothing in them is run; one that holds anything else is not whole.
     """
     shutil.rmtree(folder / ASIDE, ignore_errors=True)
     for path in _newest_first(folder):
@@ -106,6 +106,18 @@ def _is_whole(path: Path) -> bool:
     return (
         any(file.name != BEST for file in files)
         and (not best or (path / BEST).is_file())
-        and all(zipfile.is_zipfile(file) for file in states)
+        and all(_is_readable(file) for file in states)
         and all(any(path.glob(name)) for name in _NEEDED)
     )
+
+
+def _is_readable(file: Path) -> bool:
+    import torch
+    from transformers.trainer_pt_utils import safe_globals
+
+    try:
+        with safe_globals():  # type: ignore[no-untyped-call]
+            torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
+        return False
+    return True

@@ -140,12 +140,14 @@ def _measure_all(
     from tqdm import tqdm
 
     from toolbank.evaluation.evaluate import measure
-    from toolbank.retrievers import load_retriever
+    from toolbank.retrievers import answering_for, load_retriever
 
     configs = tqdm(recipe.retrievers, "evaluate", unit="retriever", disable=None)
     for config in configs:
         retriever = load_retriever(folder.models / config.label)
-        yield [measure(retriever, evaluated, recipe.evaluate) for evaluated in sets]
+        with answering_for(config, "be searched"):
+            measured = [measure(retriever, one, recipe.evaluate) for one in sets]
+        yield measured
 
 
 def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:

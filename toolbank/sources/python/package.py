@@ -119,7 +119,7 @@ def _tools_of(
 def _import(name: str) -> ModuleType:
     try:
         return import_module(name)[0]
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         top = name.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and error.name == top:
             raise InputError(

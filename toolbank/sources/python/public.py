@@ -194,7 +194,7 @@ def _in_folder(
             continue
         try:
             child, warning = import_module(full)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             walk.skip(full, f"can't be imported ({type(error).__name__})")
             continue
         if warning:
