@@ -138,20 +138,21 @@ def test_what_a_kind_did_not_foresee_names_the_source(
     ("name", "parameters", "said"),
     [
         ("", {"type": "object"}, r"a tool has no name \(Forecast\.\)"),
+        ("\ud800", {"type": "object"}, "JSON .name: .*surrogates not allowed"),
         (
             "a.b",
             {"type": "object", "properties": {"city": {"title": "\ud800"}}},
-            "of a.b can't be written as JSON .*surrogates not allowed",
+            "of 'a.b' can't be written as JSON .*surrogates not allowed",
         ),
         (
             "a.b",
             {"type": "object", "properties": {"city": {"default": float("nan")}}},
-            "of a.b can't be written as JSON .*Out of range float",
+            "of 'a.b' can't be written as JSON .*Out of range float",
         ),
         (
             "a.b",
             {"type": "object", "properties": {"city": {"default": {1, 2}}}},
-            "of a.b can't be written as JSON .*set",
+            "of 'a.b' can't be written as JSON .*set",
         ),
         ("a.b", {"type": "strng"}, 'of a.b .*its type is not "object"'),
         ("a.b", {"type": "object", "properties": []}, "properties: not an object"),

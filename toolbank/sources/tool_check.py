@@ -12,9 +12,10 @@ _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 
 def check_tools(tools: Iterable[Tool], label: str) -> None:
-    """Refuse a tool without a name, and parameters that no file holds or that describe no object.
+    """Refuse a tool without a name, or that no file holds, or whose parameters describe no object.
 
-    Parameters are JSON that can be written as UTF-8, and a JSON Schema of an object.
+    All that is said of a tool is JSON that can be written as UTF-8; its parameters are a JSON
+    Schema of an object.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
@@ -29,9 +30,9 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
                 f"sources: {label}: a tool has no name ({said}). Give each its full name, such as "
                 "weather.forecast."
             )
-        if trouble := _explain_unwritable(tool.parameters):
+        if trouble := _explain_unwritable(tool):
             raise InputError(
-                f"sources: {label}: the parameters of {tool.name[:_SHOWN]} can't be written as "
+                f"sources: {label}: what is said of {tool.name[:_SHOWN]!a} can't be written as "
                 f"JSON ({trouble}). Leave out what JSON in UTF-8 doesn't have, such as NaN or half "
                 "a surrogate pair."
             )
@@ -42,12 +43,13 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
             )
 
 
-def _explain_unwritable(parameters: dict[str, Any]) -> str:
-    """Why no file of a bank or an export could hold them, or ""."""
-    try:
-        json.dumps(parameters, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError) as error:
-        return str(error)[:_SHOWN]
+def _explain_unwritable(tool: Tool) -> str:
+    """Why no file of a bank or an export could hold it, or ""; begins with the field."""
+    for field, value in tool.model_dump().items():
+        try:
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            return f"{field}: {error}"[:_SHOWN]
     return ""
 
 
