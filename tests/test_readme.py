@@ -12,7 +12,7 @@ import typer
 import yaml
 
 import toolbank
-from toolbank.commands.cli import app
+from toolbank.commands.app import app
 from toolbank.commands.keys import describe_keys
 from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import Recipe, load_recipe, recipe_schema

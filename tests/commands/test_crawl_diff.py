@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Raised, Returned, Tool, VersionNote
-from toolbank.commands.cli import app
+from toolbank.commands.app import app
 from toolbank.commands.crawl.diff import compare_crawls, compare_tools
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json

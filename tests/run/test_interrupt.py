@@ -1,5 +1,6 @@
 """Ctrl-C in a real terminal: what the user sees, and that nothing paid for is lost."""
 
+import json
 import os
 import pty
 import re
@@ -18,6 +19,9 @@ import pytest
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.journal import Journal
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import Interrupted
 
 TOOLBANK = str(Path(sys.executable).with_name("toolbank"))
 PATIENCE_S = 60
@@ -217,3 +221,53 @@ def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
             assert journaled(tmp_path) == len(server.calls)
         run_again(tmp_path)
         assert len(server.calls) == 60
+
+
+BEGUN_AGAIN = "Nothing of it is kept; the same command begins it again."
+GOES_ON = "The same command goes on from there."
+
+
+@pytest.mark.parametrize(
+    ("stage", "source", "at", "said"),
+    [
+        ("sources", {}, "sources.collect.collect_tools", BEGUN_AGAIN),
+        (
+            "sources",
+            {"type": "sphinx", "base_url": "http://127.0.0.1:1/"},
+            "sources.collect.collect_tools",
+            f"Pages that were read are kept. {GOES_ON}",
+        ),
+        (
+            "generate",
+            {},
+            "bank.files.write_queries",
+            f"Every reply that came is kept. {GOES_ON}",
+        ),
+        (
+            "judge",
+            {},
+            "judge.judge.judge_bank",
+            f"Every verdict that came is kept. {GOES_ON}",
+        ),
+        (
+            "retrievers/bm25",
+            {},
+            "retrievers.bm25.retriever.Bm25Retriever.fit",
+            BEGUN_AGAIN,
+        ),
+        ("evaluate", {}, "evaluation.hits.write_hits", BEGUN_AGAIN),
+        ("report", {}, "report.report.write_report", BEGUN_AGAIN),
+    ],
+)
+def test_a_stage_that_is_stopped_says_what_of_it_is_kept(
+    tmp_path, monkeypatch, stage, source, at, said
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    path = write_recipe(tmp_path, engine="rules", queries=30)
+    recipe = load_recipe(path, [f"sources.0={json.dumps(source)}"] if source else [])
+    monkeypatch.setattr(f"toolbank.{at}", interrupt)
+    with pytest.raises(Interrupted) as stopped:
+        run_recipe(recipe, tmp_path / "run")
+    assert str(stopped.value) == f"stopped in stage {stage}. {said}"

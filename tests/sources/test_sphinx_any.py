@@ -18,7 +18,7 @@ from tests.sources.sphinx_server import (
     write_inventory,
 )
 from toolbank.bank.files import read_tools
-from toolbank.commands.cli import app
+from toolbank.commands.app import app
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
 

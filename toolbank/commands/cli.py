@@ -1,119 +1,16 @@
-"""The command line: what the commands are, and how errors end them."""
+"""The command line: how it begins, and how errors and Ctrl-C end it."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
+from dataclasses import dataclass
 from types import FrameType
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
-from toolbank.commands.crawl.command import crawl
-from toolbank.commands.evaluate.command import evaluate
-from toolbank.commands.export import export
-from toolbank.commands.generate import generate
-from toolbank.commands.help import HelpedCommand
-from toolbank.commands.init.command import init
-from toolbank.commands.judge import judge
-from toolbank.commands.options import complain
-from toolbank.commands.plan.command import plan
-from toolbank.commands.preview.command import preview
-from toolbank.commands.recipes import recipes
-from toolbank.commands.report import report
-from toolbank.commands.run import run
-from toolbank.commands.schema import schema
-from toolbank.commands.search import search
-from toolbank.commands.show.command import show
-from toolbank.commands.train import train
-from toolbank.system.distribution import explain_namesake
-from toolbank.system.errors import ToolbankError
-from toolbank.system.version import __version__
-
-
-class _Commands(TyperGroup):
-    """The commands; Ctrl-C in any of them ends with a message."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise ToolbankError("stopped.") from error
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
-            raise
-
-
-app = typer.Typer(
-    name="toolbank",
-    cls=_Commands,
-    epilog="Example: toolbank run quickstart",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"toolbank {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _take_options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            help="Show the version and exit.",
-            is_eager=True,
-            callback=_print_version,
-        ),
-    ] = False,
-) -> None:
-    """Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever."""
-
-
-# Each with an example of its use, in the order of the help.
-_COMMANDS = (
-    (recipes, "recipes"),
-    (init, "init weather --package weather_sdk --out weather.yaml"),
-    (
-        crawl,
-        "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; "
-        "or toolbank crawl --diff crawls/old crawls/new",
-    ),
-    (
-        run,
-        "run quickstart --out runs/rules --set generate.engine=rules "
-        "--set generate.queries=3000",
-    ),
-    (
-        generate,
-        "generate quickstart --out runs/new --set generate.engine=openai "
-        "--set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",
-    ),
-    (preview, "preview quickstart --set generate.engine=rules"),
-    (show, "show runs/quickstart numpy-000012"),
-    (judge, "judge runs/quickstart --set judge.pairs=300"),
-    (train, "train runs/quickstart"),
-    (evaluate, "evaluate runs/quickstart --on requests.jsonl --out metrics.json"),
-    (report, "report runs/quickstart"),
-    (plan, "plan quickstart --set generate.engine=rules"),
-    (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),
-    (export, "export runs/quickstart --format datasets --out numpy-bank"),
-    (schema, "schema > recipe.schema.json"),
-)
-for function, example in _COMMANDS:
-    app.command(
-        cls=HelpedCommand,
-        short_help=str(function.__doc__).partition("\n")[0],
-        epilog=f"Example: toolbank {example}",
-    )(function)
+from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.terminal import print_message
 
 
 def main() -> None:
@@ -121,31 +18,67 @@ def main() -> None:
 
     SIGTERM, as a cluster sends it before a kill, ends a command as Ctrl-C does.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
-    if told := explain_namesake():
-        complain(told)
+    leave = _Leave()
+    # What is registered first is called last: after what libraries have to write.
+    atexit.register(leave)
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
+        _run()
+    except (Interrupted, KeyboardInterrupt) as error:
+        _be_over()
+        _complain(str(error) or "stopped.")
+        leave.code = Interrupted.exit_code
+        sys.exit(leave.code)
+
+
+def _run() -> None:
+    try:
+        # It takes a moment, in which Ctrl-C ends it as at any other time.
+        from toolbank.commands.app import app
+        from toolbank.system.distribution import explain_namesake
+
+        if told := explain_namesake():
+            _complain(told)
         app()
+    except Interrupted:
+        raise
     except ToolbankError as error:
-        # It is over; one more Ctrl-C would only put a traceback below the message.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        complain(str(error))
+        _be_over()
+        _complain(str(error))
         sys.exit(error.exit_code)
-    except ImportError:
-        if not told:
-            raise
-        # It is a file of the other project's, as was said.
-        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
         sys.exit(1)
-    except KeyboardInterrupt:
-        complain("stopped.")
-        sys.exit(1)
+
+
+@dataclass
+class _Leave:
+    """Ends the process without taking its libraries down, where `code` is set.
+
+    Who has stopped a training waits for up to half a minute while torch is; nothing is lost by
+    that, since all that is written was closed.
+    """
+
+    code: int | None = None
+
+    def __call__(self) -> None:
+        if self.code is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.code)
+
+
+def _be_over() -> None:
+    """Let one more Ctrl-C put no traceback below the message."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _complain(message: str) -> None:
+    print_message(f"toolbank: {message}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -26,7 +26,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.system import aio
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import Interrupted, ToolbankError
 
 _ATTEMPTS_PER_QUERY = 5
 # Most objects live as long as their attempt, and few are in cycles: Python 3.11's 700 takes a tenth
@@ -108,7 +108,7 @@ async def _generate(writer: Writer) -> Generated:
         with show_progress(builder, writer.pool, wanted or writer.count_offers()):
             waiting = await attempts.work()
     if stop.cause == "interrupt":
-        raise ToolbankError(explain_interrupt(writer, builder))
+        raise Interrupted(explain_interrupt(writer, builder))
     if not (builder.accepted or waiting):
         raise ToolbankError(explain_nothing(writer, builder))
     counts = builder.counts()

@@ -24,7 +24,7 @@ from toolbank.llm.limits.stop import Stopped
 from toolbank.llm.pool import Pool
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system import aio
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import Interrupted
 
 # The winner, "A" (the first text), "B" or "tie"; or why there is none.
 _Answer = str | Rejection
@@ -119,7 +119,7 @@ async def _ask_model(
         async with pool.working():
             await pool.carry(lambda: next(waiting, None))
     if pool.stop.cause == "interrupt":
-        raise ToolbankError(
+        raise Interrupted(
             "stopped in judge. Every verdict that came is kept; the same command goes on from "
             "there."
         )

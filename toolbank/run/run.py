@@ -16,7 +16,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.files import write_text
 from toolbank.system.outputs import check_run_folder, set_aside
 from toolbank.system.terminal import print_message
@@ -59,8 +59,8 @@ def run_recipe(
     Raises:
         InputError: the recipe asks for something that can't be, what `start` needs is not done
             under this recipe, or the folder is that of another recipe or of no run.
-        ToolbankError: a stage failed or was interrupted; what was done stays, and the next run
-            goes on from it.
+        ToolbankError: a stage failed; what was done stays, and the next run goes on from it.
+        Interrupted: a stage was stopped; says what of it is kept.
     """
     with recipe.at_work():
         return _run(recipe, RunFolder(Path(out)), start, until, replace)
@@ -236,10 +236,11 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     try:
         outcome = stage.work()
     except KeyboardInterrupt as error:
-        kept = str(error) or f"What was done before is kept in {folder.path}."
-        raise ToolbankError(
-            f"stopped in stage {stage.name}. {kept} The same command goes on from there."
-        ) from error
+        if kept := str(error) or stage.keeps:
+            rest = f"{kept} The same command goes on from there."
+        else:
+            rest = "Nothing of it is kept; the same command begins it again."
+        raise Interrupted(f"stopped in stage {stage.name}. {rest}") from error
     if not outcome.waiting:
         folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
     took = f"({time.monotonic() - begun:.1f} s)"

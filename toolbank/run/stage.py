@@ -63,6 +63,14 @@ class Stage(ABC):
         return self.kind
 
     @property
+    def keeps(self) -> str:
+        """What of its work stays where it is stopped, as a sentence; "" where nothing does.
+
+        One that knows more when it is stopped says it as the text of the KeyboardInterrupt.
+        """
+        return ""
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Kinds and names of the stages that it builds on; the recipe may not have all."""
         return ()

@@ -68,6 +68,11 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     return [_find(source).version(source) + _scope_hash(source) for source in sources]
 
 
+def describe_keeps(sources: Sequence[SourceConfig]) -> str:
+    """What these sources keep where reading them is stopped, as sentences; "" for nothing."""
+    return " ".join(dict.fromkeys(filter(None, (_find(s).keeps for s in sources))))
+
+
 def _describe_repeated(source: SourceConfig, read: Collected) -> list[str]:
     """A line where a source lists tools more than once."""
     counts = Counter(tool.name for tool in read.tools)

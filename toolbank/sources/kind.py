@@ -63,13 +63,15 @@ class SourceKind(Generic[C]):
     sorted by name and without prompt names, and may keep files in the folder that it is given;
     it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
     `identify` stands for the content without reading it: when it changes, the tools are read
-    again. The file of `scope_name` is no part of it. Use `read` and `version`, which make errors
+    again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
+    that is stopped stays in the folder, where something does. Use `read` and `version`, which make errors
     for people of what the two did not foresee.
     """
 
     config: type[C]
     load: Callable[[C, Path], Collected]
     identify: Callable[[C], str]
+    keeps: str = ""
 
     def read(self, config: C, cache: Path) -> Collected:
         """Read a source; files may be kept in `cache`.

@@ -16,6 +16,10 @@ class InputError(ToolbankError):
     exit_code = 2
 
 
+class Interrupted(ToolbankError):  # noqa: N818 - it did what was asked
+    """Ctrl-C or SIGTERM has ended it. The message says what is kept. Exit code 1."""
+
+
 @contextmanager
 def reading_content(name: str, kind: str) -> Iterator[None]:
     """Have what a reader did not foresee in its content be told as such.

@@ -20,7 +20,7 @@ from toolbank.sources.sphinx.crawl_report import problems, summarize
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.guess import site_yaml
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.files import write_text
 from toolbank.system.outputs import (
     check_folder,
@@ -118,7 +118,7 @@ def crawl_to_folder(
     try:
         crawl = crawl_site(source, path / "cache", path / "crawl.json")
     except KeyboardInterrupt as error:
-        raise ToolbankError(
+        raise Interrupted(
             f"stopped. Pages that were read are kept in {path / 'cache'}; the same command goes "
             "on from there."
         ) from error

@@ -21,7 +21,7 @@ from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.sources import current_tools
 from toolbank.system import aio
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.outputs import check_run_folder
 
 
@@ -87,6 +87,8 @@ async def _attempt(writer: Writer, count: int) -> list[Attempt]:
     async with writer.pool.working():
         await writer.pool.carry(lambda: next(waiting, None))
     stop = writer.pool.stop
+    if stop.cause == "interrupt":
+        raise Interrupted("stopped. Nothing is kept of a preview.")
     if stop:
         raise ToolbankError(f"{stop.message}.")
     return sorted(attempts, key=lambda attempt: attempt.number)

@@ -48,6 +48,11 @@ class FitStage(Stage):
         built_on = (f"{self.kind}/{label}" for label in self.config.needs)
         return "dataset", "generate", *built_on
 
+    @property
+    def keeps(self) -> str:
+        """The trainings before the one that is stopped, which says itself what it keeps."""
+        return "Trainings that ended are kept." if self.config.trainings else ""
+
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the retriever, and what it builds on."""
         from toolbank.encoders.resolve import encoder_identity

@@ -31,6 +31,11 @@ class GenerateStage(Stage):
     kind = "generate"
     needs = ("sources",)
 
+    @property
+    def keeps(self) -> str:
+        """What the journal holds."""
+        return "Every reply that came is kept."
+
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
         from toolbank.generate.prompts import prompt_hash

@@ -22,6 +22,11 @@ class JudgeStage(Stage):
     kind = "judge"
     needs = ("generate",)
 
+    @property
+    def keeps(self) -> str:
+        """What the journal holds."""
+        return "Every verdict that came is kept."
+
     def depends(self) -> dict[str, Any]:
         """The bank, what it is held against, and the settings that shape verdicts."""
         from toolbank.judge.model import TEMPLATE

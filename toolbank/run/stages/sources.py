@@ -21,6 +21,13 @@ class SourcesStage(Stage):
 
     kind = "sources"
 
+    @property
+    def keeps(self) -> str:
+        """What its sources keep."""
+        from toolbank.sources.collect import describe_keeps
+
+        return describe_keeps(self.recipe.sources)
+
     def depends(self) -> dict[str, Any]:
         """The sources, and what stands for their content."""
         from toolbank.sources.collect import source_versions

@@ -24,4 +24,4 @@ def _version(config: SphinxSource) -> str:
     return f"{config.label}@{config.base_url}"
 
 
-KIND = SourceKind(SphinxSource, _read, _version)
+KIND = SourceKind(SphinxSource, _read, _version, keeps="Pages that were read are kept.")
