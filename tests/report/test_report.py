@@ -434,3 +434,19 @@ def test_a_bank_of_a_dataset_tells_what_was_left_out(run):
     assert "dataset of others, in the layout jsonl" in told
     assert "query: <blank>3q<1>" in told
     assert "1 tool withheld from training" in told
+
+
+def test_what_of_the_sources_became_no_tool_is_counted_on_the_page(run):
+    path = run / "bank" / "bank.json"
+    sources = [
+        {"source": "sphinx:lib", "left_out": {"not included": 1_112, "gone": 3}},
+        {"source": "python:lib"},
+    ]
+    notes = ["python:lib: left out: 4 exceptions"]
+    write_json(
+        path, {**read_json(path), "sources": {"sources": sources, "notes": notes}}
+    )
+    made = parse(write(run)).css_first("#made").text(separator=" ")
+    told = " ".join(made.split())
+    assert "sphinx:lib not included 1,112 sphinx:lib gone 3" in told
+    assert notes[0] in told

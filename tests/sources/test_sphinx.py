@@ -163,7 +163,7 @@ def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reas
     site: SiteServer, tmp_path: Path
 ) -> None:
     info = count(crawl(site, tmp_path))
-    assert info["skipped"] == {
+    assert info["left_out"] == {
         "a constant": 1,
         "in no table": 1,
         "not of the py domain": 3,
@@ -173,7 +173,7 @@ def test_every_object_of_the_inventory_is_a_tool_an_alias_or_skipped_with_a_reas
         "role method": 1,
     }
     assert info["objects"] == 16
-    assert info["tools"] + info["aliases"] + sum(info["skipped"].values()) == 16
+    assert info["tools"] + info["aliases"] + sum(info["left_out"].values()) == 16
     assert info["failed_pages"] == {"api/sample.dead.html": "HTTP status 404"}
 
 
@@ -252,7 +252,7 @@ def test_a_page_that_keeps_failing_is_named_and_the_crawl_goes_on(
     result = crawl(site, tmp_path)
     assert {t.name for t in result.tools} == {"sample.add", "sample.plus"}
     assert count(result)["failed_pages"]["more/rest.html"] == "HTTP status 500"
-    assert count(result)["skipped"]["in no table that could be read"] == 5
+    assert count(result)["left_out"]["in no table that could be read"] == 5
     assert any(
         f"(HTTP status 500): {site.url}more" in line for line in problems(result)
     )

@@ -102,7 +102,7 @@ def test_a_page_that_lacks_its_objects_is_told_with_them(
     small.answers[FIRST] = answer(body)
     result = crawl_small(small)
     assert names(result) == REST
-    assert count(result)["skipped"] == {"not on its page": 1}
+    assert count(result)["left_out"] == {"not on its page": 1}
 
 
 def test_broken_html_is_read_as_a_browser_would(small: SiteServer) -> None:
@@ -126,8 +126,8 @@ def test_an_inventory_that_lies_costs_no_more_than_its_lies(
     write_inventory(tmp_path / "site", truth + lies)
     result = crawl_small(small)
     assert names(result) == ALL
-    assert sum(count(result)["skipped"].values()) == len(lies)
-    assert count(result)["skipped"]["page failed: HTTP status 404"] == 1
-    assert count(result)["skipped"]["page outside the site"] == 3
-    assert count(result)["skipped"]["not on its page"] == 3_001
+    assert sum(count(result)["left_out"].values()) == len(lies)
+    assert count(result)["left_out"]["page failed: HTTP status 404"] == 1
+    assert count(result)["left_out"]["page outside the site"] == 3
+    assert count(result)["left_out"]["not on its page"] == 3_001
     assert len(small.asked) == 2 + len(ALL) + 1, "each page once"

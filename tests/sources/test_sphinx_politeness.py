@@ -240,7 +240,7 @@ def test_a_crawl_that_has_ended_makes_no_further_requests_up(
     result = crawl_small(small, concurrency=1, requests=3)
     reasons = Counter(record(result)["failed_pages"].values())
     assert reasons == {"not asked for: limit of 3 requests": 500}
-    assert count(result)["skipped"] == {
+    assert count(result)["left_out"] == {
         "page failed: not asked for: limit of 3 requests": 500
     }
     assert names(result) == ["f0"]

@@ -125,6 +125,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         ),
         "dataset": bank.info.get("dataset") or {},
         "left_out": bank.info.get("left_out") or {},
+        "source_notes": (bank.info.get("sources") or {}).get("notes") or [],
+        "left_out_objects": _list_left_out(bank.info),
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(frames.attempts, made.get("examples") or {}),
         "endings": count_endings(frames.attempts),
@@ -170,6 +172,18 @@ def _describe_sources(content: Content) -> list[str]:
     if "dataset" in info:
         return [f"a dataset of others ({info['dataset']['type']})"]
     return [source["source"] for source in info.get("sources", {}).get("sources", ())]
+
+
+def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """What of the sources became no tool: source, reason and how often, the most first."""
+    sources = (info.get("sources") or {}).get("sources") or ()
+    rows = [
+        (str(source["source"]), reason, number)
+        for source in sources
+        for reason, number in (source.get("left_out") or {}).items()
+        if isinstance(number, int)
+    ]
+    return sorted(rows, key=lambda row: -row[2])
 
 
 def _find_plain(differences: Sequence[Difference]) -> str:

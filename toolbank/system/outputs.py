@@ -20,7 +20,7 @@ STAGES, ORIGIN, OWNER = "stages.json", "origin.json", ".lock.owner"
 
 _STAMP = {"key", "complete", "outputs"}
 _ORIGIN = {"name", "seed", "recipe_sha256"}
-_CRAWL = {"objects", "skipped", "failed_pages"}
+_CRAWL = {"objects", "left_out", "failed_pages"}
 _LOCKS = (".lock", OWNER)
 
 

@@ -102,6 +102,9 @@ def check_account(case: SourceCase) -> None:
     """The source is named, and all that is said of it can be written as JSON."""
     collected = case.read()
     assert collected.info.get("source"), "info names the source"
+    left_out = collected.info.get("left_out", {})
+    assert isinstance(left_out, dict), "left_out counts by reason what became no tool"
+    assert all(type(number) is int for number in left_out.values())
     said = {"info": collected.info, "crawls": collected.crawls}
     assert json.loads(json.dumps(said, allow_nan=False))
     for line in (*collected.problems, *collected.notes):

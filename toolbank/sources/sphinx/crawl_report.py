@@ -18,7 +18,7 @@ _NAMED_FAILURES = 20
 def count(crawl: Crawl) -> dict[str, Any]:
     """Counts for bank.json, with the first pages that failed.
 
-    `objects` of the inventory = `tools` + `aliases` + the sum of `skipped`. Nothing in them
+    `objects` of the inventory = `tools` + `aliases` + the sum of `left_out`. Nothing in them
     tells of the time or of the cache: same pages, same counts.
     """
     failed = sorted(crawl.failed.items())
@@ -44,15 +44,15 @@ def summarize(crawl: Crawl) -> str:
     counts = _counts(crawl)
     pages = len(crawl.pages)
     rate = f", {pages / crawl.seconds:.0f} a second" if pages > 1 else ""
-    skipped = sorted(counts["skipped"].items(), key=lambda item: -item[1])
+    left_out = sorted(counts["left_out"].items(), key=lambda item: -item[1])
     lines = [
         f"{counts['project']} {counts['version']}: {_many(pages, 'page')} in "
         f"{crawl.seconds:.1f} s{rate}; {len(crawl.from_cache):,} from the cache, "
         f"{_many(crawl.requests, 'request')} sent",
         f"{_many(counts['objects'], 'object')} in the inventory: "
         f"{_many(counts['tools'], 'tool')}, {_many(counts['aliases'], 'other name')} of "
-        f"them{', and left out:' if skipped else ''}",
-        *(f"  {number:8,}  {reason}" for reason, number in skipped),
+        f"them{', and left out:' if left_out else ''}",
+        *(f"  {number:8,}  {reason}" for reason, number in left_out),
     ]
     if wordless := counts["without_summary"]:
         lines.append(f"{_many(wordless, 'tool')} without a summary on the page.")
@@ -78,8 +78,10 @@ def no_tools(crawl: Crawl) -> ToolbankError:
                 ]
             )
         )
-    skipped = _listed(_counts(crawl)["skipped"])
-    nothing = f"{crawl.base_url}: no object of its inventory became a tool ({skipped})."
+    left_out = _listed(_counts(crawl)["left_out"])
+    nothing = (
+        f"{crawl.base_url}: no object of its inventory became a tool ({left_out})."
+    )
     if crawl.failed:
         remedy = "Is the address right, and are the pages there?"
     elif scope.entries and not scope.site.tables:
@@ -102,7 +104,7 @@ def _counts(crawl: Crawl) -> dict[str, Any]:
         "tools": len(crawl.tools),
         "without_summary": sum(not tool.summary for tool in crawl.tools),
         "aliases": sum(len(tool.aliases) for tool in crawl.tools),
-        "skipped": {reason: len(items) for reason, items in crawl.left_out.items()},
+        "left_out": {reason: len(items) for reason, items in crawl.left_out.items()},
         "failed": len(crawl.failed),
     }
 
@@ -121,8 +123,8 @@ def _problems(crawl: Crawl) -> Iterator[str]:
         failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
     for reason, urls in sorted(failed.items()):
         yield f"{_many(len(urls), 'page')} failed ({reason}): {_first(urls)}"
-    skipped = {reason: len(items) for reason, items in crawl.left_out.items()}
-    lost = {reason: number for reason, number in skipped.items() if is_loss(reason)}
+    items = crawl.left_out.items()
+    lost = {reason: len(objects) for reason, objects in items if is_loss(reason)}
     if total := sum(lost.values()):
         were = "was" if total == 1 else "were"
         yield f"{_many(total, 'object')} {were} not found ({_listed(lost)})"
