@@ -96,7 +96,7 @@ class Pool:
         self._cut: EarlyEnd | None = None
         self._group = asyncio.TaskGroup()
         self._begin: _Begin = lambda: None
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Event] = deque()
         self.stop.listen(self._wake_all)
 
     @property
@@ -224,32 +224,32 @@ class Pool:
     async def _reserve(self, calls: int, request: ChatRequest) -> Reservation:
         """Wait until a budget has room for an attempt; where there will be none, end the run."""
         prompt_tokens = estimate_prompt(request)
-        is_first = not self._waiting
-        while not self.stop:
-            held = self._budget.reserve(calls, prompt_tokens) if is_first else None
-            if held is not None:
-                self._wake()
-                return held
-            if is_first and not self._budget.is_open:
-                self.stop.ask("budget", *self._budget.explain(calls))
-                break
-            room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.insert(0 if is_first else len(self._waiting), room)
-            await room
-            is_first = True
-        raise Stopped
+        place = asyncio.Event()
+        self._waiting.append(place)
+        try:
+            while not self.stop:
+                if self._waiting[0] is place:
+                    held = self._budget.reserve(calls, prompt_tokens)
+                    if held is not None:
+                        return held
+                    if not self._budget.is_open:
+                        self.stop.ask("budget", *self._budget.explain(calls))
+                        break
+                place.clear()
+                await place.wait()
+            raise Stopped
+        finally:
+            self._waiting.remove(place)
+            self._wake()
 
     def _wake(self) -> None:
-        """Let who waits longest for room in a budget look again."""
-        while self._waiting:
-            room = self._waiting.popleft()
-            if not room.done():
-                room.set_result(None)
-                return
+        """Let who waits longest for room in a budget look again; the others keep their places."""
+        if self._waiting:
+            self._waiting[0].set()
 
     def _wake_all(self) -> None:
-        while self._waiting:
-            self._wake()
+        for place in self._waiting:
+            place.set()
 
     def _fill(self) -> None:
         """Begin attempts while there is room; a spent budget leaves what costs nothing more."""
