@@ -42,6 +42,13 @@ def test_the_bank_is_the_same_in_whatever_order_attempts_come(made, random, want
     assert shuffled.counts() == in_order.counts()
 
 
+def test_no_example_of_a_reason_is_kept_twice():
+    builder = BankBuilder(9, 0.8)
+    for number, detail in enumerate(["one", "one", "two", "one", "three", "four"]):
+        builder.accept(Attempt(number, "rejected", "because", detail))
+    assert builder.examples == {"because": ["one", "two", "three"]}
+
+
 @given(st.lists(kinds, max_size=30), st.integers(1, 12))
 def test_counts_add_up_and_the_builder_stops_at_what_is_wanted(made, wanted):
     builder = BankBuilder(wanted, 0.8)

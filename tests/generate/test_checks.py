@@ -9,7 +9,7 @@ from tests.shared import shared
 from toolbank.bank.records import Tool
 from toolbank.generate.checks import Checker, is_english
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.replies import Draft
+from toolbank.generate.replies import Draft, read_draft, read_polished
 from toolbank.llm.json_answer import Rejection
 
 TOOLS = (
@@ -102,6 +102,37 @@ def test_two_offered_tools_with_one_prompt_name_are_told_apart_as_the_prompt_doe
 def test_length_and_language(text, expected):
     assert CHECKER.check_text(text).reason == expected
     assert reason("average", "elemental_magnitude", text=text) == expected
+
+
+@pytest.mark.parametrize(
+    ("rejection", "expected"),
+    [
+        (CHECKER.check_text("Average them all."), "3 words, at least 4"),
+        (CHECKER.check_text("the balance " * 80), "160 words, at most"),
+        (CHECKER.check_draft(draft("average"), TOOLS[:5], 3), "1, at least 2"),
+    ],
+)
+def test_what_is_too_short_or_too_long_is_told_with_the_bound(rejection, expected):
+    assert rejection.detail.startswith(expected)
+
+
+@pytest.mark.parametrize("sign", ["\ud83d", "\udc00"])
+def test_half_a_character_of_a_reply_is_rejected_and_not_mended(sign):
+    text = f"Average the balance {sign} of my accounts over the last month, please."
+    written = read_draft(
+        json.dumps(
+            {
+                "tools": ["average", "elemental_magnitude"],
+                "explanation": "",
+                "draft": text,
+            }
+        )
+    )
+    rejected = CHECKER.check_draft(written, TOOLS[:5], 3)
+    assert rejected == Rejection("control-sign", f"U+{ord(sign):04X}")
+    assert (
+        CHECKER.check_text(read_polished(json.dumps({"query": text}), "")) == rejected
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from toolbank.bank.records import AttemptRecord, Query
 from toolbank.generate.disk_list import DiskList
 from toolbank.generate.near_duplicates import NearDuplicates
 
+Outcome = Literal["accepted", "declined", "rejected", "failed"]
+
 _EXAMPLES = 3
 # About 20 MB of attempts, should the first of so many take long.
 _WINDOW = 5000
@@ -23,12 +25,17 @@ class Attempt:
     """
 
     number: int
-    outcome: Literal["accepted", "declined", "rejected", "failed"]
+    outcome: Outcome
     reason: str = ""
     detail: str = ""
     query: Query | None = None
     leak_words: int = 0
     requests: tuple[str, ...] = ()
+
+    @property
+    def has_asked_polish(self) -> bool:
+        """Whether its draft passed, so that it ended with the polish."""
+        return len(self.requests) > 1
 
 
 @dataclass
@@ -37,8 +44,9 @@ class BankBuilder:
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
     judged here, against all that was accepted before. `queries` and `ended` (a row for each
-    attempt that counts) lie on disk. `examples` are the particulars of the first few attempts
-    that ended for a reason.
+    attempt that counts) lie on disk. `polishes` counts, by outcome and reason, those of what was
+    not accepted that came as far as the polish. `examples` are the first few particulars of
+    attempts that ended for a reason, none twice.
 
     Raises:
         ToolbankError: the folder for temporary files is full.
@@ -54,6 +62,7 @@ class BankBuilder:
     declined: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    polishes: Counter[tuple[Outcome, str]] = field(default_factory=Counter)
     leak_words: int = 0
     examples: dict[str, list[str]] = field(default_factory=dict)
     _waiting: dict[int, Attempt] = field(default_factory=dict)
@@ -116,8 +125,11 @@ class BankBuilder:
         else:
             counter: Counter[str] = getattr(self, attempt.outcome)
             counter[attempt.reason] += 1
+            if like is None and attempt.has_asked_polish:
+                self.polishes[attempt.outcome, attempt.reason] += 1
             examples = self.examples.setdefault(attempt.reason or attempt.outcome, [])
-            if attempt.detail and len(examples) < _EXAMPLES:
+            is_new = attempt.detail and attempt.detail not in examples
+            if is_new and len(examples) < _EXAMPLES:
                 examples.append(attempt.detail)
         self.ended.append(
             AttemptRecord(

@@ -98,7 +98,8 @@ class Checker:
             said = f"{len(tools)}, asked for {at_most}"
             return Rejection("other-number-of-tools", said)
         if len(tools) < self._config.min_tools:
-            return Rejection("too-few-tools", str(len(tools)))
+            said = f"{len(tools)}, at least {self._config.min_tools}"
+            return Rejection("too-few-tools", said)
         if len(tools) > at_most:
             return Rejection("too-many-tools", f"{len(tools)}, at most {at_most}")
         return (
@@ -112,10 +113,11 @@ class Checker:
         if signs := _check_signs(text):
             return signs
         words = len(text.split())
-        if words < self._config.min_words:
-            return Rejection("too-short", f"{words} words")
-        if words > self._config.max_words:
-            return Rejection("too-long", f"{words} words")
+        least, most = self._config.min_words, self._config.max_words
+        if words < least:
+            return Rejection("too-short", f"{words} words, at least {least}")
+        if words > most:
+            return Rejection("too-long", f"{words} words, at most {most}")
         if not is_english(text):
             return Rejection("not-english")
         identifier = self.find_identifier(text)
@@ -172,7 +174,7 @@ def is_english(text: str) -> bool:
 
 
 def _check_signs(text: str) -> Rejection | None:
-    """Why a text of one line is rejected that can steer a terminal or turn the writing.
+    """Why a text of one line is rejected that can steer a terminal, turn the writing or be in no file.
 
     It is not mended: what stood between such signs may be no more than they made of it.
     """

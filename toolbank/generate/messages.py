@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from toolbank.generate.attempt import Writer
-from toolbank.generate.bank_builder import BankBuilder
+from toolbank.generate.bank_builder import BankBuilder, Outcome
 from toolbank.generate.writers import find_writer
 
 _SHOWN = 160
+_REJECTED: tuple[Outcome, ...] = ("declined", "rejected")
+_FAILED: tuple[Outcome, ...] = ("failed",)
 
 
 def summarise(writer: Writer, builder: BankBuilder) -> str:
@@ -30,10 +33,10 @@ def list_problems(writer: Writer, builder: BankBuilder) -> Iterator[str]:
     """What the user should know of a bank that was made."""
     if writer.pool.stop.cause == "budget":
         yield f"stopped early: {writer.pool.stop.message}"
-    said = _reasons(builder)
-    if said:
+    if said := _reasons(builder, _REJECTED):
         yield f"not accepted: {said}"
     if builder.failed:
+        yield f"failed: {_reasons(builder, _FAILED)}"
         yield f"the last failure: {writer.last_failure}"
     counts = writer.pool.counts
     if writer.pool.dollars is None and counts.prompt_tokens + counts.completion_tokens:
@@ -95,21 +98,29 @@ def _describe_calls(writer: Writer) -> str:
     return f"{said}; ${dollars:,.{digits}f} in all"
 
 
-def _reasons(builder: BankBuilder) -> str:
-    return ", ".join(f"{reason} {n:,}" for reason, n in _count_reasons(builder))
+def _reasons(builder: BankBuilder, outcomes: Iterable[Outcome]) -> str:
+    return ", ".join(said for _, said in _count_reasons(builder, outcomes))
 
 
 def _list_reasons(builder: BankBuilder) -> Iterator[str]:
-    """A line for each reason, with an example where it has particulars."""
-    for reason, count in _count_reasons(builder):
-        example = " ".join(next(iter(builder.examples.get(reason, ())), "").split())
-        yield f"{reason} {count:,}{example and f', such as: {example[:_SHOWN]}'}"
+    """A line for each reason, with an example where it has particulars; failures come last."""
+    for prefix, outcomes in (("", _REJECTED), ("failed: ", _FAILED)):
+        for reason, said in _count_reasons(builder, outcomes):
+            example = " ".join(next(iter(builder.examples.get(reason, ())), "").split())
+            yield f"{prefix}{said}{example and f', such as: {example[:_SHOWN]}'}"
 
 
-def _count_reasons(builder: BankBuilder) -> list[tuple[str, int]]:
-    reasons = {
-        **({"declined": builder.declined.total()} if builder.declined else {}),
-        **builder.rejected,
-        **builder.failed,
-    }
-    return sorted(reasons.items())
+def _count_reasons(
+    builder: BankBuilder, outcomes: Iterable[Outcome]
+) -> Iterator[tuple[str, str]]:
+    """Each reason, and how often it was one, such as "not-json 3 (1 in the polish)"; often first."""
+    counts: Counter[str] = Counter()
+    polished: Counter[str] = Counter()
+    for outcome in outcomes:
+        counter: Counter[str] = getattr(builder, outcome)
+        for reason, count in counter.items():
+            counts[reason or outcome] += count
+            polished[reason or outcome] += builder.polishes[outcome, reason]
+    for reason, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
+        of_those = f" ({polished[reason]:,} in the polish)" if polished[reason] else ""
+        yield reason, f"{reason} {count:,}{of_those}"

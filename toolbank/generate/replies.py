@@ -80,11 +80,11 @@ def read_draft(text: str) -> Draft | Rejection:
         return problem
     if answer["declined"]:
         return Draft("", (), "", declined=True, reason=_tidy(answer["reason"]))
-    draft = _tidy(answer["draft"])
+    draft = _one_line(answer["draft"])
     if not draft:
         return Rejection("empty-draft")
     tools = tuple(_tidy(tool) for tool in answer["tools"])
-    return Draft(draft, tools, _tidy(answer["explanation"]))
+    return Draft(draft, tools, _one_line(answer["explanation"]))
 
 
 def read_polished(text: str, draft: str) -> str | Rejection:
@@ -102,7 +102,7 @@ def read_polished(text: str, draft: str) -> str | Rejection:
     problem = _problem(answer, "polished")
     if problem:
         return problem
-    query = _tidy(answer["query"])
+    query = _one_line(answer["query"])
     return query or Rejection("empty-query")
 
 
@@ -132,6 +132,10 @@ def _is_plain(answer: dict[str, Any], kind: str) -> bool:
     )
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _tidy(text: str) -> str:
     """One line of text that any file can hold."""
-    return " ".join(replace_surrogates(text).split())
+    return _one_line(replace_surrogates(text))

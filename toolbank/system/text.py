@@ -2,9 +2,10 @@
 
 import re
 
-# Of the C0 and C1 sets, ends of lines among them, and those that turn the direction of writing.
+# Of the C0 and C1 sets, ends of lines among them, those that turn the direction of writing, and
+# halves of surrogate pairs.
 _CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
@@ -17,6 +18,9 @@ def replace_surrogates(text: str) -> str:
 
 
 def find_control_sign(text: str) -> str:
-    """The first sign that steers a terminal or turns the writing, such as "U+001B"; else ""."""
+    """The first sign that steers a terminal, turns the writing or can be in no file; else "".
+
+    Such as "U+001B".
+    """
     found = _CONTROL.search(text)
     return f"U+{ord(found[0]):04X}" if found else ""

@@ -35,7 +35,7 @@ def format_prompt(request: ChatRequest, ending: str) -> str:
 
 
 def format_ending(outcome: str, reason: str, detail: str) -> str:
-    """Such as "rejected: too-long (212 words; at most 150)"."""
+    """Such as "rejected: too-long (212 words, at most 150)"."""
     particulars = f" ({detail})" if detail else ""
     return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
 
