@@ -235,9 +235,71 @@ def test_where_nothing_is_accepted_the_reasons_are_told(run):
         run(Odd(), queries=2, max_attempts=4)
     lines = str(told.value).splitlines()
     assert lines[0].startswith("None of 4 attempts gave a query that can be used (")
-    assert lines[1:3] == ["  not-json 2", "  tool-not-offered 2, such as: no_such"]
+    assert lines[1:3] == [
+        "  not-json 2, such as: What?",
+        "  tool-not-offered 2, such as: no_such",
+    ]
     assert "toolbank show RUN 0" in lines[3]
     assert "if the endpoint is mended" in lines[4]
+
+
+def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run):
+    class Poor(Swift):
+        """Of six attempts two break off, two fail for that reason, one polish is no JSON."""
+
+        async def answer(self, request):
+            number = request.attempt % 6
+            if number in (0, 1):
+                return ChatReply("half", "m", 10, 5, finish="cut-off")
+            if number in (2, 3):
+                raise EngineError(f"call {number} broke", reason="cut-off")
+            if number == 4 or request.stage == "polish":
+                return ChatReply("What?", "m", 10, 5)
+            return await super().answer(request)
+
+    with pytest.raises(ToolbankError) as told:
+        run(Poor(), queries=2, max_attempts=12, concurrency=1)
+    assert [line.partition(", such as")[0] for line in str(told.value).splitlines()][
+        1:4
+    ] == ["  cut-off 4", "  not-json 4 (2 in the polish)", "  failed: cut-off 4"]
+
+
+def test_problems_keep_what_was_rejected_apart_from_what_failed(run):
+    class Mixed(Swift):
+        async def answer(self, request):
+            if request.attempt == 1:
+                return ChatReply("What?", "m", 10, 5)
+            if request.attempt == 2:
+                raise EngineError("it broke", reason="bad-request")
+            return await super().answer(request)
+
+    made, _ = run(Mixed(), queries=3)
+    assert made.problems[:3] == (
+        "not accepted: not-json 1",
+        "failed: bad-request 1",
+        "the last failure: it broke",
+    )
+
+
+@pytest.mark.parametrize("concurrency", [1, 64])
+def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
+    run, concurrency
+):
+    class Unusable(Uneven):
+        """Of the drafts every other one passes, and no polish does."""
+
+        async def answer(self, request):
+            reply = await super().answer(request)
+            odd = request.attempt % 2 or request.stage == "polish"
+            return ChatReply("What?", "m", 10, 5) if odd else reply
+
+    first, second = Unusable(), Unusable()
+    with pytest.raises(ToolbankError, match="None of 50 attempts"):
+        run(first, queries=1000, concurrency=concurrency)
+    assert {number for number, _ in first.calls} == set(range(50))
+    with pytest.raises(ToolbankError, match="None of 50 attempts"):
+        run(second, queries=1000, concurrency=concurrency)
+    assert second.calls == []
 
 
 def test_rules_that_accept_nothing_are_told_of_no_endpoint(tmp_path):

@@ -153,6 +153,7 @@ def test_a_second_interrupt_stops_now_and_loses_nothing_that_came(tmp_path):
         terminal.press_ctrl_c()
         assert terminal.wait_for_end() == 1
         assert "Traceback" not in terminal.shown
+        assert "4 calls are given up in flight" in terminal.shown
         assert "the same command goes on" in " ".join(terminal.shown.split())
         assert journaled(tmp_path) == 40
         held.let_go.set()

@@ -1,12 +1,15 @@
 """Running a recipe whose engine answers in rounds, or not at all."""
 
+import re
+
 import pytest
 
 from tests.engines import kind_of
 from tests.generate.test_attempts import Rounds
 from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
-from toolbank.commands.preview.preview import preview_attempts
+from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
+from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
@@ -54,6 +57,49 @@ def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):
     assert "the budget of 8 calls" in told
     assert "of an earlier bank or recipe" not in told
     assert told.splitlines()[-1].endswith("--set generate.budget.calls=16")
+
+
+def test_a_bank_short_of_queries_is_told_by_its_numbers_at_the_end(tmp_path):
+    def script(call):
+        return Answer.error(500) if call.number % 4 == 3 else good(call)
+
+    with ChatServer(script) as server:
+        settings = ["generate.queries=12", "generate.max_attempts=12"]
+        settings += ["generate.concurrency=1", "generate.retries=0"]
+        short = recipe(tmp_path, *settings, base_url=server.url)
+        told = describe_result(run_recipe(short, tmp_path / "out"))
+    assert re.search(r"Not all came: \d of 12 queries\.\nNext: toolbank run", told)
+    assert "of an earlier bank or recipe" not in told
+
+
+def test_where_nothing_is_accepted_show_has_the_reasons(tmp_path):
+    with ChatServer(lambda _: Answer.text("What?")) as server:
+        poor = recipe(tmp_path, "generate.max_attempts=3", base_url=server.url)
+        with pytest.raises(ToolbankError, match="None of 3 attempts"):
+            run_recipe(poor, tmp_path / "out", until="generate")
+        asked = len(server.calls)
+        shown = show_outcomes(tmp_path / "out")
+        assert re.search(r"rejected +not-json +3 ", shown)
+        assert "rejected: not-json (What?)" in show_attempt(tmp_path / "out", "1")
+        server.script = good
+        enough = recipe(tmp_path, "generate.max_attempts=30", base_url=server.url)
+        run_recipe(enough, tmp_path / "out", until="generate")
+        assert len(server.calls) > asked
+    assert "accepted" in show_outcomes(tmp_path / "out")
+
+
+def test_a_preview_that_is_stopped_shows_what_came_before(tmp_path):
+    def script(call):
+        return good(call) if call.number < 3 else Answer.error(401)
+
+    with ChatServer(script) as server:
+        refused = recipe(tmp_path, "generate.concurrency=1", base_url=server.url).recipe
+        with pytest.raises(PreviewStoppedError, match="HTTP 401") as stopped:
+            preview_attempts(refused, tmp_path / "out", 5)
+    whole, part = stopped.value.shown[:2]
+    assert ">>> accepted: " in whole
+    assert "--- write: reply of" in part
+    assert ">>> stopped before its end" in part
 
 
 def test_a_preview_of_an_endpoint_that_refuses_ends_with_its_message(tmp_path):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any
 
+from toolbank.bank.records import AttemptRecord
 from toolbank.generate.attempt import Writer
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.messages import explain_nothing
@@ -16,11 +17,19 @@ from toolbank.system.errors import ToolbankError
 _UNUSABLE_AT_FIRST = 50
 
 
+class NothingAcceptedError(ToolbankError):
+    """No attempt gave a query; `attempts` says what became of each."""
+
+    def __init__(self, message: str, attempts: Collection[AttemptRecord]) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+
 class Attempts:
     """The attempts of a run, in their order; those that end go to the builder.
 
     One is begun where it is sure to count: no more are open than queries are missing, and none
-    far ahead of one that takes long. One whose reply comes with a later round is made again after
+    far ahead of one that takes long; and past the first few only once one is accepted. One whose reply comes with a later round is made again after
     it; `pending` is how many wait so at the end. When the run is stopped, attempts end with the
     call that is in flight, or by a budget with their last; those that got no end are left for the
     next run.
@@ -42,6 +51,7 @@ class Attempts:
         """Make all attempts; gives what the user has to do before the pending ones, or "".
 
         Raises:
+            NothingAcceptedError: none of the first few gave a query.
             ToolbankError: a round can't be sent.
         """
         pool = self._writer.pool
@@ -71,6 +81,9 @@ class Attempts:
         builder = self._builder
         if not (self._missing or builder.has_room_for(self._next)):
             return False
+        found = builder.accepted or builder.waiting_candidates or self._missing
+        if self._next >= _UNUSABLE_AT_FIRST and not found:
+            return False
         waiting = self._open + len(self._missing) + builder.waiting_candidates
         return builder.wanted is None or builder.accepted + waiting < builder.wanted
 
@@ -87,4 +100,6 @@ class Attempts:
         finally:
             self._open -= 1
         if builder.attempts >= _UNUSABLE_AT_FIRST and not builder.accepted:
-            raise ToolbankError(explain_nothing(self._writer, builder))
+            raise NothingAcceptedError(
+                explain_nothing(self._writer, builder), builder.ended
+            )

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolbank.bank.records import AttemptRecord, Query, Tool
 from toolbank.generate.attempt import Writer
-from toolbank.generate.attempts import Attempts
+from toolbank.generate.attempts import Attempts, NothingAcceptedError
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.live import show_progress
@@ -26,7 +26,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.system import aio
-from toolbank.system.errors import Interrupted, ToolbankError
+from toolbank.system.errors import Interrupted
 
 _ATTEMPTS_PER_QUERY = 5
 # Most objects live as long as their attempt, and few are in cycles: Python 3.11's 700 takes a tenth
@@ -69,8 +69,9 @@ def generate(
 
     Raises:
         InputError: the recipe asks for what the bank or the engine can't give.
-        ToolbankError: the endpoint is down or refuses, nothing it writes can be used, or the run
-            was interrupted. What was in flight has finished, and every reply is in the journal.
+        NothingAcceptedError: nothing that it writes can be used; what became of each attempt.
+        ToolbankError: the endpoint is down or refuses, or the run was interrupted. What was in
+            flight has finished, and every reply is in the journal.
     """
     writer = Writer(tools, config, domain, seed, journal)
     with _fewer_collections():
@@ -110,7 +111,7 @@ async def _generate(writer: Writer) -> Generated:
     if stop.cause == "interrupt":
         raise Interrupted(explain_interrupt(writer, builder))
     if not (builder.accepted or waiting):
-        raise ToolbankError(explain_nothing(writer, builder))
+        raise NothingAcceptedError(explain_nothing(writer, builder), builder.ended)
     counts = builder.counts()
     if config.tools_per_query:
         counts["tools_per_query"] = _count_numbers(writer, builder)

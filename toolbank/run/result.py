@@ -82,9 +82,12 @@ def _describe_next(result: RunResult, everything: bool) -> str:
         )
     end = result.ended_early
     option = f" {end.option}" if end is not None and end.option else ""
-    why = (
-        f"The generation ended early: {end.message}."
-        if end is not None
-        else f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."
-    )
+    if end is not None:
+        why = f"The generation ended early: {end.message}."
+    elif result.lacks:
+        left = [stage for stage in result.todo if stage not in result.did]
+        why = f"Not all came: {'; '.join(result.lacks)}."
+        why += f" Not done: {', '.join(left)}." if left else ""
+    else:
+        why = f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."
     return f"{why}\nNext: toolbank run {run}{option}"

@@ -33,7 +33,8 @@ class RunResult:
     """The folder of a run, which stages were run this time, and which are still to do.
 
     `waiting` is not empty where a stage waits for something outside: what the user has to do.
-    `ended_early` says which budget ended the generation, and how to raise it.
+    `ended_early` says which budget ended the generation, and how to raise it; `lacks` what the
+    stages that were run lack, such as "412 of 500 queries".
     """
 
     folder: RunFolder
@@ -41,6 +42,7 @@ class RunResult:
     todo: tuple[str, ...]
     waiting: str = ""
     ended_early: EarlyEnd | None = None
+    lacks: tuple[str, ...] = ()
 
 
 def run_recipe(
@@ -130,6 +132,7 @@ def _run(
         tuple(find_todo(stages)),
         next((one.waiting for one in done.values() if one.waiting), ""),
         next((one.ended_early for one in done.values() if one.ended_early), None),
+        tuple(one.lacks for one in done.values() if one.lacks),
     )
 
 
@@ -242,7 +245,7 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
             rest = "Nothing of it is kept; the same command begins it again."
         raise Interrupted(f"stopped in stage {stage.name}. {rest}") from error
     if not outcome.waiting:
-        folder.stamp(stage.name, key, outcome.files, complete=outcome.complete)
+        folder.stamp(stage.name, key, outcome.files, complete=not outcome.lacks)
     took = f"({time.monotonic() - begun:.1f} s)"
     print_message(f"{stage.name:<24} {outcome.message} {took}", indent=_MESSAGE_COLUMN)
     for problem in outcome.problems:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Outcome:
     """What a stage says of itself when it ends, and the files that it left.
 
-    One that is not complete is run again by the next run: some of its calls failed. `waiting`
+    One that `lacks` something, and says what, is run again by the next run. `waiting`
     is not empty where it has to wait for something outside: what the user has to do, after
     which the next run goes on with it. `ended_early` says which budget is spent,
     and how to raise it.
@@ -32,7 +32,7 @@ class Outcome:
 
     message: str
     files: tuple[Path, ...]
-    complete: bool = True
+    lacks: str = ""
     problems: tuple[str, ...] = ()
     waiting: str = ""
     ended_early: EarlyEnd | None = None

@@ -24,11 +24,17 @@ def preview(
     ] = 5,
 ) -> None:
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
-    from toolbank.commands.preview.preview import preview_attempts
+    from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
     from toolbank.recipe import load_recipe
 
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
     with loaded.at_work():
-        for text in preview_attempts(loaded.recipe, folder, count):
+        try:
+            shown = preview_attempts(loaded.recipe, folder, count)
+        except PreviewStoppedError as stopped:
+            for text in stopped.shown:
+                echo(text)
+            raise stopped.error from None
+        for text in shown:
             echo(text)

@@ -25,6 +25,15 @@ from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.outputs import check_run_folder
 
 
+class PreviewStoppedError(ToolbankError):
+    """A preview that was stopped by `error`; `shown` is what there was before."""
+
+    def __init__(self, error: ToolbankError, shown: list[str]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.shown = shown
+
+
 def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     """Make the first `count` attempts of a recipe and show all of each.
 
@@ -33,7 +42,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
 
     Raises:
         InputError: the recipe asks for what can't be.
-        ToolbankError: the endpoint refuses.
+        PreviewStoppedError: the endpoint refuses, or it was interrupted.
     """
     if recipe.dataset is not None:
         raise InputError(
@@ -53,17 +62,26 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
         )
         if kind.in_rounds:
             return list(_format_prompts(writer, count))
-        attempts = aio.run(_attempt(writer, count))
+        attempts: dict[int, Attempt] = {}
+        stopped = None
+        try:
+            aio.run(_attempt(writer, count, attempts))
+        except ToolbankError as error:
+            stopped = error
         entries, failures = list(journal.entries()), list(journal.failures())
-    return [
+    begun = {one.attempt for one in entries} | {one.attempt for one in failures}
+    shown = [
         format_attempt(
-            attempt.number,
-            [entry for entry in entries if entry.attempt == attempt.number],
-            [failure for failure in failures if failure.attempt == attempt.number],
-            _end(attempt),
+            number,
+            [entry for entry in entries if entry.attempt == number],
+            [failure for failure in failures if failure.attempt == number],
+            _end(attempts.get(number)),
         )
-        for attempt in attempts
+        for number in sorted(begun | attempts.keys())
     ]
+    if stopped is not None:
+        raise PreviewStoppedError(stopped, shown) from stopped
+    return shown
 
 
 def _format_prompts(writer: Writer, count: int) -> Iterator[str]:
@@ -77,11 +95,11 @@ def _format_prompts(writer: Writer, count: int) -> Iterator[str]:
             yield format_prompt(request, ending)
 
 
-async def _attempt(writer: Writer, count: int) -> list[Attempt]:
-    attempts: list[Attempt] = []
+async def _attempt(writer: Writer, count: int, attempts: dict[int, Attempt]) -> None:
+    """Make attempts, and put those that end into `attempts`."""
 
     async def make(number: int) -> None:
-        attempts.append(await writer.attempt(number))
+        attempts[number] = await writer.attempt(number)
 
     waiting = (make(n) for n in range(count) if writer.offer(n) is not None)
     async with writer.pool.working():
@@ -91,11 +109,12 @@ async def _attempt(writer: Writer, count: int) -> list[Attempt]:
         raise Interrupted("stopped. Nothing is kept of a preview.")
     if stop:
         raise ToolbankError(f"{stop.message}.")
-    return sorted(attempts, key=lambda attempt: attempt.number)
 
 
-def _end(attempt: Attempt) -> Iterator[str]:
-    if attempt.query is not None:
+def _end(attempt: Attempt | None) -> Iterator[str]:
+    if attempt is None:
+        yield "stopped before its end"
+    elif attempt.query is not None:
         yield f"accepted: {attempt.query.query}"
     else:
         yield format_ending(attempt.outcome, attempt.reason, attempt.detail)

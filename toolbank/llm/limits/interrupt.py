@@ -32,6 +32,9 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
             print_above_bars(f"{rest}; a second Ctrl-C or SIGTERM stops at once.")
             stop.ask("interrupt", _WHY)
         elif count == 2 and task is not None:
+            if calls := count_calls():
+                said = "1 call is" if calls == 1 else f"{calls:,} calls are"
+                print_above_bars(f"stopping at once; {said} given up in flight.")
             task.cancel()
 
     with aio.interrupts(interrupt):

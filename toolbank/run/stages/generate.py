@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from toolbank.bank.records import Query
     from toolbank.config.assets import Asset
+    from toolbank.generate.config import GenerateConfig
     from toolbank.llm.engines.kind import EngineKind
     from toolbank.llm.trust import Grant
 
@@ -57,6 +60,7 @@ class GenerateStage(Stage):
         """Write the queries, as far as the journal doesn't hold them."""
         from toolbank.bank.files import read_tools, write_attempts, write_queries
         from toolbank.bank.split import draw_withheld, split_queries
+        from toolbank.generate.attempts import NothingAcceptedError
         from toolbank.generate.loop import generate
         from toolbank.generate.sampling import describe_fit
         from toolbank.journal import Journal
@@ -69,16 +73,22 @@ class GenerateStage(Stage):
         if not has_own and (fit := describe_fit(recipe.generate, len(tools))):
             print_message(fit)
         with Journal(folder.journal) as journal:
-            made = generate(
-                tools,
-                recipe.generate,
-                domain=recipe.domain_name,
-                seed=recipe.seed,
-                journal=journal,
-            )
+            try:
+                made = generate(
+                    tools,
+                    recipe.generate,
+                    domain=recipe.domain_name,
+                    seed=recipe.seed,
+                    journal=journal,
+                )
+            except NothingAcceptedError as error:
+                # Those of an earlier bank stay with its queries.
+                if error.attempts and not (folder.bank / "bank.json").is_file():
+                    write_attempts(folder.bank / "attempts.parquet", error.attempts)
+                raise
             calls = describe_calls(journal.usage(), recipe.generate)
         if made.waiting:
-            return Outcome(made.message, (), complete=False, waiting=made.waiting)
+            return Outcome(made.message, (), waiting=made.waiting)
         names = [tool.name for tool in tools]
         withheld = draw_withheld(names, recipe.split, recipe.seed)
         split = partial(
@@ -113,7 +123,7 @@ class GenerateStage(Stage):
         return Outcome(
             made.message,
             (queries, attempts, info),
-            made.complete,
+            "" if made.complete else _describe_part(made.queries, recipe.generate),
             made.problems,
             ended_early=made.ended_early,
         )
@@ -160,3 +170,11 @@ class GenerateStage(Stage):
         from toolbank.generate.writers import find_writer
 
         return find_writer(self.recipe.generate)
+
+
+def _describe_part(queries: Collection[Query], config: GenerateConfig) -> str:
+    """Such as "412 of 500 queries"."""
+    from toolbank.generate.loop import wanted_queries
+
+    wanted = wanted_queries(config)
+    return f"{len(queries):,}{f' of {wanted:,}' if wanted else ''} queries"

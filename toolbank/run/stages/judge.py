@@ -53,11 +53,12 @@ class JudgeStage(Stage):
         with Journal(self.folder.journal) as journal:
             judged = judge_bank(bank, config, seed=self.recipe.seed, journal=journal)
             calls = describe_calls(journal.usage(), config)
+        gone = judged.content["calls_failed"]
         write_json(path, {**judged.content, "calls": calls})
         return Outcome(
             judged.message,
             (path,),
-            complete=not judged.content["calls_failed"],
+            lacks=f"{gone:,} verdicts missing" if gone else "",
             problems=judged.problems,
         )
 

@@ -57,7 +57,7 @@ class SourcesStage(Stage):
         return Outcome(
             f"{len(collected.tools):,} tools",
             tuple(files),
-            complete=collected.complete,
+            lacks="" if collected.complete else "some of the sources",
             problems=(*collected.notes, *collected.problems),
         )
 
