@@ -26,17 +26,19 @@ WORD = "thing"
 
 
 class Sharer(Thread):
-    """Adds tools, searches for them, and removes them again, until a time."""
+    """Adds tools, searches for them, and removes them again, while `goes_on(steps done)`."""
 
-    def __init__(self, finder, number, until):
+    def __init__(self, finder, number, goes_on):
         super().__init__()
-        self.finder, self.number, self.until = finder, number, until
+        self.finder, self.number, self.goes_on = finder, number, goes_on
         self.own, self.gone, self.made = set(), set(), 0
         self.counts, self.errors = Counter(), []
 
     def run(self):
         random = Random(self.number)
-        while time.monotonic() < self.until:
+        done = 0
+        while self.goes_on(done):
+            done += 1
             try:
                 self.step(random)
             except Exception as error:
@@ -71,11 +73,10 @@ class Sharer(Thread):
         )
 
 
-def share(finder, threads, seconds):
+def share(finder, threads, goes_on):
     """Counts of what was done, with errors and tools that were lost in the end."""
     before = [tool.name for tool in finder.tools]
-    until = time.monotonic() + seconds
-    workers = [Sharer(finder, number, until) for number in range(threads)]
+    workers = [Sharer(finder, number, goes_on) for number in range(threads)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -89,6 +90,12 @@ def share(finder, threads, seconds):
     return counts, errors
 
 
+def until(seconds):
+    """Whether so many seconds from now are not over yet."""
+    end = time.monotonic() + seconds
+    return lambda _: time.monotonic() < end
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
@@ -99,7 +106,7 @@ def main():
     models = sorted(path.name for path in (given.run / "models").iterdir())
     for name in given.retrievers or models:
         finder = toolbank.load(given.run, name)
-        counts, errors = share(finder, given.threads, given.seconds)
+        counts, errors = share(finder, given.threads, until(given.seconds))
         done = ", ".join(
             f"{counts[what]:,} {what}" for what in ("searches", "added", "removed")
         )

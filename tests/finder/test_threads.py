@@ -35,12 +35,10 @@ def fitted(tmp_path_factory):
 
 
 @pytest.mark.parametrize("label", [*LABELS, "bm25", "nearest"])
-@pytest.mark.parametrize(
-    "seconds", [1, pytest.param(60, marks=pytest.mark.slow)], ids=["second", "minute"]
-)
-def test_twenty_threads_share_a_finder_and_lose_nothing(fitted, label, seconds):
-    counts, errors = share(Finder(fitted[label], TOOLS), threads=20, seconds=seconds)
+def test_twenty_threads_share_a_finder_and_lose_nothing(fitted, label):
+    finder = Finder(fitted[label], TOOLS)
+    counts, errors = share(finder, threads=20, goes_on=lambda done: done < 15)
     assert not errors
     assert counts["lost"] == 0
-    assert counts["searches"] > 20
+    assert counts["searches"] > 200
     assert counts["added"] > counts["removed"] > 0

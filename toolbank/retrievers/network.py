@@ -108,18 +108,6 @@ def load_weights(folder: Path, network: torch.nn.Module) -> None:
     network.eval()
 
 
-def count_rows(folder: Path, name: str) -> int:
-    """How many rows the matrix of this name has among the weights that `save_network` wrote.
-
-    Raises:
-        InputError: the file is missing or damaged, or has no such matrix.
-    """
-    from safetensors import safe_open
-
-    with reading(folder, AGAIN), safe_open(folder / _WEIGHTS, "pt") as weights:
-        return int(weights.get_slice(name).get_shape()[0])
-
-
 def make_transformer(config: Any, auto: Any) -> Any:
     """A transformer of a configuration, its weights still to be read."""
     return auto.from_config(config, trust_remote_code=False, dtype=torch.float32)

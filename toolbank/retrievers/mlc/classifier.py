@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from toolbank.retrievers.mlc.loss import multi_label_loss
@@ -31,6 +33,15 @@ class VectorClassifier(nn.Module):
         hidden = nn.functional.gelu(self.first(vectors))
         logits: torch.Tensor = self.last(self.dropout(hidden))
         return logits
+
+    def keep(self, labels: NDArray[np.int64]) -> VectorClassifier:
+        """One with these labels alone, in this order; the first layer is shared."""
+        kept = VectorClassifier(self.first.in_features, len(labels))
+        kept.first = self.first
+        with torch.no_grad():
+            kept.last.weight.copy_(self.last.weight[labels])
+            kept.last.bias.copy_(self.last.bias[labels])
+        return kept.to(self.last.weight.device).eval()
 
 
 class SequenceClassifier(nn.Module):

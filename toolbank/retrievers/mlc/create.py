@@ -12,12 +12,9 @@ from toolbank.retrievers.mlc.classifier import (
     MeanClassifier,
     SequenceClassifier,
     TransformerClassifier,
-    VectorClassifier,
 )
 from toolbank.retrievers.network import (
-    count_rows,
     load_network,
-    load_weights,
     make_transformer,
     read_transformer,
     save_network,
@@ -72,21 +69,10 @@ def save_classifier(
     save_network(folder, classifier.weighted, config, tokenizer)
 
 
-def load_head(folder: Path, dimension: int) -> VectorClassifier:
-    """Read a classifier of vectors [n, dimension], with as many labels as were saved.
-
-    Raises:
-        InputError: the file is missing or damaged, or of vectors of another length.
-    """
-    classifier = VectorClassifier(dimension, count_rows(folder, "last.weight"))
-    load_weights(folder, classifier)
-    return classifier
-
-
 def load_classifier(
     folder: Path,
 ) -> tuple[TransformerClassifier, PreTrainedTokenizerBase]:
-    """Read a fine-tuned classifier, with as many labels as were saved.
+    """Read a fine-tuned classifier; its configuration names the tool of each label.
 
     Raises:
         InputError: a file is missing or damaged, or the weights are another classifier's.

@@ -29,13 +29,12 @@ from toolbank.retrievers.mlc.config import (
 )
 from toolbank.retrievers.mlc.create import (
     load_classifier,
-    load_head,
     make_classifier,
     save_classifier,
 )
 from toolbank.retrievers.mlc.examples import Collator, Rows, make_rows, stack_vectors
 from toolbank.retrievers.mlc.loss import prior_log_odds
-from toolbank.retrievers.network import save_network
+from toolbank.retrievers.network import load_weights, save_network
 from toolbank.retrievers.relevance import Relevance, find_relevance, train_relevance
 from toolbank.retrievers.stored import ARRAYS, Arrays, demand, floats, integers
 from toolbank.retrievers.unseen.mixing import (
@@ -140,6 +139,12 @@ class MlcRetriever(Retriever):
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Have some of the tools found; the labels of the others are nobody's."""
         super().keep(rows)
+        used = np.flatnonzero(self.labels >= 0)
+        if not len(used):
+            self.classifier = self.tokenizer = None
+        elif isinstance(self.classifier, VectorClassifier):
+            self.classifier = self.classifier.keep(self.labels[used])
+            self.labels[used] = np.arange(len(used))
         self.prior = copy(self.prior)
         self.prior.keep_rows("tools", rows)
 
@@ -162,18 +167,25 @@ class MlcRetriever(Retriever):
         """
         self.prior = DescriptionPrior(self.config.encoder)
         self.prior.load_state(folder / _PRIOR, {"tools": len(self.tools)})
-        known = self.labels[self.labels >= 0]
-        demand(
-            len(np.unique(known)) == len(known), folder / ARRAYS, "a label of two tools"
-        )
-        if not (folder / _MODEL).is_dir() and not len(known):
+        self.classifier = self.tokenizer = None
+        used = np.flatnonzero(self.labels >= 0)
+        known = self.labels[used]
+        one_each = len(np.unique(known)) == len(known)
+        demand(one_each, folder / ARRAYS, "a label of two tools")
+        if not len(used):
             return
         if self.config.frozen:
-            self.classifier = load_head(folder / _MODEL, self.prior.vectors.shape[1])
+            in_turn = int(known.max()) < len(known)
+            demand(in_turn, folder / ARRAYS, "labels that are not one of each")
+            dimension = self.prior.vectors.shape[1]
+            self.classifier = VectorClassifier(dimension, len(known))
+            load_weights(folder / _MODEL, self.classifier)
         else:
-            self.classifier, self.tokenizer = load_classifier(folder / _MODEL)
-        n_labels = self.classifier.last.out_features
-        demand(bool((known < n_labels).all()), folder / ARRAYS, "labels of other tools")
+            classifier, self.tokenizer = load_classifier(folder / _MODEL)
+            names = classifier.model.config.id2label
+            same = all(names.get(int(self.labels[i])) == self.tools[i] for i in used)
+            demand(same, folder / _MODEL, "of other tools")
+            self.classifier = classifier
 
     def _train(
         self, bank: Bank, relevance: Relevance, context: FitContext
