@@ -13,7 +13,7 @@ import pytest
 from tests.engines import kind_of
 from tests.world import SHOP, adds_up, drafted, polished, sentence
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply, EngineError
+from toolbank.chat.chat import ChatReply, EngineError, Offer
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
@@ -262,6 +262,25 @@ def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run)
     assert [line.partition(", such as")[0] for line in str(told.value).splitlines()][
         1:4
     ] == ["  cut-off 4", "  not-json 4 (2 in the polish)", "  failed: cut-off 4"]
+
+
+def test_each_offer_is_made_once(run):
+    class Offering(Swift):
+        def __init__(self):
+            super().__init__()
+            self.made = Counter()
+
+        @property
+        def offers(self):
+            return self
+
+        def offer(self, attempt):
+            self.made[attempt] += 1
+            return Offer(tuple(tool.name for tool in SHOP[:4]), 3)
+
+    engine = Offering()
+    run(engine, queries=20)
+    assert engine.made.total() == len(engine.made) >= 20
 
 
 def test_problems_keep_what_was_rejected_apart_from_what_failed(run):

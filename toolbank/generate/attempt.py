@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from toolbank.bank.records import Provenance, Query, Tool
@@ -33,6 +34,8 @@ _CALLS = 2
 # So many attempts in a row: refused, and failed in ways that may pass.
 _REFUSED = 10
 _FAILED = 100
+# Each is looked at where an attempt is begun, and used a moment later.
+_OFFERS_AT_HAND = 2048
 
 
 class Writer:
@@ -58,9 +61,10 @@ class Writer:
         self.engine = self.pool.engine
         self.last_failure = ""
         self._failed_in_a_row = 0
-        self._offers = self.engine.offers or make_offers(
+        offers = self.engine.offers or make_offers(
             [tool.name for tool in tools], config, seed
         )
+        self._offer = lru_cache(_OFFERS_AT_HAND)(offers.offer)
         self._tools = {tool.name: tool for tool in tools}
         self._checker = Checker(tools, config)
         self._prompts = Prompts(domain, config, seed)
@@ -69,7 +73,7 @@ class Writer:
 
     def offer(self, number: int) -> Offer | None:
         """The offer of an attempt, or None where the engine has no more."""
-        return self._offers.offer(number)
+        return self._offer(number)
 
     def count_offers(self) -> int:
         """How many attempts the engine brings; for engines whose offers end."""

@@ -56,6 +56,14 @@ def test_dollars_count_by_the_price():
     assert "generate.budget.dollars=0.005" in spent.explain(1).message
 
 
+def test_a_prompt_that_finds_no_room_changes_nothing():
+    spent = budget(tokens=1500)
+    assert spent.reserve(1, 100)
+    before = spent.explain(1)
+    assert spent.reserve(1, 5000) is None
+    assert spent.explain(1) == before
+
+
 def test_where_tries_fail_the_youngest_attempts_give_way():
     spent = budget(calls=6)
     oldest, second, youngest = (spent.reserve(2, 100) for _ in range(3))

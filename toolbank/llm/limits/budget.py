@@ -64,6 +64,8 @@ class Budget:
         self._prompt_tokens = float(sum(one.prompt_tokens for one in used))
         self._completion_tokens = float(sum(one.completion_tokens for one in used))
         self._tokens = self._prompt_tokens + self._completion_tokens
+        # Of one, as long as no reply has told what they are.
+        self._guessed_prompt = 0.0
         self.cut: EarlyEnd | None = None
         self._open: dict[Reservation, None] = {}
         self._held = 0
@@ -90,12 +92,13 @@ class Budget:
         reply came. Of the very first call nobody knows what it costs, until it was made.
         """
         is_first = not (self._replies or self._open)
-        if self._counts_tokens and not self._replies:
-            if len(self._open) >= _MOST_GUESSED:
-                return None
-            self._prompt_tokens = prompt_tokens
-        if not self._has_room(calls, is_free=is_first and not self._tokens):
+        is_guess = self._counts_tokens and not self._replies
+        if is_guess and len(self._open) >= _MOST_GUESSED:
             return None
+        is_free = is_first and not self._tokens
+        if not self._has_room(calls, prompt_tokens, is_free=is_free):
+            return None
+        self._guessed_prompt = prompt_tokens
         return self.hold(calls)
 
     def hold(self, calls: int) -> Reservation:
@@ -107,8 +110,6 @@ class Budget:
 
     def answer(self, reservation: Reservation, reply: ChatReply) -> None:
         """Note a call that was answered, and what it cost."""
-        if not self._replies:
-            self._prompt_tokens = 0.0
         self._replies += 1
         self._prompt_tokens += reply.prompt_tokens
         self._completion_tokens += reply.completion_tokens
@@ -144,13 +145,14 @@ class Budget:
     def explain(self, calls: int) -> EarlyEnd:
         """Which budget has no room for so many calls, and how to go on."""
         config = self._config
-        held_tokens, held_dollars = self._estimate(self._held)
+        guess = self._guessed_prompt
+        held_tokens, held_dollars = self._estimate(self._held, guess)
         tokens = self._tokens + held_tokens
         calls_spent = self._calls + self._held
         if config.calls is not None and calls_spent + calls > config.calls:
             return self._describe("calls", config.calls, calls_spent)
         if config.tokens is not None and (
-            tokens + self._estimate(calls)[0] > config.tokens
+            tokens + self._estimate(calls, guess)[0] > config.tokens
         ):
             return self._describe("tokens", config.tokens, round(tokens))
         spent = round(self._dollars + held_dollars, 4)
@@ -186,25 +188,25 @@ class Budget:
         reservation.calls -= calls
         self._held -= calls
 
-    def _has_room(self, calls: int, *, is_free: bool = False) -> bool:
+    def _has_room(self, calls: int, prompt_tokens: float, *, is_free: bool) -> bool:
         """Whether there is room for so many calls beside those that are held."""
         config, held = self._config, self._held + calls
         if config.calls is not None and self._calls + held > config.calls:
             return False
         if is_free or not self._counts_tokens:
             return True
-        tokens, dollars = self._estimate(held)
+        tokens, dollars = self._estimate(held, prompt_tokens)
         return (config.tokens is None or self._tokens + tokens <= config.tokens) and (
             config.dollars is None or self._dollars + dollars <= config.dollars
         )
 
-    def _estimate(self, calls: int) -> tuple[float, float]:
-        """Tokens and dollars that so many calls will cost."""
-        replies = max(1, self._replies)
-        prompt = calls * self._prompt_tokens / replies
-        completion = calls * (self._completion_tokens / replies)
-        if not self._replies:
-            completion = calls * FIRST_COMPLETION
+    def _estimate(self, calls: int, guessed_prompt: float) -> tuple[float, float]:
+        """Tokens and dollars that so many calls will cost; before any reply, by a guess."""
+        if self._replies:
+            prompt = calls * self._prompt_tokens / self._replies
+            completion = calls * (self._completion_tokens / self._replies)
+        else:
+            prompt, completion = calls * guessed_prompt, calls * float(FIRST_COMPLETION)
         dollars = 0.0 if self._price is None else cost(self._price, prompt, completion)
         return prompt + completion, dollars
 

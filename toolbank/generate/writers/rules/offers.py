@@ -50,7 +50,8 @@ class AffinityOffers:
             weights = [affinity for _, affinity in neighbours]
             picked = random.choices(range(len(neighbours)), weights)[0]
             chosen.append(neighbours.pop(picked)[0])
-        rest = [n for n in range(len(self._tools)) if n not in set(chosen)]
+        held = set(chosen)
+        rest = [n for n in range(len(self._tools)) if n not in held]
         chosen += random.sample(rest, self._config.offered - len(chosen))
         at_least, at_most = self._config.min_tools, self._config.max_tools
         if self._config.tools_per_query:
