@@ -84,7 +84,7 @@ class Rounds(Swift):
 def run(tmp_path, monkeypatch):
     def run_engine(engine, **settings):
         monkeypatch.setattr(
-            "toolbank.generate.attempt.find_writer", lambda _: kind_of(engine)
+            "toolbank.generate.attempt_maker.find_writer", lambda _: kind_of(engine)
         )
         config = GenerateConfig(model="m", **{"queries": 20, **settings})
         with Journal(tmp_path / "journal.sqlite") as journal:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
 from toolbank.bank.records import Query
-from toolbank.generate.bank_builder import Attempt, BankBuilder
+from toolbank.generate.attempt import Attempt
+from toolbank.generate.bank_builder import BankBuilder
 from toolbank.system.errors import ToolbankError
 
 kinds = st.sampled_from(["accepted", "same", "declined", "rejected", "failed"])

@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
 
     def run_with(engine):
         monkeypatch.setattr(
-            "toolbank.generate.attempt.find_writer", lambda _: kind_of(engine)
+            "toolbank.generate.attempt_maker.find_writer", lambda _: kind_of(engine)
         )
         return run_recipe(recipe(tmp_path), tmp_path / "out", until="judge")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Coroutine
 from typing import Any
 
 from toolbank.bank.records import AttemptRecord
-from toolbank.generate.attempt import Writer
+from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.messages import explain_nothing
 from toolbank.llm.rounds import Missing
@@ -36,9 +36,9 @@ class Attempts:
     """
 
     def __init__(
-        self, writer: Writer, builder: BankBuilder, most_attempts: int | None
+        self, maker: AttemptMaker, builder: BankBuilder, most_attempts: int | None
     ) -> None:
-        self._writer = writer
+        self._maker = maker
         self._builder = builder
         self._most_attempts = most_attempts
         self.pending = 0
@@ -54,7 +54,7 @@ class Attempts:
             NothingAcceptedError: none of the first few gave a query.
             ToolbankError: a round can't be sent.
         """
-        pool = self._writer.pool
+        pool = self._maker.pool
         while True:
             await pool.carry(self._begin)
             numbers = sorted(self._missing)
@@ -70,9 +70,9 @@ class Attempts:
         """The next attempt that is sure to count, if there is one."""
         if self._again:
             return self._make(self._again.popleft())
-        if self._writer.pool.stop or not self._is_wanting():
+        if self._maker.pool.stop or not self._is_wanting():
             return None
-        if self._next == self._most_attempts or self._writer.offer(self._next) is None:
+        if self._next == self._most_attempts or self._maker.offer(self._next) is None:
             return None
         self._next += 1
         return self._make(self._next - 1)
@@ -94,12 +94,12 @@ class Attempts:
     async def _attempt(self, number: int) -> None:
         builder = self._builder
         try:
-            builder.accept(await self._writer.attempt(number))
+            builder.accept(await self._maker.attempt(number))
         except Missing as missing:
             self._missing[number] = missing
         finally:
             self._open -= 1
         if builder.attempts >= _UNUSABLE_AT_FIRST and not builder.accepted:
             raise NothingAcceptedError(
-                explain_nothing(self._writer, builder), builder.ended
+                explain_nothing(self._maker, builder), builder.ended
             )

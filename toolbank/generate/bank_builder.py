@@ -4,38 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from toolbank.bank.records import AttemptRecord, Query
+from toolbank.generate.attempt import Attempt, Outcome
 from toolbank.generate.disk_list import DiskList
 from toolbank.generate.near_duplicates import NearDuplicates
-
-Outcome = Literal["accepted", "declined", "rejected", "failed"]
 
 _EXAMPLES = 3
 # About 20 MB of attempts, should the first of so many take long.
 _WINDOW = 5000
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """How one attempt ended: a query that passed every check, or why there is none.
-
-    `requests` are the keys of its calls in the journal.
-    """
-
-    number: int
-    outcome: Outcome
-    reason: str = ""
-    detail: str = ""
-    query: Query | None = None
-    leak_words: int = 0
-    requests: tuple[str, ...] = ()
-
-    @property
-    def has_asked_polish(self) -> bool:
-        """Whether its draft passed, so that it ended with the polish."""
-        return len(self.requests) > 1
 
 
 @dataclass

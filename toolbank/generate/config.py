@@ -1,11 +1,11 @@
 """Configuration of the generation loop."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolbank.llm.config import EngineConfig
+from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
 # No model is paid for more, and the numbers of attempts stay such as files can hold.
 _MOST = 100_000_000
@@ -14,6 +14,14 @@ _MOST = 100_000_000
 class GenerateConfig(EngineConfig):
     """Sample, write, check, polish, check, keep."""
 
+    section: ClassVar[str] = "generate"
+    call_stages: ClassVar[tuple[str, ...]] = ("write", "polish")
+
+    engine: str = Field(
+        default="openai",
+        pattern=ENGINE_NAME,
+        description="openai, vllm, batch, recorded, rules, or one that a package brings",
+    )
     queries: int | None = Field(
         default=None,
         ge=1,

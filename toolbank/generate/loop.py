@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbank.bank.records import AttemptRecord, Query, Tool
-from toolbank.generate.attempt import Writer
+from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.attempts import Attempts, NothingAcceptedError
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.config import GenerateConfig
@@ -73,9 +73,9 @@ def generate(
         ToolbankError: the endpoint is down or refuses, or the run was interrupted. What was in
             flight has finished, and every reply is in the journal.
     """
-    writer = Writer(tools, config, domain, seed, journal)
+    maker = AttemptMaker(tools, config, domain, seed, journal)
     with _fewer_collections():
-        return aio.run(_generate(writer), uvloop=True)
+        return aio.run(_generate(maker), uvloop=True)
 
 
 def wanted_queries(config: GenerateConfig) -> int | None:
@@ -99,43 +99,45 @@ def _fewer_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-async def _generate(writer: Writer) -> Generated:
-    config, stop = writer.config, writer.pool.stop
+async def _generate(maker: AttemptMaker) -> Generated:
+    config, stop = maker.config, maker.pool.stop
     wanted = wanted_queries(config)
     builder = BankBuilder(wanted, config.near_duplicate)
-    attempts = Attempts(writer, builder, most_attempts(config))
+    attempts = Attempts(maker, builder, most_attempts(config))
     waiting = ""
-    async with writer.pool.working():
-        with show_progress(builder, writer.pool, wanted or writer.count_offers()):
+    async with maker.pool.working():
+        with show_progress(builder, maker.pool, wanted or maker.count_offers()):
             waiting = await attempts.work()
     if stop.cause == "interrupt":
-        raise Interrupted(explain_interrupt(writer, builder))
+        raise Interrupted(explain_interrupt(maker, builder))
     if not (builder.accepted or waiting):
-        raise NothingAcceptedError(explain_nothing(writer, builder), builder.ended)
+        raise NothingAcceptedError(explain_nothing(maker, builder), builder.ended)
     counts = builder.counts()
     if config.tools_per_query:
-        counts["tools_per_query"] = _count_numbers(writer, builder)
+        counts["tools_per_query"] = _count_numbers(maker, builder)
     is_short = wanted is not None and builder.accepted < wanted
     return Generated(
         queries=builder.queries,
         attempts=builder.ended,
         counts=counts,
-        info={**writer.describe(), "examples": dict(sorted(builder.examples.items()))},
+        info={**maker.describe(), "examples": dict(sorted(builder.examples.items()))},
         message=(
             describe_wait(attempts.pending, builder)
             if waiting
-            else summarise(writer, builder)
+            else summarise(maker, builder)
         ),
         complete=not (waiting or (is_short and counts["failed"]) or stop),
-        problems=tuple(list_problems(writer, builder)),
+        problems=tuple(list_problems(maker, builder)),
         waiting=waiting,
         ended_early=EarlyEnd(stop.message, stop.option) if stop else None,
     )
 
 
-def _count_numbers(writer: Writer, builder: BankBuilder) -> dict[str, dict[str, int]]:
+def _count_numbers(
+    maker: AttemptMaker, builder: BankBuilder
+) -> dict[str, dict[str, int]]:
     """How many attempts asked for each number of tools, and how many queries there are of it."""
-    offers = (writer.offer(number) for number in range(builder.attempts))
+    offers = (maker.offer(number) for number in range(builder.attempts))
     asked = Counter(offer.at_most for offer in offers if offer is not None)
     accepted = Counter(len(query.tools) for query in builder.queries)
     return {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from toolbank.generate.attempt import Writer
-from toolbank.generate.bank_builder import BankBuilder, Outcome
+from toolbank.generate.attempt import Outcome
+from toolbank.generate.attempt_maker import AttemptMaker
+from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.writers import find_writer
 
 _SHOWN = 160
@@ -14,12 +15,12 @@ _REJECTED: tuple[Outcome, ...] = ("declined", "rejected")
 _FAILED: tuple[Outcome, ...] = ("failed",)
 
 
-def summarise(writer: Writer, builder: BankBuilder) -> str:
+def summarise(maker: AttemptMaker, builder: BankBuilder) -> str:
     """Such as "20 queries of 25 attempts (30 were wanted); 45 replies asked for"."""
     message = f"{builder.accepted:,} queries of {builder.attempts:,} attempts"
     if builder.wanted is not None and builder.accepted < builder.wanted:
         message += f" ({builder.wanted:,} were wanted)"
-    return f"{message}; {_describe_calls(writer)}"
+    return f"{message}; {_describe_calls(maker)}"
 
 
 def describe_wait(pending: int, builder: BankBuilder) -> str:
@@ -29,22 +30,22 @@ def describe_wait(pending: int, builder: BankBuilder) -> str:
     return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{so_far}"
 
 
-def list_problems(writer: Writer, builder: BankBuilder) -> Iterator[str]:
+def list_problems(maker: AttemptMaker, builder: BankBuilder) -> Iterator[str]:
     """What the user should know of a bank that was made."""
-    if writer.pool.stop.cause == "budget":
-        yield f"stopped early: {writer.pool.stop.message}"
+    if maker.pool.stop.cause == "budget":
+        yield f"stopped early: {maker.pool.stop.message}"
     if said := _reasons(builder, _REJECTED):
         yield f"not accepted: {said}"
     if builder.failed:
         yield f"failed: {_reasons(builder, _FAILED)}"
-        yield f"the last failure: {writer.last_failure}"
-    counts = writer.pool.counts
-    if writer.pool.dollars is None and counts.prompt_tokens + counts.completion_tokens:
+        yield f"the last failure: {maker.last_failure}"
+    counts = maker.pool.counts
+    if maker.pool.dollars is None and counts.prompt_tokens + counts.completion_tokens:
         yield (
             "cost unknown: no price of the model is known; set generate.price, dollars a "
             "million tokens"
         )
-    missing = writer.describe()["missing_tools"]
+    missing = maker.describe()["missing_tools"]
     if missing:
         yield (
             f"{len(missing)} offered tools are not in the bank ({sum(missing.values())} "
@@ -52,11 +53,11 @@ def list_problems(writer: Writer, builder: BankBuilder) -> Iterator[str]:
         )
 
 
-def explain_interrupt(writer: Writer, builder: BankBuilder) -> str:
+def explain_interrupt(maker: AttemptMaker, builder: BankBuilder) -> str:
     """What is kept after Ctrl-C, and how to go on."""
     message = (
         f"stopped in generate, with {builder.accepted:,} queries accepted. Every reply that came "
-        f"is kept ({_describe_calls(writer)}); the same command goes on from there."
+        f"is kept ({_describe_calls(maker)}); the same command goes on from there."
     )
     if builder.accepted:
         message += (
@@ -66,9 +67,9 @@ def explain_interrupt(writer: Writer, builder: BankBuilder) -> str:
     return message
 
 
-def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
+def explain_nothing(maker: AttemptMaker, builder: BankBuilder) -> str:
     """Why there is not one query."""
-    stop = writer.pool.stop
+    stop = maker.pool.stop
     if stop.cause == "budget":
         return (
             f"no query was accepted before the run stopped: {stop.message}. The replies that "
@@ -76,12 +77,12 @@ def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
         )
     lines = [
         f"None of {builder.attempts:,} attempts gave a query that can be used "
-        f"({writer.pool.counts.summary()}):",
+        f"({maker.pool.counts.summary()}):",
         *(f"  {line}" for line in _list_reasons(builder)),
-        f"Look at what {writer.engine.name} is asked and answers: toolbank show RUN 0 for what "
+        f"Look at what {maker.engine.name} is asked and answers: toolbank show RUN 0 for what "
         "there was of the first attempt, toolbank preview RECIPE for what would be asked.",
     ]
-    if find_writer(writer.config).asks_model:
+    if find_writer(maker.config).asks_model:
         lines.append(
             "Replies that are in the journal are not asked for again: if the endpoint is mended "
             "since, give another --out."
@@ -89,9 +90,9 @@ def explain_nothing(writer: Writer, builder: BankBuilder) -> str:
     return "\n".join(lines)
 
 
-def _describe_calls(writer: Writer) -> str:
+def _describe_calls(maker: AttemptMaker) -> str:
     """What the calls came to, with the dollars of the stage over the run's folder if known."""
-    said, dollars = writer.pool.counts.summary(), writer.pool.dollars
+    said, dollars = maker.pool.counts.summary(), maker.pool.dollars
     if dollars is None:
         return said
     digits = 2 if dollars >= 0.1 or not dollars else 4

@@ -24,6 +24,8 @@ _OWN_HEADERS = frozenset(
 )
 _SECRET = re.compile(r"key|token|secret|password|signature|^sig$|^code$", re.IGNORECASE)
 
+ENGINE_NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
+
 MOST_AUTO = 1024
 
 
@@ -44,19 +46,19 @@ class BudgetConfig(Config):
 
 
 class EngineConfig(Config):
-    """What it takes to reach a writing model. The key itself is read from the environment.
+    """What it takes to reach a model. The key itself is read from the environment.
 
     How a call is made, retried, bounded and paid shapes nothing of what comes back.
     """
 
     # The part of a recipe that this is, for messages, and the stages of its calls in a journal.
-    section: ClassVar[str] = "generate"
-    call_stages: ClassVar[tuple[str, ...]] = ("write", "polish")
+    section: ClassVar[str]
+    call_stages: ClassVar[tuple[str, ...]]
 
     engine: str = Field(
         default="openai",
-        pattern=r"^[A-Za-z][A-Za-z0-9_-]*$",
-        description="openai, vllm, batch, recorded, rules, or one that a package brings",
+        pattern=ENGINE_NAME,
+        description="openai, vllm, or one that a package brings",
     )
     base_url: Transport[str] = Field(
         default="https://api.openai.com/v1",

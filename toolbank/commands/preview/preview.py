@@ -11,8 +11,8 @@ from toolbank.commands.show.transcript import (
     format_ending,
     format_prompt,
 )
-from toolbank.generate.attempt import Writer
-from toolbank.generate.bank_builder import Attempt
+from toolbank.generate.attempt import Attempt
+from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.trust import demand
@@ -57,15 +57,15 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     kind.check_access(recipe.generate)
     tools = current_tools(recipe, RunFolder(out)).tools
     with TemporaryDirectory() as name, Journal(Path(name, "journal.sqlite")) as journal:
-        writer = Writer(
+        maker = AttemptMaker(
             tools, recipe.generate, recipe.domain_name, recipe.seed, journal
         )
         if kind.in_rounds:
-            return list(_format_prompts(writer, count))
+            return list(_format_prompts(maker, count))
         attempts: dict[int, Attempt] = {}
         stopped = None
         try:
-            aio.run(_attempt(writer, count, attempts))
+            aio.run(_attempt(maker, count, attempts))
         except ToolbankError as error:
             stopped = error
         entries, failures = list(journal.entries()), list(journal.failures())
@@ -84,27 +84,29 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     return shown
 
 
-def _format_prompts(writer: Writer, count: int) -> Iterator[str]:
+def _format_prompts(maker: AttemptMaker, count: int) -> Iterator[str]:
     for number in range(count):
-        request = writer.write_request(number)
+        request = maker.write_request(number)
         if request is not None:
             ending = (
-                f"{writer.engine.name} answers in rounds. To see replies, ask an endpoint: "
+                f"{maker.engine.name} answers in rounds. To see replies, ask an endpoint: "
                 "--set generate.engine=openai --set generate.options={}"
             )
             yield format_prompt(request, ending)
 
 
-async def _attempt(writer: Writer, count: int, attempts: dict[int, Attempt]) -> None:
+async def _attempt(
+    maker: AttemptMaker, count: int, attempts: dict[int, Attempt]
+) -> None:
     """Make attempts, and put those that end into `attempts`."""
 
     async def make(number: int) -> None:
-        attempts[number] = await writer.attempt(number)
+        attempts[number] = await maker.attempt(number)
 
-    waiting = (make(n) for n in range(count) if writer.offer(n) is not None)
-    async with writer.pool.working():
-        await writer.pool.carry(lambda: next(waiting, None))
-    stop = writer.pool.stop
+    waiting = (make(n) for n in range(count) if maker.offer(n) is not None)
+    async with maker.pool.working():
+        await maker.pool.carry(lambda: next(waiting, None))
+    stop = maker.pool.stop
     if stop.cause == "interrupt":
         raise Interrupted("stopped. Nothing is kept of a preview.")
     if stop:

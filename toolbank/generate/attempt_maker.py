@@ -1,0 +1,198 @@
+"""Making an attempt, from its offer to a query or the reason why there is none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from toolbank.bank.records import Provenance, Query, Tool
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    EngineError,
+    Offer,
+    WriteTask,
+)
+from toolbank.generate.attempt import Attempt
+from toolbank.generate.checks import Checker
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.prompts import Prompts
+from toolbank.generate.replies import read_draft, read_polished
+from toolbank.generate.sampling import make_offers
+from toolbank.generate.writers import find_writer
+from toolbank.journal import Journal
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.json_answer import Rejection, check_finish
+from toolbank.llm.pool import Ask, Pool
+from toolbank.system.errors import ToolbankError
+
+# What an attempt makes at most: it writes and polishes.
+_CALLS = 2
+# So many attempts in a row: refused, and failed in ways that may pass.
+_REFUSED = 10
+_FAILED = 100
+# Each is looked at where an attempt is begun, and used a moment later.
+_OFFERS_AT_HAND = 2048
+
+
+class AttemptMaker:
+    """Makes attempts: all that they share is here, and nothing that one leaves to the next.
+
+    `pool` makes and counts the calls, and `last_failure` is the message of the newest failed one.
+
+    Raises:
+        InputError: the bank is too small, or the engine lacks a model, key or file.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        config: GenerateConfig,
+        domain: str,
+        seed: int,
+        journal: Journal,
+    ) -> None:
+        self.config = config
+        context = EngineContext(tools, seed, journal.path.parent)
+        self.pool = Pool(find_writer(config), config, journal, context)
+        self.engine = self.pool.engine
+        self.last_failure = ""
+        self._failed_in_a_row = 0
+        offers = self.engine.offers or make_offers(
+            [tool.name for tool in tools], config, seed
+        )
+        self._offer = lru_cache(_OFFERS_AT_HAND)(offers.offer)
+        self._tools = {tool.name: tool for tool in tools}
+        self._checker = Checker(tools, config)
+        self._prompts = Prompts(domain, config, seed)
+        self._domain = domain
+        self._seed = seed
+
+    def offer(self, number: int) -> Offer | None:
+        """The offer of an attempt, or None where the engine has no more."""
+        return self._offer(number)
+
+    def count_offers(self) -> int:
+        """How many attempts the engine brings; for engines whose offers end."""
+        return next(n for n in itertools.count() if self.offer(n) is None)
+
+    def write_request(self, number: int) -> ChatRequest | None:
+        """What the writer is asked in an attempt, or None past the last one."""
+        offer = self.offer(number)
+        if offer is None:
+            return None
+        tools = tuple(self._tools[name] for name in offer.tools)
+        return self._prompts.write(number, tools, offer.at_most, offer.at_least)
+
+    async def attempt(self, number: int) -> Attempt:
+        """Write, check, polish, check.
+
+        Raises:
+            EngineError: no call of this run can succeed.
+            Missing: a reply comes with a later round; then the attempt can be made again.
+            Stopped: the run is ending, and a call was not made.
+            ToolbankError: the journal can't be written.
+        """
+        keys: list[str] = []
+        try:
+            with self.pool.attempt(_CALLS) as ask:
+                attempt = await self._attempt(number, ask, keys)
+        except EngineError as error:
+            self.last_failure = str(error)
+            if error.fatal:
+                raise
+            self._watch(error)
+            attempt = Attempt(number, "failed", error.reason, str(error))
+        else:
+            self._failed_in_a_row = 0
+        return replace(attempt, requests=tuple(keys))
+
+    def describe(self) -> dict[str, Any]:
+        """What wrote the queries, for bank.json."""
+        missing: dict[str, int] = getattr(self.engine, "missing", {})
+        return {
+            "engine": self.engine.name,
+            "model": self.engine.model,
+            "prompt_hash": self._prompts.hash,
+            "missing_tools": dict(sorted(missing.items())),
+        }
+
+    def _watch(self, error: EngineError) -> None:
+        """Stop where call after call is refused, or fails however often it is tried."""
+        self._failed_in_a_row += 1
+        most = self.pool.limit.now + _FAILED if error.retryable else _REFUSED
+        if self._failed_in_a_row >= most:
+            advice = (
+                "run the same command again when the endpoint answers."
+                if error.retryable
+                else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
+                "and change `model`, `max_tokens` or `parameters`."
+            )
+            self.pool.stop.fail(
+                ToolbankError(
+                    f"{self._failed_in_a_row} attempts failed one after another, the last with: "
+                    f"{error} The replies that came are kept; {advice}"
+                )
+            )
+
+    async def _attempt(self, number: int, ask: Ask, keys: list[str]) -> Attempt:
+        """Put the key of each call into `keys`."""
+        write = self.write_request(number)
+        if write is None or not isinstance(write.task, WriteTask):
+            raise ValueError(f"there is no attempt {number}")
+        offered, at_most = write.task.tools, write.task.at_most
+        written = await self._ask(write, ask, keys)
+        draft = check_finish(written) or read_draft(written.text)
+        if isinstance(draft, Rejection):
+            return _rejected(number, draft)
+        if draft.declined:
+            return Attempt(number, "declined", detail=draft.reason)
+        tools = self._checker.check_draft(draft, offered, at_most)
+        if isinstance(tools, Rejection):
+            return _rejected(number, tools)
+        polish = self._prompts.polish(number, draft, tools)
+        final = await self._ask(polish, ask, keys)
+        polished = check_finish(final) or read_polished(final.text, draft.draft)
+        if isinstance(polished, str):
+            polished = self._checker.check_text(polished) or polished
+        if isinstance(polished, Rejection):
+            return _rejected(number, polished)
+        query = Query(
+            id=f"{self._domain}-{number:06d}",
+            query=polished,
+            draft=draft.draft,
+            tools=tuple(tool.name for tool in tools),
+            explanation=draft.explanation,
+            domain=self._domain,
+            provenance=Provenance(
+                attempt=number,
+                engine=self.engine.name,
+                model=final.model,
+                prompt_hash=self._prompts.hash,
+                seed=self._seed,
+                requests=tuple(keys),
+            ),
+        )
+        return Attempt(
+            number,
+            "accepted",
+            query=query,
+            leak_words=len(self._checker.leak_words(query.query, tools)),
+        )
+
+    async def _ask(self, request: ChatRequest, ask: Ask, keys: list[str]) -> ChatReply:
+        """Ask, and put the key of the call into `keys`, whether it fails or not."""
+        try:
+            asked = await ask(request)
+        except EngineError:
+            keys.append(request.key(self.engine.identity))
+            raise
+        keys.append(asked.key)
+        return asked.reply
+
+
+def _rejected(number: int, rejection: Rejection) -> Attempt:
+    return Attempt(number, "rejected", rejection.reason, rejection.detail)
