@@ -32,13 +32,14 @@ def main() -> None:
 
 
 def _run() -> None:
-    try:
-        # It takes a moment, in which Ctrl-C ends it as at any other time.
-        from toolbank.commands.app import app
-        from toolbank.system.distribution import explain_namesake
+    # Imports take a moment, in which Ctrl-C ends it as at any other time.
+    from toolbank.system.distribution import explain_namesake
 
-        if told := explain_namesake():
-            _complain(told)
+    if told := explain_namesake():
+        _complain(told)
+    try:
+        from toolbank.commands.app import app
+
         app()
     except Interrupted:
         raise
@@ -46,6 +47,11 @@ def _run() -> None:
         _be_over()
         _complain(str(error))
         sys.exit(error.exit_code)
+    except ImportError:
+        if not told:
+            raise
+        # It is a file of the other project's, as was said.
+        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
