@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.outputs import check_output, writing_output
+from toolbank.system.shell import command
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -91,7 +91,7 @@ def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
 
 
 def _command(folder: RunFolder) -> str:
-    return f"toolbank run {shlex.quote(str(folder.path))}"
+    return command("run", folder.path)
 
 
 def read_queries(path: Path, out: Path) -> list[tuple[str, str]]:

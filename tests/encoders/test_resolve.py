@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from toolbank.encoders import sentence
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
 from toolbank.encoders.resolve import encoder_identity, find_folder
-from toolbank.encoders.sentence import forget_encoders, load_encoder
+from toolbank.encoders.sentence import load_encoder
 from toolbank.system.errors import InputError
 
 
@@ -53,7 +54,7 @@ def test_a_plain_name_is_never_a_folder(folder, tmp_path, monkeypatch):
     assert identity(DEFAULT_MODEL) == elsewhere
     assert not elsewhere.startswith("folder ")
     assert identity(f"./{DEFAULT_MODEL}").startswith("folder ")
-    forget_encoders()
+    sentence._load.cache_clear()
     assert load_encoder(EncoderConfig()).dimension == 384
 
 

@@ -22,8 +22,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from toolbank.encoders import sentence
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import Encoder, forget_encoders, load_encoder
+from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.system.errors import InputError
 
 WORDS = [
@@ -163,7 +164,7 @@ def test_the_default_model_is_found_and_knows_what_is_alike():
 
 
 def test_it_loads_without_a_word(folder, capfd):
-    forget_encoders()
+    sentence._load.cache_clear()
     load_encoder(EncoderConfig(model=str(folder))).encode_queries(["sum"])
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
@@ -244,6 +245,6 @@ def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("toolbank.encoders.resolve._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
-    forget_encoders()
+    sentence._load.cache_clear()
     with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):
         load_encoder(EncoderConfig())

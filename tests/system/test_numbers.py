@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.system.numbers import about, dollars, duration, rate, span
+from toolbank.system.numbers import about, count, dollars, duration, rate, span
 
 
 @given(st.floats(min_value=0, max_value=1e15))
@@ -55,3 +55,9 @@ def test_a_duration_is_told_in_a_unit_that_fits(seconds, told):
 def test_a_range_of_one_value_is_told_once():
     assert span("3 h", "3 h") == "3 h"
     assert span("3 h", "4 h") == "3 h to 4 h"
+
+
+def test_what_is_counted_is_in_its_plural_where_it_takes_one():
+    assert count(1, "tool") == "1 tool"
+    assert count(0, "tool") == "0 tools"
+    assert count(1_200, "reply", "replies") == "1,200 replies"

@@ -102,7 +102,7 @@ def save_model(model: SentenceTransformer, folder: Path) -> None:
 
 
 @contextmanager
-def reading(folder: Path, remedy: str) -> Iterator[None]:
+def reading_model(folder: Path, remedy: str) -> Iterator[None]:
     """Tell what is wrong with a folder that is read; the libraries' notes are kept off.
 
     Raises:
@@ -138,7 +138,7 @@ def _read_folder(folder: Path) -> SentenceTransformer:
         "A sentence encoder needs config.json, a tokenizer, and weights as safetensors; pickled "
         "weights are not read."
     )
-    with reading(folder, remedy):
+    with reading_model(folder, remedy):
         import torch
         from sentence_transformers import SentenceTransformer
 

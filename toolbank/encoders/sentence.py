@@ -125,11 +125,6 @@ def load_encoder(config: EncoderConfig) -> Encoder:
         return _load(config, stamp_files(folder) if folder else ())
 
 
-def forget_encoders() -> None:
-    """Have every encoder read anew."""
-    _load.cache_clear()
-
-
 @lru_cache(maxsize=_KEPT)
 def _load(config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
     return Encoder(load_model(config.model), config)

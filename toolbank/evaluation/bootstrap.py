@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.system.seeds import unsigned
+
 _BLOCK_DRAWS = 4_000_000
 
 
@@ -15,7 +17,7 @@ def bootstrap_means(
     the lower and upper ends, both [m]. The same seed gives the same intervals.
     """
     n, m = values.shape
-    random = np.random.default_rng(seed % 2**63)
+    random = np.random.default_rng(unsigned(seed))
     means = np.empty((resamples, m))
     size = max(1, _BLOCK_DRAWS // n)
     for start in range(0, resamples, size):

@@ -27,8 +27,8 @@ def compare(
 
     Each is held against what it builds on; the best on this set of those that vote among similar
     train queries; the first that has seen no query; and, where it finds a request's tools one
-    after another, the best of those that search for its parts. The intervals are paired: they are those of the
-    differences, query by query.
+    after another, the best of those that search for its parts. The intervals are paired: they are
+    those of the differences, query by query.
     """
     if not measured or not len(measured[0].values):
         return []

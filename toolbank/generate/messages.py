@@ -9,6 +9,7 @@ from toolbank.generate.attempt import Outcome
 from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.writers import find_writer
+from toolbank.system.numbers import count
 
 _SHOWN = 160
 _REJECTED: tuple[Outcome, ...] = ("declined", "rejected")
@@ -25,7 +26,7 @@ def summarise(maker: AttemptMaker, builder: BankBuilder) -> str:
 
 def describe_wait(pending: int, builder: BankBuilder) -> str:
     """Such as "12 requests wait for their replies"."""
-    wait = "1 request waits" if pending == 1 else f"{pending:,} requests wait"
+    wait = count(pending, "request waits", "requests wait")
     so_far = f"; {builder.accepted:,} queries so far" if builder.accepted else ""
     return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{so_far}"
 
@@ -119,9 +120,9 @@ def _count_reasons(
     polished: Counter[str] = Counter()
     for outcome in outcomes:
         counter: Counter[str] = getattr(builder, outcome)
-        for reason, count in counter.items():
-            counts[reason or outcome] += count
+        for reason, number in counter.items():
+            counts[reason or outcome] += number
             polished[reason or outcome] += builder.polishes[outcome, reason]
-    for reason, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
+    for reason, number in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
         of_those = f" ({polished[reason]:,} in the polish)" if polished[reason] else ""
-        yield reason, f"{reason} {count:,}{of_those}"
+        yield reason, f"{reason} {number:,}{of_those}"

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolbank.system.numbers import count
+
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatReply
 
@@ -42,7 +44,7 @@ class CallCounts:
             details.append(_describe(self.retries, "retry", "retries"))
         if self.failures:
             details.append(_describe(self.failures, "failed call", "failed calls"))
-        asked = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
+        asked = count(self.asked, "reply", "replies")
         particulars = f" ({'; '.join(details)})" if details else ""
         return f"{asked} asked for{particulars}, {self.from_journal:,} from the journal"
 
@@ -50,6 +52,5 @@ class CallCounts:
 def _describe(reasons: Counter[str], one: str, many: str) -> str:
     """Such as "3 retries: http-429 2, timeout 1", the most common reason first."""
     ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    listed = ", ".join(f"{reason} {count:,}" for reason, count in ordered)
-    total = reasons.total()
-    return f"{total:,} {one if total == 1 else many}: {listed}"
+    listed = ", ".join(f"{reason} {number:,}" for reason, number in ordered)
+    return f"{count(reasons.total(), one, many)}: {listed}"

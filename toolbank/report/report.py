@@ -87,9 +87,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 def count(number: int, noun: str = "", plural: str = "") -> str:
     """A number with separators, and a noun in its plural where it takes one."""
-    if not noun:
-        return f"{number:,}"
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return numbers.count(number, noun, plural) if noun else f"{number:,}"
 
 
 def money(dollars: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from toolbank.encoders.model import find_model, has_tokenizer, reading
+from toolbank.encoders.model import find_model, has_tokenizer, reading_model
 from toolbank.retrievers.stored import AGAIN
 from toolbank.system.files import atomic_path
 
@@ -34,7 +34,7 @@ def read_transformer(
     from transformers import AutoTokenizer
 
     folder = find_model(encoder)
-    with reading(folder, "It needs config.json, a tokenizer, and safetensors."):
+    with reading_model(folder, "It needs config.json, a tokenizer, and safetensors."):
         model = choose(folder).from_pretrained(
             folder,
             local_files_only=True,
@@ -80,7 +80,7 @@ def load_network(
     """
     from transformers import AutoConfig, AutoTokenizer
 
-    with reading(folder, AGAIN):
+    with reading_model(folder, AGAIN):
         if not has_tokenizer(folder):
             raise ValueError("no tokenizer")
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -100,7 +100,7 @@ def load_weights(folder: Path, network: torch.nn.Module) -> None:
     """
     from safetensors.torch import load_file
 
-    with reading(folder, AGAIN):
+    with reading_model(folder, AGAIN):
         weights = load_file(folder / _WEIGHTS)
         network.load_state_dict(weights)
         if not all(bool(torch.isfinite(values).all()) for values in weights.values()):

@@ -21,8 +21,9 @@ AGAIN = "Fit it again: toolbank train RUN."
 class Array:
     """What an array has to be.
 
-    A `str` in the shape names a length, which is the same wherever the name stands. Values are finite, and from `low` up to `high`; those of integers stay below `high`, which
-    may be such a length, too.
+    A `str` in the shape names a length, which is the same wherever the name stands. Values are
+    finite, and from `low` up to `high`; those of integers stay below `high`, which may be such a
+    length, too.
     """
 
     shape: tuple[int | str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolbank.bank.frames import BankFrames
 from toolbank.evaluation.interval import FEWEST
+from toolbank.system.numbers import count
 
 
 def advise(bank: BankFrames) -> list[str]:
@@ -45,7 +46,7 @@ def _on_test(bank: BankFrames) -> str:
     if n >= FEWEST:
         return ""
     return (
-        f"{n:,} request{'' if n == 1 else 's'} to test on {'is' if n == 1 else 'are'} too few to "
+        f"{count(n, 'request to test on is', 'requests to test on are')} too few to "
         "tell retrievers apart: use more requests, a larger split.test, or a labelled file of "
         "your own (evaluate.on)."
     )

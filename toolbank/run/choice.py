@@ -9,6 +9,7 @@ from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Figure, read_figures
 from toolbank.retrievers.method import RetrieverConfig
 from toolbank.run.folder import RunFolder
+from toolbank.system.numbers import count
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Ch
     """
     if ranked := _rank(folder, [config.label for config in fitted]):
         best, *others = ranked
-        requests = f"{best.n:,} validation request{'s' if best.n > 1 else ''}"
+        requests = count(best.n, "validation request")
         why = f"the highest R@{best.k} on the {requests}, {_percent(best)}"
         if others and others[0].value == best.value:
             why += f" as {others[0].retriever} has, which comes after it"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from toolbank.evaluation.layout import WIDTH
 from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
+from toolbank.system.shell import command
 from toolbank.system.terminal import wrap
 
 
@@ -67,12 +67,12 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
 
 def _describe_next(result: RunResult, everything: bool) -> str:
     """What is not done, and the command that goes on; or what to do with what is."""
-    run = shlex.quote(str(result.folder.path))
+    run = command("run", result.folder.path)
     if not result.todo:
         commands = {
-            f'toolbank search {run} "your request"': "finds tools",
+            f'{command("search", result.folder.path)} "your request"': "finds tools",
             str(result.folder.report): "the page, with all figures",
-            f"toolbank run {run} --all": "all figures here",
+            f"{run} --all": "all figures here",
         }
         if everything:
             commands.popitem()
@@ -90,4 +90,4 @@ def _describe_next(result: RunResult, everything: bool) -> str:
         why += f" Not done: {', '.join(left)}." if left else ""
     else:
         why = f"Not done, or of an earlier bank or recipe: {', '.join(result.todo)}."
-    return f"{why}\nNext: toolbank run {run}{option}"
+    return f"{why}\nNext: {run}{option}"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text
+from toolbank.system.numbers import count
 
 _NAMED = 5
 
@@ -34,8 +35,8 @@ def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]
         named = broken[:_NAMED]
         if len(broken) > _NAMED:
             named.append(f"  and {len(broken) - _NAMED} more")
-        count = "1 line is" if len(broken) == 1 else f"{len(broken)} lines are"
-        raise InputError("\n".join([f"{path}: {count} broken.", *named]))
+        lines = count(len(broken), "line is", "lines are")
+        raise InputError("\n".join([f"{path}: {lines} broken.", *named]))
     return values
 
 

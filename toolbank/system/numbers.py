@@ -1,10 +1,18 @@
-"""Estimates in round numbers, since more digits would promise more than is known."""
+"""Numbers in words: counts exactly, and estimates in round numbers.
+
+More digits of an estimate would promise more than is known.
+"""
 
 from __future__ import annotations
 
 import math
 
 _UNITS = (("days", 86400), ("h", 3600), ("min", 60))
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A count and what is counted, such as 1 tool or 1,200 tools; `plural`: not by an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def about(number: float) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.system.errors import InputError
+from toolbank.system.seeds import unsigned
 from toolbank.training.config import TrainingConfig
 from toolbank.training.ranks import world_size
 
@@ -41,8 +42,8 @@ def make_arguments(
         "lr_scheduler_type": _schedule(config),
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",
-        "seed": seed % 2**32,
-        "data_seed": seed % 2**32,
+        "seed": unsigned(seed, 32),
+        "data_seed": unsigned(seed, 32),
         "save_strategy": "no",
         "eval_strategy": "epoch" if validates else "no",
         "metric_for_best_model": METRIC if validates else None,

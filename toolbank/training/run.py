@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.system.files import read_json
+from toolbank.system.seeds import unsigned
 from toolbank.training.arguments import make_arguments, one_gpu
 from toolbank.training.checkpoints import (
     find_best,
@@ -55,7 +56,7 @@ def seed_weights(seed: int) -> None:
     """Seed what new weights are drawn from; to be called before a model is made."""
     from transformers import set_seed
 
-    set_seed(seed % 2**32)
+    set_seed(unsigned(seed, 32))
 
 
 def train_model(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.outputs import check_output, writing_output
+from toolbank.system.shell import command
 
 
 def evaluate_run(
@@ -41,7 +41,7 @@ def evaluate_run(
         check_output(out, on)
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
-    again = f"toolbank run {shlex.quote(str(path))}"
+    again = command("run", path)
     if lost := folder.explain_lost_stamps():
         raise InputError(f"{lost} by: {again}")
     for stage in FitStage.of(recipe, folder):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
-from toolbank.system.numbers import about, dollars, duration, rate, seconds, span
+from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
 
 if TYPE_CHECKING:
     from toolbank.commands.plan.forecast import Forecast
@@ -103,7 +103,7 @@ def _time(forecast: Forecast, config: EngineConfig, latency: float) -> str:
         minutes = max((n / limit for n, limit in per_minute if limit), default=0)
         return duration(max(calls * latency / at_once, 60 * minutes))
 
-    calls = "1 call" if at_once == 1 else f"{at_once:,} calls"
+    calls = count(at_once, "call")
     return (
         f"about {span(wait(most=False), wait(most=True))} with {calls} at once{doubts} of "
         f"{seconds(latency)} each, as in the journal"

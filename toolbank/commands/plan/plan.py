@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +41,7 @@ from toolbank.run.stages.sources import current_tools, kept_tools
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about
 from toolbank.system.outputs import check_run_folder, is_run_folder
+from toolbank.system.shell import command
 
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
@@ -120,7 +120,7 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
         return []
     return [
         "  The folder's last run had other settings. What it would do with them:",
-        f"  toolbank plan {shlex.quote(str(out))}",
+        f"  {command('plan', out)}",
     ]
 
 

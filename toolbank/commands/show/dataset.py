@@ -8,6 +8,7 @@ from toolbank.bank.files import read_query, read_tools
 from toolbank.bank.frames import load_bank
 from toolbank.run.folder import RunFolder
 from toolbank.system.errors import InputError
+from toolbank.system.shell import command
 from toolbank.system.terminal import one_line
 
 _EXAMPLES = 4
@@ -27,7 +28,7 @@ def show_query(folder: RunFolder, name: str) -> str:
         raise InputError(
             f"{name}: no query and no tool of this run, whose queries come from a dataset. Some "
             f"that are: "
-            f"{_command(folder)}"
+            f"{command('show', folder.path)}"
         )
     summaries = {
         tool.name: tool.summary for tool in read_tools(folder.bank / "tools.parquet")
@@ -58,9 +59,7 @@ def show_splits(folder: RunFolder) -> str:
     for split, names in splits.iter_rows():
         examples = ", ".join(one_line(name, _LONGEST) for name in names[:_EXAMPLES])
         lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
-    lines.append(f"All of one: {_command(folder)} {shlex.quote(queries['id'][0])}")
+    lines.append(
+        f"All of one: {command('show', folder.path)} {shlex.quote(queries['id'][0])}"
+    )
     return "\n".join(lines)
-
-
-def _command(folder: RunFolder) -> str:
-    return f"toolbank show {shlex.quote(str(folder.path))}"

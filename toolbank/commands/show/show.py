@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+from toolbank.system.shell import command
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
@@ -85,8 +85,7 @@ def show_outcomes(path: Path) -> str:
         found[outcome, reason].add(name)
     if not found:
         raise InputError(
-            f"{path}: nothing was asked in this run yet. Go on with it: toolbank run "
-            f"{shlex.quote(str(path))}"
+            f"{path}: nothing was asked in this run yet. Go on with it: {command('run', path)}"
         )
     lines = [f"{'outcome':<10} {'reason':<24} {'count':>9}  such as"]
     lines += [
@@ -94,7 +93,7 @@ def show_outcomes(path: Path) -> str:
         for (outcome, reason), ids in sorted(found.items())
     ]
     name = next(iter(found.values())).examples[0]
-    lines.append(f"All of one: toolbank show {shlex.quote(str(path))} {name}")
+    lines.append(f"All of one: {command('show', path)} {name}")
     return "\n".join(lines)
 
 
@@ -186,7 +185,7 @@ def _format_undecided(folder: RunFolder) -> str:
     if (folder.bank / "bank.json").is_file():
         return (
             "undecided: the bank is of an earlier version of toolbank, which did not keep what "
-            f"became of attempts. Make it again: toolbank run {shlex.quote(str(folder.path))}"
+            f"became of attempts. Make it again: {command('run', folder.path)}"
         )
     return "undecided: no bank was made of it yet"
 
@@ -225,4 +224,4 @@ def _domain(folder: RunFolder) -> str:
 def _describe_ids(folder: RunFolder) -> str:
     names = [name for _, _, name in islice(_outcomes(folder), _EXAMPLES)]
     examples = f"Here they look like {', '.join(names)}. " if names else ""
-    return f"{examples}All outcomes: toolbank show {shlex.quote(str(folder.path))}"
+    return f"{examples}All outcomes: {command('show', folder.path)}"

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts, share_tool
 from toolbank.ranking.topk import blocks, top_k
+from toolbank.system.seeds import unsigned
 
 _ROUNDS = 30
 
@@ -16,7 +17,7 @@ def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
 
     Where there is none it is the positive itself.
     """
-    random = np.random.default_rng([seed % 2**63, 1])
+    random = np.random.default_rng([unsigned(seed), 1])
     negatives = pairs[:, 1].copy()
     start, count = _pool(texts, pairs)
     left = np.arange(len(pairs))

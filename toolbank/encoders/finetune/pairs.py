@@ -8,6 +8,7 @@ import numpy as np
 
 from toolbank.encoders.finetune.config import PairKind
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts
+from toolbank.system.seeds import unsigned
 
 
 def draw_pairs(texts: TrainingTexts, kinds: Sequence[PairKind], seed: int) -> Rows:
@@ -21,7 +22,7 @@ def draw_pairs(texts: TrainingTexts, kinds: Sequence[PairKind], seed: int) -> Ro
     parts = [np.zeros((0, 2), np.int64)]
     if "query-query" in kinds:
         parts.append(
-            _draw_partners(queries, tools, np.random.default_rng(seed % 2**63))
+            _draw_partners(queries, tools, np.random.default_rng(unsigned(seed)))
         )
     if "query-description" in kinds:
         parts.append(np.stack([queries, texts.n_queries + tools], axis=1))

@@ -14,6 +14,7 @@ from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import FIRST_COMPLETION
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatReply
@@ -159,7 +160,7 @@ class Budget:
         end = self._describe("dollars", config.dollars or 0.0, spent)
         if not self._unpriced:
             return end
-        replies = "1 reply" if self._unpriced == 1 else f"{self._unpriced:,} replies"
+        replies = count(self._unpriced, "reply", "replies")
         message = f"{end.message} (not counting {replies} of unknown cost)"
         return end._replace(message=message)
 

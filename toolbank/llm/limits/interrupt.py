@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from toolbank.llm.limits.stop import Stop
 from toolbank.system import aio
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 
 _WHY = "stopped by an interrupt"
@@ -22,18 +23,18 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
     the block.
     """
     task = asyncio.current_task()
-    count = 0
+    pressed = 0
 
     def interrupt() -> None:
-        nonlocal count
-        count += 1
-        if count == 1:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
             rest = _describe_rest(count_calls())
             print_above_bars(f"{rest}; a second Ctrl-C or SIGTERM stops at once.")
             stop.ask("interrupt", _WHY)
-        elif count == 2 and task is not None:
+        elif pressed == 2 and task is not None:
             if calls := count_calls():
-                said = "1 call is" if calls == 1 else f"{calls:,} calls are"
+                said = count(calls, "call is", "calls are")
                 print_above_bars(f"stopping at once; {said} given up in flight.")
             task.cancel()
 
@@ -41,7 +42,7 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
         try:
             yield
         except asyncio.CancelledError:
-            if task is None or not count:
+            if task is None or not pressed:
                 raise
             while task.uncancel():
                 pass
@@ -51,4 +52,4 @@ def interruptible(stop: Stop, count_calls: Callable[[], int]) -> Iterator[None]:
 def _describe_rest(calls: int) -> str:
     if not calls:
         return "stopping; no call is in flight"
-    return f"finishing {'1 call' if calls == 1 else f'{calls:,} calls'} in flight"
+    return f"finishing {count(calls, 'call')} in flight"

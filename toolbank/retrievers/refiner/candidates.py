@@ -14,6 +14,7 @@ from toolbank.ranking.metrics import find_gold
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.refiner.first_stage import first_stage_features
 from toolbank.retrievers.relevance import Relevance
+from toolbank.system.seeds import unsigned
 from toolbank.training.text import Ids, pad
 
 Row = Mapping[str, Any]
@@ -100,7 +101,7 @@ def train_rows(
     well. A fixed 15 % of the candidates, drawn by the seed, have their descriptions' vectors:
     so tools that no query uses, which have no other, are judged as fairly as the rest.
     """
-    random = np.random.default_rng(seed % 2**32)
+    random = np.random.default_rng(unsigned(seed, 32))
     return TrainRows(
         rows,
         labels=find_gold(rows.candidates, relevance.tools),

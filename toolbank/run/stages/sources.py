@@ -8,6 +8,7 @@ from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.config.shape import shape
 from toolbank.run.stage import Outcome, Stage
 from toolbank.system.files import read_json, write_json
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class SourcesStage(Stage):
             files.append(self.folder.bank / "crawl.json")
             write_json(files[-1], {"sources": collected.crawls})
         return Outcome(
-            f"{len(collected.tools):,} tools",
+            count(len(collected.tools), "tool"),
             tuple(files),
             lacks="" if collected.complete else "some of the sources",
             problems=(*collected.notes, *collected.problems),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from toolbank.bank.records import ToolKind
+from toolbank.system.numbers import count
 
 Kind = Literal[
     "function",
@@ -104,6 +105,5 @@ def _counted(counts: Mapping[Kind, int]) -> str:
     """Counts in words, the greatest first."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(
-        f"{number:,} {kind if number == 1 else _PLURALS.get(kind, f'{kind}s')}"
-        for kind, number in ranked
+        count(number, kind, _PLURALS.get(kind, "")) for kind, number in ranked
     )

@@ -9,6 +9,7 @@ from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import Scope, tool_name
 from toolbank.sources.sphinx.site import names
 from toolbank.sources.sphinx.tools import is_loss
+from toolbank.system import numbers
 from toolbank.system.errors import InputError, ToolbankError
 
 _NAMED_PAGES = 3
@@ -46,16 +47,18 @@ def summarize(crawl: Crawl) -> str:
     rate = f", {pages / crawl.seconds:.0f} a second" if pages > 1 else ""
     left_out = sorted(counts["left_out"].items(), key=lambda item: -item[1])
     lines = [
-        f"{counts['project']} {counts['version']}: {_many(pages, 'page')} in "
+        f"{counts['project']} {counts['version']}: {numbers.count(pages, 'page')} in "
         f"{crawl.seconds:.1f} s{rate}; {len(crawl.from_cache):,} from the cache, "
-        f"{_many(crawl.requests, 'request')} sent",
-        f"{_many(counts['objects'], 'object')} in the inventory: "
-        f"{_many(counts['tools'], 'tool')}, {_many(counts['aliases'], 'other name')} of "
+        f"{numbers.count(crawl.requests, 'request')} sent",
+        f"{numbers.count(counts['objects'], 'object')} in the inventory: "
+        f"{numbers.count(counts['tools'], 'tool')}, {numbers.count(counts['aliases'], 'other name')} of "
         f"them{', and left out:' if left_out else ''}",
         *(f"  {number:8,}  {reason}" for reason, number in left_out),
     ]
     if wordless := counts["without_summary"]:
-        lines.append(f"{_many(wordless, 'tool')} without a summary on the page.")
+        lines.append(
+            f"{numbers.count(wordless, 'tool')} without a summary on the page."
+        )
     return "\n".join(lines)
 
 
@@ -117,17 +120,17 @@ def _problems(crawl: Crawl) -> Iterator[str]:
             "read is kept."
         )
     if crawl.stale:
-        yield f"{_many(len(crawl.stale), 'page')} could not be checked, and read as kept"
+        yield f"{numbers.count(len(crawl.stale), 'page')} could not be checked, and read as kept"
     failed: dict[str, list[str]] = {}
     for path, reason in sorted(crawl.failed.items()):
         failed.setdefault(reason, []).append(urljoin(crawl.base_url, path))
     for reason, urls in sorted(failed.items()):
-        yield f"{_many(len(urls), 'page')} failed ({reason}): {_first(urls)}"
+        yield f"{numbers.count(len(urls), 'page')} failed ({reason}): {_first(urls)}"
     items = crawl.left_out.items()
     lost = {reason: len(objects) for reason, objects in items if is_loss(reason)}
     if total := sum(lost.values()):
         were = "was" if total == 1 else "were"
-        yield f"{_many(total, 'object')} {were} not found ({_listed(lost)})"
+        yield f"{numbers.count(total, 'object')} {were} not found ({_listed(lost)})"
 
 
 def _idle_rules(scope: Scope) -> Iterator[str]:
@@ -155,10 +158,6 @@ def _near(name: str, known: Collection[str]) -> str:
 def _first(urls: Sequence[str]) -> str:
     more = ", ..." if len(urls) > _NAMED_PAGES else ""
     return ", ".join(urls[:_NAMED_PAGES]) + more
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

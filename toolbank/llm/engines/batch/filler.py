@@ -22,6 +22,7 @@ from toolbank.llm.engines.batch.options import read_options
 from toolbank.llm.engines.batch.submissions import Submissions
 from toolbank.llm.engines.batch.writing import write_requests
 from toolbank.llm.engines.openai.completion import make_body
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
@@ -238,6 +239,5 @@ async def _all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 def _describe_again(reasons: Counter[str]) -> str:
     listed = ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items()))
-    count = reasons.total()
-    requests = "1 request is" if count == 1 else f"{count:,} requests are"
+    requests = count(reasons.total(), "request is", "requests are")
     return f"{requests} asked again, for want of a reply: {listed}"

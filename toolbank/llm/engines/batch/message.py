@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from toolbank.llm.engines.batch.writing import URL, RequestFile
+from toolbank.system.shell import command
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -54,7 +55,7 @@ def _list_files(
 def _list_steps(
     config: EngineConfig, folder: Path, written: Sequence[RequestFile]
 ) -> Iterator[str]:
-    base, run = config.base_url.rstrip("/"), shlex.quote(str(folder.parent))
+    base, run = config.base_url.rstrip("/"), command("run", folder.parent)
     bearer = {"Authorization": f"Bearer ${config.api_key_env}"}
     headers = {name: f"${variable}" for name, variable in config.headers.items()}
     sent = {**(bearer if config.api_key_env else {}), **headers}
@@ -75,10 +76,10 @@ def _list_steps(
         f"into {folder}, under any name that ends in .jsonl. Once read, it gets its round "
         "before that name."
     )
-    yield f"3. Go on: toolbank run {run}"
+    yield f"3. Go on: {run}"
     yield (
         "All three steps in one, where the endpoint has the Batch API: "
-        f"toolbank run {run} --set {config.section}.options.submit=true"
+        f"{run} --set {config.section}.options.submit=true"
     )
 
 

@@ -1,0 +1,9 @@
+"""Commands that the user is told to type."""
+
+import shlex
+from pathlib import Path
+
+
+def command(name: str, folder: Path) -> str:
+    """`toolbank NAME FOLDER`, as a shell takes it."""
+    return f"toolbank {name} {shlex.quote(str(folder))}"
