@@ -391,6 +391,7 @@ def test_init_finds_the_format_of_a_dataset_by_its_files(tmp_path):
     for name, rows in (("tools", tools), ("queries", queries)):
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (data / f"{name}.jsonl").write_text(lines)
+    (tmp_path / "recipes").mkdir()
     done = toolbank(
         *("init", "mine", "--dataset", "data", "--out", "recipes/mine.yaml"),
         cwd=tmp_path,
@@ -438,7 +439,7 @@ def test_usage_and_recipes(recipe):
         *("--set", "generate.max_tools=500"),
         *("--set", "generate.min_tools=400"),
         code=2,
-        told=["generate.min_tools", "400 tools", "has 32"],
+        told=["generate.min_tools", "400 tools", "has 44"],
     )
     bad(
         *(recipe, "run", "mine.yaml", "--from", "report", "--until", "judge"),
@@ -563,10 +564,10 @@ def test_requests_and_folders_that_can_not_be(finished):
             "--set",
             "generate.max_tools=50",
             "--set",
-            "generate.min_tools=40",
+            "generate.min_tools=45",
         ),
         code=2,
-        told=["generate.min_tools", "40 tools", "has 32"],
+        told=["generate.min_tools", "45 tools", "has 44"],
     )
     bad(finished, "plan", "mine.yaml", "--set", f"seed={2**70}", code=2, told=["seed"])
 

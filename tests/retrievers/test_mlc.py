@@ -330,7 +330,7 @@ def test_the_last_layer_is_trained_before_the_encoder_moves(
     still = make_config(folder, training={"epochs": 0.1, "learning_rate": 1e-12})
     made = []
     for rate in (1e-12, 0.1):
-        monkeypatch.setattr(f"{MLC}._HEAD_LEARNING_RATE", rate)
+        monkeypatch.setattr("toolbank.retrievers.mlc.config._HEAD_LEARNING_RATE", rate)
         made.append(fit(often(bank), still))
     model = made[1].classifier.model
     after = getattr(model, model.base_model_prefix, model).state_dict()

@@ -162,7 +162,7 @@ def test_its_queries_are_shown_with_their_tools(recipe, tmp_path):
     assert "test                10  q0, q4, q8, q12" in listed
     shown = show_attempt(folder.path, "q12")
     assert "Please tool_plot it, 12 times." in shown
-    with pytest.raises(InputError, match=r"nope: no query of this run.*from a dataset"):
+    with pytest.raises(InputError, match=r"nope: no query .*from a dataset"):
         show_attempt(folder.path, "nope")
 
 
