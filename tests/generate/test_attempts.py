@@ -24,7 +24,7 @@ def answer(request):
     """A reply that passes every check, a function of the attempt alone."""
     text = sentence(request.attempt)
     names = [tool.prompt_name for tool in request.task.tools[:2]]
-    reply = polished(text) if request.stage == "polish" else drafted(names, text)
+    reply = polished(text) if request.step == "polish" else drafted(names, text)
     return ChatReply(json.dumps(reply), "m", 10, 5)
 
 
@@ -40,7 +40,7 @@ class Swift:
         self.calls = []
 
     async def answer(self, request):
-        self.calls.append((request.attempt, request.stage))
+        self.calls.append((request.attempt, request.step))
         await asyncio.sleep(0)
         return answer(request)
 
@@ -70,7 +70,7 @@ class Rounds(Swift):
         return answer(request)
 
     async def exchange(self, missing):
-        self.rounds.append([(request.attempt, request.stage) for request in missing])
+        self.rounds.append([(request.attempt, request.step) for request in missing])
         if len(self.rounds) > self.patience:
             return f"{len(missing)} requests wait"
         for request in missing:
@@ -120,7 +120,7 @@ class Uneven(Swift):
         self.tries = Counter()
 
     async def answer(self, request):
-        row = (request.attempt, request.stage)
+        row = (request.attempt, request.step)
         self.tries[row] += 1
         chance = random.Random(f"{row} {self.tries[row]}")
         await asyncio.sleep(0.02 * chance.random() ** 4)
@@ -253,7 +253,7 @@ def test_reasons_of_rejected_and_failed_attempts_are_told_apart_often_first(run)
                 return ChatReply("half", "m", 10, 5, finish="cut-off")
             if number in (2, 3):
                 raise EngineError(f"call {number} broke", reason="cut-off")
-            if number == 4 or request.stage == "polish":
+            if number == 4 or request.step == "polish":
                 return ChatReply("What?", "m", 10, 5)
             return await super().answer(request)
 
@@ -309,7 +309,7 @@ def test_no_more_than_the_first_attempts_are_paid_for_where_none_is_accepted(
 
         async def answer(self, request):
             reply = await super().answer(request)
-            odd = request.attempt % 2 or request.stage == "polish"
+            odd = request.attempt % 2 or request.step == "polish"
             return ChatReply("What?", "m", 10, 5) if odd else reply
 
     first, second = Unusable(), Unusable()

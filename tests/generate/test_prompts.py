@@ -152,7 +152,7 @@ def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
     request = write(at_most=2)
     assert (request.task.tools, request.task.at_most) == (TOOLS, 2)
     polish = prompts().polish(3, DRAFT, TOOLS[:2])
-    assert (polish.attempt, polish.stage) == (3, "polish")
+    assert (polish.attempt, polish.step) == (3, "polish")
     assert (polish.task.draft, polish.task.tools) == (DRAFT.draft, TOOLS[:2])
 
 

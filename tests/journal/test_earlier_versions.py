@@ -81,7 +81,7 @@ def test_what_was_asked_and_what_failed_can_be_read(journal_file):
         entries = list(journal.entries())
         failures = list(journal.failures())
         attempts = list(journal.attempts(["write"]))
-    assert [(one.stage, one.identity, one.replies) for one in usage if one.replies] == [
+    assert [(one.step, one.identity, one.replies) for one in usage if one.replies] == [
         ("write", WARM, 9),
         ("write", COOL, 4),
         ("polish", WARM, 6),
@@ -90,7 +90,7 @@ def test_what_was_asked_and_what_failed_can_be_read(journal_file):
     assert sum(one.prompt_tokens for one in usage) == 22 * 7
     assert len(entries) == 22
     assert all(
-        ("# Draft" in one.messages[0]["content"]) == (one.stage == "polish")
+        ("# Draft" in one.messages[0]["content"]) == (one.step == "polish")
         for one in entries
     )
     assert attempts == sorted({entry.attempt for entry in entries})

@@ -22,7 +22,7 @@ from toolbank.chat.chat import (
     Message,
     PolishTask,
 )
-from toolbank.journal import Failure, Journal, StageUsage
+from toolbank.journal import Failure, Journal, StepUsage
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.writer import Writer
 from toolbank.system.errors import ToolbankError
@@ -31,7 +31,7 @@ from toolbank.system.errors import ToolbankError
 def request(number):
     return ChatRequest(
         attempt=number,
-        stage="polish",
+        step="polish",
         messages=(Message("user", f"request {number}"),),
         schema={},
         task=PolishTask("", ()),
@@ -111,7 +111,7 @@ def test_every_failed_try_is_kept_apart_from_replies(tmp_path):
         assert list(journal.failures()) == failures
         assert list(journal.failures(attempt=3)) == failures[:2]
         (usage,) = journal.usage()
-    assert usage == StageUsage(
+    assert usage == StepUsage(
         "polish", "me", 0, 0, 0, {"http-500": 2, "timeout": 1}, {}
     )
 
@@ -254,7 +254,7 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
 
     async def put(journal):
         for number, (stage, identity, reply) in enumerate(made):
-            asked = replace(request(number), stage=stage)
+            asked = replace(request(number), step=stage)
             await journal.put(str(number), identity, asked, reply)
         late = EngineError("late", reason="timeout")
         await journal.put_failure("k", "me", request(1), late)
@@ -264,7 +264,7 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
         usage = journal.usage()
     # Of 200 measured latencies 0.01 to 2.00, the nearest rank of p is the p-th hundredth.
     assert usage == (
-        StageUsage(
+        StepUsage(
             "write",
             "me",
             201,
@@ -273,7 +273,7 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
             {},
             {"p50": 1.0, "p90": 1.8, "p99": 1.98, "max": 2.0},
         ),
-        StageUsage(
+        StepUsage(
             "write",
             "you",
             1,
@@ -282,18 +282,18 @@ def test_the_accounts_are_those_of_the_replies(tmp_path):
             {},
             dict.fromkeys(("p50", "p90", "p99", "max"), 0.5),
         ),
-        StageUsage("polish", "me", 3, 15, 3, {"timeout": 1}, {}),
+        StepUsage("polish", "me", 3, 15, 3, {"timeout": 1}, {}),
     )
 
 
 def test_stages_are_accounted_in_the_order_in_which_they_were_asked(tmp_path):
     with Journal(tmp_path / "journal.sqlite") as journal:
         stages = ("write", "judge", "write", "a stage to come")
-        put_all(journal, [replace(request(i), stage=s) for i, s in enumerate(stages)])
-        asked = replace(request(9), stage="check")
+        put_all(journal, [replace(request(i), step=s) for i, s in enumerate(stages)])
+        asked = replace(request(9), step="check")
         late = EngineError("late", reason="timeout")
         asyncio.run(journal.put_failure("k", "me", asked, late))
-        accounted = [usage.stage for usage in journal.usage()]
+        accounted = [usage.step for usage in journal.usage()]
         assert list(journal.attempts(["judge", "check"])) == [1]
     assert accounted == ["write", "judge", "a stage to come", "check"]
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from toolbank.generate.config import GenerateConfig
-from toolbank.journal import StageUsage
+from toolbank.journal import StepUsage
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm.accounts import describe_calls
 from toolbank.llm.config import Price
@@ -14,7 +14,7 @@ LATENCY = {"p50": 0.4, "p90": 0.9, "p99": 2.0, "max": 3.5}
 
 
 def usage(stage, config, replies, tokens=(0, 0), **parts):
-    return StageUsage(stage, make_identity(config), replies, *tokens, **parts)
+    return StepUsage(stage, make_identity(config), replies, *tokens, **parts)
 
 
 def test_tokens_dollars_failures_and_latencies_are_told_by_stage():
@@ -72,5 +72,5 @@ def test_replies_of_an_earlier_model_are_counted_at_its_own_price(tmp_path):
 
 def test_accounts_can_be_written_to_a_file():
     config = GenerateConfig(engine="mine")
-    rows = [StageUsage("write", "an engine of mine", 3, 0, 0)]
+    rows = [StepUsage("write", "an engine of mine", 3, 0, 0)]
     assert json.loads(json.dumps(describe_calls(rows, config)))["write"]["replies"] == 3

@@ -37,7 +37,7 @@ def test_an_attempt_that_has_begun_goes_before_others():
 
     async def attempt(pool, number):
         with pool.attempt(2) as ask:
-            await ask(replace(request(number), stage="write"))
+            await ask(replace(request(number), step="write"))
             await ask(request(number))
 
     async def talk():

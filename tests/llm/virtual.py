@@ -105,7 +105,7 @@ class Memory:
         self.replies[key] = reply
 
     async def put_failure(self, key, identity, request, error, *, final=False):
-        attempt, stage, reason = request.attempt, request.stage, error.reason
+        attempt, stage, reason = request.attempt, request.step, error.reason
         failure = Failure(key, attempt, stage, reason, str(error), final, identity)
         self.failed.append(failure)
 

@@ -45,12 +45,12 @@ Task = WriteTask | PolishTask
 class ChatRequest:
     """One call: the rendered messages and the JSON Schema that the answer must follow.
 
-    `stage` says what for, such as "write", and names the schema. `task` is the same request as
+    `step` says what for, such as "write", and names the schema. `task` is the same request as
     data, for embedded engines that read no prompts.
     """
 
     attempt: int
-    stage: str
+    step: str
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
     task: Task | None = None
@@ -60,7 +60,7 @@ class ChatRequest:
         content = [
             identity,
             self.attempt,
-            self.stage,
+            self.step,
             [[message.role, message.content] for message in self.messages],
             self.schema,
         ]

@@ -15,7 +15,7 @@ class GenerateConfig(EngineConfig):
     """Sample, write, check, polish, check, keep."""
 
     section: ClassVar[str] = "generate"
-    call_stages: ClassVar[tuple[str, ...]] = ("write", "polish")
+    call_steps: ClassVar[tuple[str, ...]] = ("write", "polish")
 
     engine: str = Field(
         default="openai",

@@ -85,7 +85,7 @@ class Prompts:
         }
         return ChatRequest(
             attempt=attempt,
-            stage="write",
+            step="write",
             messages=(Message("user", prompt),),
             schema={**DRAFT_SCHEMA, "properties": properties},
             task=WriteTask(tuple(tools), at_most, at_least),
@@ -105,7 +105,7 @@ class Prompts:
         )
         return ChatRequest(
             attempt=attempt,
-            stage="polish",
+            step="polish",
             messages=(Message("user", prompt),),
             schema=POLISHED_SCHEMA,
             task=PolishTask(draft.draft, tuple(tools)),

@@ -1,6 +1,6 @@
 """Replies on disk before they count."""
 
-from toolbank.journal.records import Entry, Failure, StageUsage
+from toolbank.journal.records import Entry, Failure, StepUsage
 from toolbank.journal.store import Journal
 
-__all__ = ["Entry", "Failure", "Journal", "StageUsage"]
+__all__ = ["Entry", "Failure", "Journal", "StepUsage"]

@@ -1,4 +1,4 @@
-"""Prompts made small: those of a stage have most of their text in common."""
+"""Prompts made small: those of a step have most of their text in common."""
 
 from __future__ import annotations
 

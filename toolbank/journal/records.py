@@ -13,7 +13,7 @@ class Failure:
 
     key: str
     attempt: int
-    stage: str
+    step: str
     reason: str
     message: str
     final: bool
@@ -26,21 +26,21 @@ class Entry:
 
     key: str
     attempt: int
-    stage: str
+    step: str
     identity: str
     messages: list[dict[str, str]]
     reply: ChatReply
 
 
 @dataclass(frozen=True)
-class StageUsage:
-    """What the calls of one stage to one model came to, over all runs of the command.
+class StepUsage:
+    """What the calls of one step to one model came to, over all runs of the command.
 
     `failed_tries` is by reason. `latency` has the keys p50, p90, p99 (nearest rank) and max, in
     seconds, over the replies whose latency was measured; it is empty where none was.
     """
 
-    stage: str
+    step: str
     identity: str
     replies: int
     prompt_tokens: int

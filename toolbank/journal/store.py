@@ -1,7 +1,7 @@
 """Replies on disk before they count.
 
 A SQLite file in write-ahead mode with synchronous=FULL. Nothing of it is held in memory but one
-prompt a stage, against which the others are compressed.
+prompt a step, against which the others are compressed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
 from toolbank.journal import errors
 from toolbank.journal.layouts import is_current, prepare
 from toolbank.journal.prompts import compress, decode, decompress, encode
-from toolbank.journal.records import Entry, Failure, StageUsage
+from toolbank.journal.records import Entry, Failure, StepUsage
 from toolbank.journal.schema import (
     DICTIONARIES,
     FAILURES,
@@ -96,19 +96,19 @@ class Journal:
             ToolbankError: the disk is full, another process holds the file, it was damaged
                 meanwhile, or the journal is closed.
         """
-        stage, content = request.stage, encode(request.messages)
-        number, dictionary = self._dictionaries.get(stage, (None, None))
+        step, content = request.step, encode(request.messages)
+        number, dictionary = self._dictionaries.get(step, (None, None))
         rows: list[Row] = []
-        # The first prompt of its stage is the dictionary of those that come after it.
-        is_first = stage not in self._offered
+        # The first prompt of its step is the dictionary of those that come after it.
+        is_first = step not in self._offered
         if is_first:
-            self._offered.add(stage)
+            self._offered.add(step)
             number, dictionary = zlib.crc32(content), content
-            rows.append((DICTIONARIES, (number, stage, content)))
+            rows.append((DICTIONARIES, (number, step, content)))
         values = (
             key,
             request.attempt,
-            stage,
+            step,
             identity,
             reply.model,
             reply.finish,
@@ -124,10 +124,10 @@ class Journal:
             await self._write(rows, identity)
         except BaseException:
             if is_first:
-                self._offered.discard(stage)
+                self._offered.discard(step)
             raise
         if is_first:
-            self._dictionaries[stage] = (zlib.crc32(content), content)
+            self._dictionaries[step] = (zlib.crc32(content), content)
 
     async def put_failure(
         self,
@@ -143,8 +143,8 @@ class Journal:
         Raises:
             ToolbankError: as of `put`.
         """
-        attempt, stage = request.attempt, request.stage
-        values = (key, attempt, stage, identity, error.reason, str(error), final)
+        attempt, step = request.attempt, request.step
+        values = (key, attempt, step, identity, error.reason, str(error), final)
         await self._write([(FAILURES, values)], identity)
 
     async def flush(self) -> None:
@@ -154,7 +154,7 @@ class Journal:
                 await self._writer.write()
 
     def entries(self, attempt: int | None = None) -> Iterator[Entry]:
-        """All exchanges, or those of one attempt, by attempt and stage.
+        """All exchanges, or those of one attempt, by attempt and step.
 
         Raises:
             ToolbankError: the file is damaged.
@@ -167,19 +167,19 @@ class Journal:
             {} if attempt is None else {"attempt": (attempt,)},
             "attempt, replies.stage DESC, key",
         )
-        for key, number, stage, identity, dictionary, packed, *reply in rows:
+        for key, number, step, identity, dictionary, packed, *reply in rows:
             with errors.explained(self.path):
                 messages = decode(decompress(packed, dictionary))
-            yield Entry(key, number, stage, identity, messages, ChatReply(*reply))
+            yield Entry(key, number, step, identity, messages, ChatReply(*reply))
 
-    def attempts(self, stages: Collection[str]) -> Iterator[int]:
-        """The numbers of the attempts that have a reply of one of these stages, in their order.
+    def attempts(self, steps: Collection[str]) -> Iterator[int]:
+        """The numbers of the attempts that have a reply of one of these steps, in their order.
 
         Raises:
             ToolbankError: the file is damaged.
         """
         rows = self._read_anew(
-            "SELECT DISTINCT attempt FROM replies", {"stage": stages}, "attempt"
+            "SELECT DISTINCT attempt FROM replies", {"stage": steps}, "attempt"
         )
         for (number,) in rows:
             yield number
@@ -196,11 +196,11 @@ class Journal:
             {} if attempt is None else {"attempt": (attempt,)},
             "attempt, failures.rowid",
         )
-        for key, number, stage, reason, message, final, identity in rows:
-            yield Failure(key, number, stage, reason, message, bool(final), identity)
+        for key, number, step, reason, message, final, identity in rows:
+            yield Failure(key, number, step, reason, message, bool(final), identity)
 
-    def usage(self) -> tuple[StageUsage, ...]:
-        """What the calls came to, for each stage and identity, as they were asked first."""
+    def usage(self) -> tuple[StepUsage, ...]:
+        """What the calls came to, for each step and identity, as they were asked first."""
         with errors.explained(self.path), closing(_connect(self._file)) as connection:
             return read_usage(connection)
 
@@ -220,8 +220,8 @@ class Journal:
                 for (identity,) in connection.execute("SELECT identity FROM identities")
             }
             self._dictionaries = {
-                stage: (number, content)
-                for number, stage, content in connection.execute(
+                step: (number, content)
+                for number, step, content in connection.execute(
                     "SELECT id, stage, content FROM dictionaries"
                 )
             }

@@ -5,52 +5,52 @@ from __future__ import annotations
 import math
 import sqlite3
 
-from toolbank.journal.records import StageUsage
+from toolbank.journal.records import StepUsage
 
 _PERCENTILES = (50, 90, 99)
 
 
-def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
-    """One for each stage and identity: stages and identities as they were asked first.
+def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
+    """One for each step and identity: steps and identities as they were asked first.
 
     Those that only have failed tries come last.
     """
     sums = {
-        (stage, identity): numbers
-        for stage, identity, *numbers in connection.execute(
+        (step, identity): numbers
+        for step, identity, *numbers in connection.execute(
             "SELECT stage, identity, count(*), sum(prompt_tokens), sum(completion_tokens), "
             "sum(latency > 0), max(latency) FROM replies GROUP BY stage, identity"
         )
     }
     failed: dict[tuple[str, int], dict[str, int]] = {}
-    for stage, identity, reason, tries in connection.execute(
+    for step, identity, reason, tries in connection.execute(
         "SELECT stage, identity, reason, count(*) FROM failures "
         "GROUP BY stage, identity, reason ORDER BY reason"
     ):
-        failed.setdefault((stage, identity), {})[reason] = tries
+        failed.setdefault((step, identity), {})[reason] = tries
     names = dict(connection.execute("SELECT id, identity FROM identities"))
     used = []
     places = _places(connection)
     found = {*sums, *failed}
-    for stage, identity in sorted(found, key=lambda one: (places[one[0]], one[1])):
+    for step, identity in sorted(found, key=lambda one: (places[one[0]], one[1])):
         replies, prompt, completion, measured, longest = sums.get(
-            (stage, identity), (0, 0, 0, 0, 0.0)
+            (step, identity), (0, 0, 0, 0, 0.0)
         )
         latency = {
-            f"p{percent}": _percentile(connection, stage, identity, percent, measured)
+            f"p{percent}": _percentile(connection, step, identity, percent, measured)
             for percent in _PERCENTILES
             if measured
         }
         if measured:
             latency["max"] = longest
         used.append(
-            StageUsage(
-                stage,
+            StepUsage(
+                step,
                 names[identity],
                 replies,
                 prompt,
                 completion,
-                failed.get((stage, identity), {}),
+                failed.get((step, identity), {}),
                 latency,
             )
         )
@@ -58,7 +58,7 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StageUsage, ...]:
 
 
 def _places(connection: sqlite3.Connection) -> dict[str, int]:
-    """The place of each stage among those that were asked."""
+    """The place of each step among those that were asked."""
     asked = connection.execute(
         "SELECT stage FROM replies GROUP BY stage ORDER BY min(rowid)"
     )
@@ -70,13 +70,13 @@ def _places(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _percentile(
-    connection: sqlite3.Connection, stage: str, identity: int, percent: int, of: int
+    connection: sqlite3.Connection, step: str, identity: int, percent: int, of: int
 ) -> float:
     """By nearest rank: the smallest latency that `percent` per cent do not exceed."""
     rank = math.ceil(of * percent / 100)
     (latency,) = connection.execute(
         "SELECT latency FROM replies WHERE stage = ? AND identity = ? AND latency > 0 "
         "ORDER BY latency LIMIT 1 OFFSET ?",
-        (stage, identity, rank - 1),
+        (step, identity, rank - 1),
     ).fetchone()
     return float(latency)

@@ -15,7 +15,7 @@ class JudgeConfig(EngineConfig):
     """Compare polished queries with their drafts, or with the queries of another dataset."""
 
     section: ClassVar[str] = "judge"
-    call_stages: ClassVar[tuple[str, ...]] = ("judge",)
+    call_steps: ClassVar[tuple[str, ...]] = ("judge",)
 
     engine: str = Field(
         default="rules", description="rules: a heuristic; or an engine of a model"

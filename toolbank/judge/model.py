@@ -36,7 +36,7 @@ def make_request(
     prompt = template.render(criterion=criterion, first=first, second=second)
     return ChatRequest(
         attempt=number,
-        stage="judge",
+        step="judge",
         messages=(Message("user", prompt),),
         schema=SCHEMA,
     )

@@ -1,4 +1,4 @@
-"""What calls came to: replies, tokens, dollars, failed tries and latencies, by stage."""
+"""What calls came to: replies, tokens, dollars, failed tries and latencies, by step."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from toolbank.llm.prices import cost, known_prices
 
 if TYPE_CHECKING:
-    from toolbank.journal import StageUsage
+    from toolbank.journal import StepUsage
     from toolbank.llm.config import EngineConfig, Price
 
 
 def describe_calls(
-    usage: Iterable[StageUsage], config: EngineConfig
+    usage: Iterable[StepUsage], config: EngineConfig
 ) -> dict[str, dict[str, Any]]:
-    """The calls of a run folder by stage, as bank.json and judge.json have them.
+    """The calls of a run folder by step, as bank.json and judge.json have them.
 
-    Each stage has `replies`, `prompt_tokens`, `completion_tokens`, `dollars` (None where a price
+    Each step has `replies`, `prompt_tokens`, `completion_tokens`, `dollars` (None where a price
     is not known or the endpoint told no tokens), `failed_tries` by reason and `latency_s` (p50,
     p90, p99 and max in seconds; empty where none was measured). Replies of other models and
     settings that the folder was used with count too, each at its own model's price; of the
@@ -30,11 +30,10 @@ def describe_calls(
     """
     rows = own_usage(usage, config)
     price_of = find_prices(config)
-    by_stage = {
-        stage: [row for row in rows if row.stage == stage]
-        for stage in config.call_stages
+    by_step = {
+        step: [row for row in rows if row.step == step] for step in config.call_steps
     }
-    return {stage: _add_up(same, price_of) for stage, same in by_stage.items() if same}
+    return {step: _add_up(same, price_of) for step, same in by_step.items() if same}
 
 
 def _model_of(identity: str, default: str) -> str:
@@ -48,9 +47,9 @@ def _model_of(identity: str, default: str) -> str:
     )
 
 
-def own_usage(usage: Iterable[StageUsage], config: EngineConfig) -> list[StageUsage]:
-    """Those of the stages that calls by this configuration are made in."""
-    return [row for row in usage if row.stage in config.call_stages]
+def own_usage(usage: Iterable[StepUsage], config: EngineConfig) -> list[StepUsage]:
+    """Those of the steps that calls by this configuration are made in."""
+    return [row for row in usage if row.step in config.call_steps]
 
 
 def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
@@ -64,7 +63,7 @@ def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
 
 
 def _add_up(
-    rows: Sequence[StageUsage], price_of: Callable[[str], Price | None]
+    rows: Sequence[StepUsage], price_of: Callable[[str], Price | None]
 ) -> dict[str, Any]:
     failed: Counter[str] = Counter()
     for row in rows:
@@ -81,7 +80,7 @@ def _add_up(
     }
 
 
-def cost_of(row: StageUsage, price: Price | None) -> float | None:
+def cost_of(row: StepUsage, price: Price | None) -> float | None:
     """Dollars, or None where the price is not known or the endpoint told no tokens."""
     if price is None or not (row.prompt_tokens or row.completion_tokens):
         return None

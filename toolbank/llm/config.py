@@ -51,9 +51,9 @@ class EngineConfig(Config):
     How a call is made, retried, bounded and paid shapes nothing of what comes back.
     """
 
-    # The part of a recipe that this is, for messages, and the stages of its calls in a journal.
+    # The part of a recipe that this is, for messages, and the steps of its calls in a journal.
     section: ClassVar[str]
-    call_stages: ClassVar[tuple[str, ...]]
+    call_steps: ClassVar[tuple[str, ...]]
 
     engine: str = Field(
         default="openai",

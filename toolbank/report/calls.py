@@ -16,8 +16,8 @@ _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
-class StageCalls:
-    """The calls of one stage, as bank.json and judge.json have them; times in seconds."""
+class StepCalls:
+    """The calls of one step, as bank.json and judge.json have them; times in seconds."""
 
     replies: _Count
     prompt_tokens: _Count
@@ -29,14 +29,14 @@ class StageCalls:
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls of a run by stage, all of them together, and the tries that failed by reason.
+    """The calls of a run by step, all of them together, and the tries that failed by reason.
 
     `per_query` are the calls, tokens and dollars that one accepted query took; `unpriced` are
     the parts of the recipe, generate and judge, whose cost is unknown.
     """
 
-    stages: Mapping[str, StageCalls]
-    total: StageCalls
+    steps: Mapping[str, StepCalls]
+    total: StepCalls
     failed_tries: tuple[Bar, ...]
     per_query: tuple[float, float, float | None] | None
     unpriced: tuple[str, ...]
@@ -46,25 +46,25 @@ class Calls:
         """Whether any of them cost tokens or took measured time."""
         return any(
             one.prompt_tokens or one.completion_tokens or any(one.latency_s.values())
-            for one in self.stages.values()
+            for one in self.steps.values()
         )
 
 
 def add_up_calls(
-    generation: Mapping[str, StageCalls],
-    judge: Mapping[str, StageCalls],
+    generation: Mapping[str, StepCalls],
+    judge: Mapping[str, StepCalls],
     accepted: int,
 ) -> Calls | None:
     """The calls of bank.json and judge.json in one table; None where there were none."""
-    stages = {**generation, **judge}
-    if not stages:
+    steps = {**generation, **judge}
+    if not steps:
         return None
-    total = _add_up(stages.values())
+    total = _add_up(steps.values())
     failed = sorted(total.failed_tries.items(), key=lambda one: (-one[1], one))
     tries = total.replies + sum(total.failed_tries.values())
     sections = {"generate": generation, "judge": judge}
     return Calls(
-        stages,
+        steps,
         total,
         tuple(Bar(reason, count, count / tries) for reason, count in failed),
         _per_query(generation, accepted),
@@ -77,7 +77,7 @@ def add_up_calls(
 
 
 def _per_query(
-    generation: Mapping[str, StageCalls], accepted: int
+    generation: Mapping[str, StepCalls], accepted: int
 ) -> tuple[float, float, float | None] | None:
     if not generation or not accepted:
         return None
@@ -87,17 +87,17 @@ def _per_query(
     return calls.replies / accepted, tokens / accepted, dollars
 
 
-def _add_up(stages: Iterable[StageCalls]) -> StageCalls:
-    stages = list(stages)
-    costs = [one.dollars for one in stages if one.replies]
+def _add_up(steps: Iterable[StepCalls]) -> StepCalls:
+    steps = list(steps)
+    costs = [one.dollars for one in steps if one.replies]
     known = [dollars for dollars in costs if dollars is not None]
     failed: Counter[str] = Counter()
-    for one in stages:
+    for one in steps:
         failed.update(one.failed_tries)
-    return StageCalls(
-        sum(one.replies for one in stages),
-        sum(one.prompt_tokens for one in stages),
-        sum(one.completion_tokens for one in stages),
+    return StepCalls(
+        sum(one.replies for one in steps),
+        sum(one.prompt_tokens for one in steps),
+        sum(one.completion_tokens for one in steps),
         sum(known) if len(known) == len(costs) else None,
         failed,
         {},

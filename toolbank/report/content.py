@@ -20,7 +20,7 @@ from toolbank.evaluation.figures import (
     read_labels,
 )
 from toolbank.judge.summary import CriterionSummary
-from toolbank.report.calls import StageCalls
+from toolbank.report.calls import StepCalls
 from toolbank.system.errors import InputError
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Judge:
     criteria: dict[str, CriterionSummary]
     identical: int = 0
     read_by_eye: ReadByEye | None = None
-    calls: dict[str, StageCalls] | None = None
+    calls: dict[str, StepCalls] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Content:
     bank: Bank
     frames: BankFrames
     recipe: Mapping[str, Any]
-    calls: Mapping[str, StageCalls]
+    calls: Mapping[str, StepCalls]
     asked_numbers: Mapping[str, Asked]
     judge: Judge | None
     figures: list[Figure]
@@ -106,7 +106,7 @@ def read_content(run: Path) -> Content:
         recipe=_read_recipe(run / "recipe.yaml"),
         calls=check(
             bank.info.get("calls", {}),
-            dict[str, StageCalls],
+            dict[str, StepCalls],
             run / "bank" / "bank.json",
         ),
         asked_numbers=check(

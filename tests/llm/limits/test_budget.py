@@ -2,12 +2,12 @@ import pytest
 
 from toolbank.chat.chat import ChatReply
 from toolbank.generate.config import GenerateConfig
-from toolbank.journal import StageUsage
+from toolbank.journal import StepUsage
 from toolbank.llm.limits.budget import Budget
 from toolbank.system.errors import InputError
 
-USED = StageUsage("write", "{}", 10, 1000, 500, {"http-500": 2})
-JUDGED = StageUsage("judge", "{}", 90, 9000, 9000)
+USED = StepUsage("write", "{}", 10, 1000, 500, {"http-500": 2})
+JUDGED = StepUsage("judge", "{}", 90, 9000, 9000)
 PRICE = {"input": 1.0, "output": 2.0}
 REPLY = ChatReply("", "m", 100, 50)
 
@@ -78,8 +78,8 @@ def test_where_tries_fail_the_youngest_attempts_give_way():
 
 def test_replies_of_unknown_cost_leave_what_was_spent_as_it_was():
     """One reply of an earlier model, whose price nobody knows."""
-    mine = StageUsage("write", '{"model": "m"}', 10, 1000, 500)
-    other = StageUsage("write", '{"model": "other"}', 1, 100, 0)
+    mine = StepUsage("write", '{"model": "m"}', 10, 1000, 500)
+    other = StepUsage("write", '{"model": "other"}', 1, 100, 0)
     spent = budget([mine, other], price=PRICE, dollars=0.002)
     assert spent.dollars == pytest.approx(0.002)
     assert "1 reply of unknown cost" in spent.explain(1).message

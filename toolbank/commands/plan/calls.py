@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 88
 _INDENT = 11
-# What a call of a stage is, where its name does not say it.
+# What a call of a step is, where its name does not say it.
 _CALLS = {"judge": "comparison"}
 # What many endpoints take, where `concurrency: auto` has still to find it.
 _AT_ONCE = 64
@@ -25,7 +25,7 @@ _AT_ONCE = 64
 
 def describe_forecast(forecast: Forecast, config: EngineConfig) -> Iterator[str]:
     """Labelled paragraphs; of the time only where latencies were measured."""
-    held = sum(forecast.history.held(stage.stage) for stage in forecast.stages)
+    held = sum(forecast.history.held(step.step) for step in forecast.steps)
     if held:
         yield from format_paragraph(
             "journal", f"holds {held:,} replies already; these are not asked for again"
@@ -61,9 +61,9 @@ def format_paragraph(label: str, text: str) -> list[str]:
 def _tokens(forecast: Forecast) -> str:
     low, high = (forecast.tokens(most=most) for most in (False, True))
     each = "; ".join(
-        f"a {_CALLS.get(stage.stage, stage.stage)} about {about(stage.prompt_tokens)} in and "
-        f"{about(stage.completion_tokens)} out"
-        for stage in forecast.stages
+        f"a {_CALLS.get(step.step, step.step)} about {about(step.prompt_tokens)} in and "
+        f"{about(step.completion_tokens)} out"
+        for step in forecast.steps
     )
     counted = (
         f"Counted on {forecast.prompts} prompts, by the tokens that the journal tells"

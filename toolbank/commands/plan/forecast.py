@@ -1,4 +1,4 @@
-"""What the calls of a stage will come to, reckoned before they are made."""
+"""What the calls of a step will come to, reckoned before they are made."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _POLISHED = {"already_good": False, "reason": _REASON}
 
 
 @dataclass(frozen=True)
-class StageForecast:
-    """The calls of one stage that are still to be made, and the tokens of one of them.
+class StepForecast:
+    """The calls of one step that are still to be made, and the tokens of one of them.
 
     `fewest` and `most` differ where it isn't known how many attempts are turned away.
     """
 
-    stage: str
+    step: str
     fewest: int
     most: int
     prompt_tokens: float
@@ -59,24 +59,24 @@ class StageForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """All calls of a generation or a judge, stage by stage, and what they are reckoned from.
+    """All calls of a generation or a judge, step by step, and what they are reckoned from.
 
-    `prompts` is how many of each stage were rendered; `accepted` the share of attempts that
+    `prompts` is how many of each step were rendered; `accepted` the share of attempts that
     become queries, None where it is not known.
     """
 
-    stages: tuple[StageForecast, ...]
+    steps: tuple[StepForecast, ...]
     history: History
     prompts: int
     accepted: float | None = None
 
     def calls(self, *, most: bool) -> int:
         """The fewest calls, or the most."""
-        return sum(s.most if most else s.fewest for s in self.stages)
+        return sum(s.most if most else s.fewest for s in self.steps)
 
     def tokens(self, *, most: bool) -> tuple[float, float]:
         """Tokens in and out of the fewest calls, or of the most."""
-        counts = [(s.most if most else s.fewest, s) for s in self.stages]
+        counts = [(s.most if most else s.fewest, s) for s in self.steps]
         return (
             sum(n * s.prompt_tokens for n, s in counts),
             sum(n * s.completion_tokens for n, s in counts),
@@ -108,8 +108,8 @@ def forecast_generation(
     rewritten = [{**_POLISHED, "query": draft.draft} for draft in drafts]
     return Forecast(
         (
-            _forecast_stage("write", attempts, writes, map(asdict, drafts), history),
-            _forecast_stage(
+            _forecast_step("write", attempts, writes, map(asdict, drafts), history),
+            _forecast_step(
                 "polish",
                 [polished * number for number in attempts],
                 polishes,
@@ -153,8 +153,8 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     pairs = min(config.pairs, wanted_queries(recipe.generate) or config.pairs)
     calls = float(pairs * len(config.criteria) * _ORDERS)
     answers = [{"reason": _REASON, "winner": "A"}]
-    stage = _forecast_stage("judge", [calls, calls], requests, answers, history)
-    return Forecast((stage,), history, len(requests))
+    step = _forecast_step("judge", [calls, calls], requests, answers, history)
+    return Forecast((step,), history, len(requests))
 
 
 def _drafts(recipe: Recipe) -> list[Draft]:
@@ -212,20 +212,20 @@ def _accepted_in_bank(folder: RunFolder, config: EngineConfig) -> float | None:
         return None
 
 
-def _forecast_stage(
-    stage: str,
+def _forecast_step(
+    step: str,
     calls: Sequence[float],
     requests: Sequence[ChatRequest],
     answers: Iterable[Mapping[str, Any]],
     history: History,
-) -> StageForecast:
+) -> StepForecast:
     """The calls that the journal doesn't hold, each with a prompt and an answer like these."""
-    held, used = history.held(stage), history.usage.get(stage)
+    held, used = history.held(step), history.usage.get(step)
     fewest, most = (max(0, math.ceil(n) - held) for n in calls)
-    per_token = history.characters_per_token.get(stage, CHARACTERS_PER_TOKEN)
+    per_token = history.characters_per_token.get(step, CHARACTERS_PER_TOKEN)
     if used and used.replies and used.completion_tokens:
         completion = used.completion_tokens / used.replies
     else:
         completion = fmean(len(json.dumps(one)) for one in answers) / per_token
     prompt = fmean(map(count_characters, requests)) / per_token
-    return StageForecast(stage, fewest, most, prompt, completion)
+    return StepForecast(step, fewest, most, prompt, completion)

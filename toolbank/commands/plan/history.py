@@ -13,7 +13,7 @@ from toolbank.generate.writers import WRITERS
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatRequest
-    from toolbank.journal import Journal, StageUsage
+    from toolbank.journal import Journal, StepUsage
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.engines.kind import EngineKind
 
@@ -27,12 +27,12 @@ _Z90 = 1.2815515655446004
 class History:
     """What a run folder's journal has of calls like those to come.
 
-    `usage` are the replies of the same model and settings by stage; `is_of_prompts` says that
+    `usage` are the replies of the same model and settings by step; `is_of_prompts` says that
     they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
-    stage, has those whose replies gave their tokens.
+    step, has those whose replies gave their tokens.
     """
 
-    usage: Mapping[str, StageUsage] = field(default_factory=dict)
+    usage: Mapping[str, StepUsage] = field(default_factory=dict)
     is_of_prompts: bool = False
     characters_per_token: Mapping[str, float] = field(default_factory=dict)
 
@@ -45,9 +45,9 @@ class History:
         seconds = sum(row.replies * _mean(row.latency) for row in rows)
         return seconds / sum(row.replies for row in rows)
 
-    def held(self, stage: str) -> int:
-        """Replies of a stage that are not asked for again."""
-        row = self.usage.get(stage)
+    def held(self, step: str) -> int:
+        """Replies of a step that are not asked for again."""
+        row = self.usage.get(step)
         return row.replies if row and self.is_of_prompts else 0
 
 
@@ -73,23 +73,23 @@ def read_history(
         identity = kind.identity(config, seed) or (likely.identity if likely else "")
         keys = [request.key(identity) for request in requests]
         return History(
-            usage={row.stage: row for row in rows if row.identity == identity},
+            usage={row.step: row for row in rows if row.identity == identity},
             is_of_prompts=any(journal.get(key) is not None for key in keys),
             characters_per_token=_calibrate(journal, identity),
         )
 
 
 def _calibrate(journal: Journal, identity: str) -> dict[str, float]:
-    """Characters of a prompt per token of it, by stage, over the journal's first attempts."""
+    """Characters of a prompt per token of it, by step, over the journal's first attempts."""
     characters: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
     for attempt in range(_ATTEMPTS):
         for entry in journal.entries(attempt):
             if entry.identity == identity and entry.reply.prompt_tokens:
                 texts = [message["content"] for message in entry.messages]
-                characters[entry.stage] += sum(map(len, texts))
-                tokens[entry.stage] += entry.reply.prompt_tokens
-    return {stage: characters[stage] / tokens[stage] for stage in tokens}
+                characters[entry.step] += sum(map(len, texts))
+                tokens[entry.step] += entry.reply.prompt_tokens
+    return {step: characters[step] / tokens[step] for step in tokens}
 
 
 def _mean(latency: Mapping[str, float]) -> float:

@@ -223,7 +223,7 @@ def _describe_downloads(recipe: Recipe, todo: list[str]) -> Iterator[str]:
 
 def _calls_of_generation(forecast: Forecast) -> str:
     fewest, most = forecast.calls(most=False), forecast.calls(most=True)
-    write, polish = forecast.stages
+    write, polish = forecast.steps
     if not most:
         share = format_share(forecast.accepted)
         return f"none, or a few{share}: the journal has as many replies as are needed"

@@ -25,7 +25,7 @@ from toolbank.system.shell import command
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
-_STAGES = GenerateConfig.call_stages
+_STEPS = GenerateConfig.call_steps
 
 
 def show_one(path: Path, name: str) -> str:
@@ -116,10 +116,10 @@ def _outcomes(folder: RunFolder) -> Iterator[tuple[str, str, str]]:
             yield attempt.outcome, attempt.reason, name
     elif folder.journal.is_file():
         with Journal(folder.journal, read_only=True) as journal:
-            for number in journal.attempts(_STAGES):
+            for number in journal.attempts(_STEPS):
                 yield "undecided", "", str(number)
             for failure in journal.failures():
-                if failure.stage in _STAGES:
+                if failure.step in _STEPS:
                     yield "failed try", failure.reason, str(failure.attempt)
 
 
@@ -139,8 +139,8 @@ def _find_exchanges(
         return [], []
     with Journal(folder.journal, read_only=True) as journal:
         return (
-            [one for one in journal.entries(number) if one.stage in _STAGES],
-            [one for one in journal.failures(number) if one.stage in _STAGES],
+            [one for one in journal.entries(number) if one.step in _STEPS],
+            [one for one in journal.failures(number) if one.step in _STEPS],
         )
 
 
@@ -193,7 +193,7 @@ def _format_undecided(folder: RunFolder) -> str:
 def _chosen(entries: Iterable[Entry]) -> tuple[str, ...]:
     """The tools that the writer named, whether the checks took them or not."""
     for entry in entries:
-        draft = read_draft(entry.reply.text) if entry.stage == "write" else None
+        draft = read_draft(entry.reply.text) if entry.step == "write" else None
         if isinstance(draft, Draft):
             return tuple(draft.tools)
     return ()

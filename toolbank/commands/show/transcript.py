@@ -28,7 +28,7 @@ def format_attempt(
 def format_prompt(request: ChatRequest, ending: str) -> str:
     """What is asked first in an attempt, where there is no reply."""
     messages = [
-        _format_message(request.stage, message.role, message.content)
+        _format_message(request.step, message.role, message.content)
         for message in request.messages
     ]
     return "\n".join([_title(request.attempt), *messages, f">>> {ending}"])
@@ -44,19 +44,19 @@ def _title(number: int) -> str:
     return f"{'=' * 30} attempt {number} {'=' * 30}"
 
 
-def _format_message(stage: str, role: str, content: str) -> str:
-    return f"--- {stage}: {role}\n{content.strip()}\n"
+def _format_message(step: str, role: str, content: str) -> str:
+    return f"--- {step}: {role}\n{content.strip()}\n"
 
 
 def _format_exchange(entry: Entry, failures: Iterable[Failure]) -> Iterator[str]:
     for message in entry.messages:
-        yield _format_message(entry.stage, message["role"], message["content"])
+        yield _format_message(entry.step, message["role"], message["content"])
     yield from map(_format_try, failures)
     reply = entry.reply
     finish = "" if reply.finish == "stop" else f" ({reply.finish})"
-    yield f"--- {entry.stage}: reply of {reply.model}{finish}\n{reply.text.strip()}\n"
+    yield f"--- {entry.step}: reply of {reply.model}{finish}\n{reply.text.strip()}\n"
 
 
 def _format_try(failure: Failure) -> str:
     given_up = "; the call was given up" if failure.final else ""
-    return f"--- {failure.stage}: a try failed, {failure.reason}{given_up}\n{failure.message}\n"
+    return f"--- {failure.step}: a try failed, {failure.reason}{given_up}\n{failure.message}\n"

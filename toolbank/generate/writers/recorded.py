@@ -76,7 +76,7 @@ class RecordedEngine:
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Play the draft or the polished query of the request's attempt."""
         reply = self._replies[request.attempt]
-        if request.stage == "write":
+        if request.step == "write":
             answer = {
                 "declined": False,
                 "reason": "",

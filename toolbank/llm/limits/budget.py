@@ -18,7 +18,7 @@ from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatReply
-    from toolbank.journal import StageUsage
+    from toolbank.journal import StepUsage
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.limits.stop import Stop
 
@@ -48,7 +48,7 @@ class Budget:
     """
 
     def __init__(
-        self, config: EngineConfig, usage: Iterable[StageUsage], begun: float
+        self, config: EngineConfig, usage: Iterable[StepUsage], begun: float
     ) -> None:
         self._config = config.budget
         self._section = config.section

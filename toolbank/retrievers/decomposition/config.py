@@ -18,7 +18,7 @@ class DecomposeConfig(EngineConfig):
     """A language model that splits requests; every reply is kept in a journal of its own."""
 
     section: ClassVar[str] = "decompose"
-    call_stages: ClassVar[tuple[str, ...]] = ("decompose",)
+    call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
 
     temperature: float | None = Field(
         default=0.0, ge=0, le=2, description="null: not sent"

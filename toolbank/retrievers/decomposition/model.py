@@ -119,7 +119,7 @@ def make_request(template: PromptTemplate, text: str) -> ChatRequest:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return ChatRequest(
         attempt=int(digest[:12], 16),
-        stage="decompose",
+        step="decompose",
         messages=(Message("user", template.render(request=text)),),
         schema=_SCHEMA,
     )

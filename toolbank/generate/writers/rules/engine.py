@@ -59,7 +59,7 @@ class RulesEngine:
         Raises:
             NotImplementedError: the request is to judge.
         """
-        random = Random(f"{self._seed}:{request.stage}:{request.attempt}")
+        random = Random(f"{self._seed}:{request.step}:{request.attempt}")
         task = request.task
         if isinstance(task, WriteTask):
             reply = self._write(task, random)

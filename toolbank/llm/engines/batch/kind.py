@@ -39,7 +39,7 @@ class BatchEngine:
             EngineError: replies come by files alone.
         """
         raise EngineError(
-            f"batch: the {request.stage} of attempt {request.attempt} can't be answered at once.",
+            f"batch: the {request.step} of attempt {request.attempt} can't be answered at once.",
             reason="only-by-files",
         )
 

@@ -42,16 +42,16 @@ def write_requests(
     """
     for left in folder.glob(".round-*"):
         left.unlink(missing_ok=True)
-    by_stage: dict[str, list[tuple[bytes, float]]] = {}
+    by_step: dict[str, list[tuple[bytes, float]]] = {}
     for key, request, body in requests:
         row = {"custom_id": key, "method": "POST", "url": URL, "body": body}
         # All ASCII, so that no reader can see a line's end in a line.
         line = json.dumps(row).encode() + b"\n"
-        by_stage.setdefault(request.stage, []).append((line, estimate_prompt(request)))
+        by_step.setdefault(request.step, []).append((line, estimate_prompt(request)))
     written: list[RequestFile] = []
-    for stage, lines in sorted(by_stage.items()):
+    for step, lines in sorted(by_step.items()):
         for part, chunk in enumerate(_split(lines, most), start=1):
-            path = folder / f"round-{number:03d}-{stage}-{part:03d}.jsonl"
+            path = folder / f"round-{number:03d}-{step}-{part:03d}.jsonl"
             with atomic_path(path) as temporary, temporary.open("wb") as file:
                 file.writelines(line for line, _ in chunk)
             written.append(

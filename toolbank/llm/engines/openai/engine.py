@@ -59,7 +59,7 @@ class OpenAIEngine:
         self._endpoint = Endpoint(config, self._credentials)
         self._has_replied = False
         self._has_seen_page = False
-        # By stage, since each has a schema of its own.
+        # By step, since each has a schema of its own.
         self._formats: dict[str, int] = {}
         self._answered: set[tuple[str, int]] = set()
         # What ended in a server's error for its form, it seems: request, and form.
@@ -73,7 +73,7 @@ class OpenAIEngine:
             EngineError: no reply came. It is `fatal` where the key, model or address is refused.
         """
         while True:
-            asked = self._formats.get(request.stage, 0)
+            asked = self._formats.get(request.step, 0)
             limit = self._limit
             body = make_body(
                 self._config, request, answer_as=_FORMATS[asked], limit=limit
@@ -82,7 +82,7 @@ class OpenAIEngine:
             answer = await self._endpoint.post(to_json(body))
             latency = time.perf_counter() - started
             if answer.status == 200:
-                self._answered.add((request.stage, asked))
+                self._answered.add((request.step, asked))
                 return self._read(answer, latency)
             if not self._adapt(answer, request, asked, limit):
                 raise status_error(
@@ -106,9 +106,9 @@ class OpenAIEngine:
         if _NEWER_LIMIT in answer.text and limit != _NEWER_LIMIT:
             self._limit = _NEWER_LIMIT
             return True
-        stage = request.stage
+        step = request.step
         # What it took before, it doesn't refuse for its form.
-        is_new = (stage, asked) not in self._answered
+        is_new = (step, asked) not in self._answered
         if not (
             is_new and asked < len(_FORMATS) - 1 and _ABOUT_FORMAT.search(answer.text)
         ):
@@ -119,7 +119,7 @@ class OpenAIEngine:
             if call not in self._broken:
                 self._broken.add(call)
                 return False
-        self._formats[stage] = max(self._formats.get(stage, 0), asked + 1)
+        self._formats[step] = max(self._formats.get(step, 0), asked + 1)
         return True
 
     def _read(self, answer: Answer, latency: float) -> ChatReply:
