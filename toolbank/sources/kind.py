@@ -59,18 +59,18 @@ C = TypeVar("C", bound=SourceConfig)
 class SourceKind(Generic[C]):
     """A kind of source.
 
-    `config` is its part of a recipe, whose module imports nothing heavy. `load` gives the tools,
+    `config` is its part of a recipe, whose module imports nothing heavy. `read_tools` gives the tools,
     sorted by name and without prompt names, and may keep files in the folder that it is given;
     it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
-    `identify` stands for the content without reading it: when it changes, the tools are read
+    `content_id` stands for the content without reading it: when it changes, the tools are read
     again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
     that is stopped stays in the folder, where something does. Use `read` and `version`, which make errors
     for people of what the two did not foresee.
     """
 
     config: type[C]
-    load: Callable[[C, Path], Collected]
-    identify: Callable[[C], str]
+    read_tools: Callable[[C, Path], Collected]
+    content_id: Callable[[C], str]
     keeps: str = ""
 
     def read(self, config: C, cache: Path) -> Collected:
@@ -83,7 +83,7 @@ class SourceKind(Generic[C]):
         from toolbank.sources.tool_check import check_tools
 
         with self._reading(config):
-            collected = self.load(config, cache)
+            collected = self.read_tools(config, cache)
             check_tools(collected.tools, config.label)
         return collected
 
@@ -94,7 +94,7 @@ class SourceKind(Generic[C]):
             InputError: there is nothing to be read.
         """
         with self._reading(config):
-            return self.identify(config)
+            return self.content_id(config)
 
     def _reading(self, config: C) -> AbstractContextManager[None]:
         return reading_content(

@@ -7,16 +7,16 @@ from toolbank.sources.python.installed import package_version, source_hash
 from toolbank.sources.python.source import PythonSource
 
 
-def _read(config: PythonSource, _: Path) -> Collected:
+def _read_tools(config: PythonSource, _: Path) -> Collected:
     from toolbank.sources.python.apart import read_apart
 
     return read_apart(config)
 
 
-def _version(config: PythonSource) -> str:
+def _content_id(config: PythonSource) -> str:
     """Version of the package, with a hash of one that may change under its version."""
     content = source_hash(config.package)[:16]
     return f"python:{package_version(config.package)}{content and '+'}{content}"
 
 
-KIND = SourceKind(PythonSource, _read, _version)
+KIND = SourceKind(PythonSource, _read_tools, _content_id)

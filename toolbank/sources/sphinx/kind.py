@@ -6,7 +6,7 @@ from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.sphinx.source import SphinxSource
 
 
-def _read(config: SphinxSource, cache: Path) -> Collected:
+def _read_tools(config: SphinxSource, cache: Path) -> Collected:
     from toolbank.sources.sphinx.crawl import crawl_site
     from toolbank.sources.sphinx.crawl_report import count, problems, record
 
@@ -20,8 +20,10 @@ def _read(config: SphinxSource, cache: Path) -> Collected:
     )
 
 
-def _version(config: SphinxSource) -> str:
+def _content_id(config: SphinxSource) -> str:
     return f"{config.label}@{config.base_url}"
 
 
-KIND = SourceKind(SphinxSource, _read, _version, keeps="Pages that were read are kept.")
+KIND = SourceKind(
+    SphinxSource, _read_tools, _content_id, keeps="Pages that were read are kept."
+)
