@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import toolbank
+from toolbank.sources import SOURCES
 
 ROOT = Path(toolbank.__file__).parent
 # From the ground up; rooms of one floor do not know each other.
@@ -93,3 +94,20 @@ def test_no_files_import_each_other_in_a_circle():
             break
         arrows = inside
     assert not {f"{a} -> {b}" for a, b in arrows}
+
+
+def source_of(module):
+    """The kind of source that a module is of, or ""."""
+    room, _, inner = module.partition(".")
+    name = inner.partition(".")[0]
+    return name if room == "sources" and name in SOURCES.own else ""
+
+
+def test_a_source_imports_from_no_other():
+    wrong = {
+        f"{module} -> {other}"
+        for module, others in IMPORTS.items()
+        for other in others
+        if source_of(module) and source_of(other) not in ("", source_of(module))
+    }
+    assert not wrong

@@ -125,7 +125,7 @@ def narrowed(site: Site, include: Sequence[str], exclude: Sequence[str]) -> Site
     return site.model_copy(update={"objects": objects})
 
 
-def names(name: str, rules: Iterable[str]) -> bool:
+def covers(name: str, rules: Iterable[str]) -> bool:
     """Whether a rule of `include` or `exclude` speaks of a name."""
     return any(
         name == rule

@@ -6,7 +6,7 @@ from typing import Self
 from toolbank.config.assets import has_asset
 from toolbank.sources.python.kinds import CALLED, Kind, kinds_of_roles
 from toolbank.sources.python.source import PythonSource
-from toolbank.sources.sphinx.site import load_site, names
+from toolbank.sources.site import covers, load_site
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Scope:
         near = (name, name.rpartition(".")[0])
         if self.parents and self.parents.isdisjoint(near):
             return True
-        return names(name, self.exclude)
+        return covers(name, self.exclude)
 
     def looks_into(self, module: str) -> bool:
         """Whether a module can hold what counts."""

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
+from toolbank.sources.site import Site, load_site, narrowed
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import no_tools, record
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.guess import guess_site
 from toolbank.sources.sphinx.inventory import Inventory
-from toolbank.sources.sphinx.site import Site, load_site, narrowed
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.tools import read_tools
 from toolbank.system import aio

@@ -5,9 +5,9 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urljoin
 
+from toolbank.sources.site import covers
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import Scope, tool_name
-from toolbank.sources.sphinx.site import names
 from toolbank.sources.sphinx.tools import is_loss
 from toolbank.system import numbers
 from toolbank.system.errors import InputError, ToolbankError
@@ -143,7 +143,7 @@ def _idle_rules(scope: Scope) -> Iterator[str]:
     ]
     parents = {name.rpartition(".")[0] for name in own}
     for rule in rules.include:
-        if not any(names(name, (rule,)) for name in own):
+        if not any(covers(name, (rule,)) for name in own):
             yield f"include: there is no {rule}{_near(rule, {*own, *parents})}"
     for rule in rules.parents:
         if rule not in parents:

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from tqdm import tqdm
 
+from toolbank.sources.site import Site
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import (
     INVENTORY_HEAD,
@@ -17,7 +18,6 @@ from toolbank.sources.sphinx.inventory import (
 )
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.pages.shape import ShapeError
-from toolbank.sources.sphinx.site import Site
 from toolbank.sources.sphinx.web.answer import GONE, Answer
 from toolbank.sources.sphinx.web.client import PAGE, SiteClient, Wanted
 from toolbank.sources.sphinx.web.failures import (

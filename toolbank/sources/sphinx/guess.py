@@ -3,8 +3,8 @@
 import textwrap
 from collections import Counter
 
+from toolbank.sources.site import ROLES, Domain, Objects, Site, covers
 from toolbank.sources.sphinx.inventory import Inventory, Scope
-from toolbank.sources.sphinx.site import ROLES, Domain, Objects, Site, names
 from toolbank.system.errors import InputError
 
 # What can be called, by domain. Data counts where its page shows it called, as ufuncs are.
@@ -42,7 +42,7 @@ def guess_site(inventory: Inventory, base_url: str) -> Site:
         )
     own = [item for item in inventory.objects if item.domain == domain]
     present = {item.role for item in own}
-    private = any(names(item.name, _PRIVATE) for item in own)
+    private = any(covers(item.name, _PRIVATE) for item in own)
     return Site(
         base_url=base_url,
         objects=Objects(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from toolbank.sources.sphinx.site import Objects, Site, matches, names
+from toolbank.sources.site import Objects, Site, covers, matches
 from toolbank.system.errors import InputError
 
 INVENTORY_HEAD = b"# Sphinx inventory version 2"
@@ -178,9 +178,9 @@ def _refusal(item: Listed, name: str, rules: Objects) -> str:
         return f"not of the {rules.domain} domain"
     if item.role not in rules.roles:
         return f"role {item.role}"
-    if names(name, rules.exclude):
+    if covers(name, rules.exclude):
         return "excluded"
-    if rules.include and not names(name, rules.include):
+    if rules.include and not covers(name, rules.include):
         return "not included"
     if rules.parents and name.rpartition(".")[0] not in rules.parents:
         return "parent not listed"

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import urljoin
 
 from toolbank.bank.records import Tool
+from toolbank.sources.site import Site
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.inventory import Entry, Listed
 from toolbank.sources.sphinx.pages.page import PageObject
-from toolbank.sources.sphinx.site import Site
 
 _MEMBERS = frozenset(
     {

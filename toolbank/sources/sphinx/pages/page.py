@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from toolbank.bank.records import Returned, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.schema.parameters import Parameter
+from toolbank.sources.site import ROLES
 from toolbank.sources.sphinx.inventory import resolve
 from toolbank.sources.sphinx.pages.arguments import combined, sent
 from toolbank.sources.sphinx.pages.body import read_body
@@ -17,7 +18,6 @@ from toolbank.sources.sphinx.pages.heading import body_of, following, read_headi
 from toolbank.sources.sphinx.pages.shape import check_shape
 from toolbank.sources.sphinx.pages.text import is_section
 from toolbank.sources.sphinx.pages.versions import deprecated_parameters
-from toolbank.sources.sphinx.site import ROLES
 
 _KINDS: dict[str, ToolKind] = {
     "function": "function",
