@@ -33,9 +33,9 @@ from toolbank.llm.trust import DEFAULT_KEY, Grant, command_of
 from toolbank.loaders import DATASETS
 from toolbank.loaders.kind import DatasetConfig
 from toolbank.report.config import ReportConfig
-from toolbank.retrievers import METHODS
+from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.baselines import DEFAULTS, add_baselines
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
@@ -82,7 +82,7 @@ class Recipe(Config):
         default=True,
         description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
     )
-    retrievers: tuple[Annotated[RetrieverConfig, TaggedUnion(METHODS)], ...] = Field(
+    retrievers: tuple[Annotated[RetrieverConfig, TaggedUnion(RETRIEVERS)], ...] = Field(
         default=DEFAULTS, min_length=1
     )
     evaluate: EvaluateConfig = EvaluateConfig()

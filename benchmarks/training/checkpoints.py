@@ -14,7 +14,7 @@ from pathlib import Path
 
 from toolbank.bank.bank import Bank
 from toolbank.loaders import DATASETS
-from toolbank.retrievers import METHODS, create_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.training import saving
 
@@ -56,7 +56,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=10)
     given = parser.parse_args()
-    config = METHODS.find("tool2vec", "benchmark").config.model_validate(
+    config = RETRIEVERS.find("tool2vec", "benchmark").config.model_validate(
         {"type": "tool2vec", "training": {"epochs": 100, "batch_size": 32}}
     )
     bank = read_bank(given.folder)

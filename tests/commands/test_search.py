@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tests.commands.test_cli import toolbank
-from toolbank.retrievers import METHODS
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers import RETRIEVERS
+from toolbank.retrievers.kind import RetrieverConfig
 
 LONG = "x" * 10_000
 NAMES = (LONG, "two\nlines\n  9.999  made.up", "plain", "other")
@@ -70,8 +70,8 @@ def test_the_first_line_says_what_the_score_is(odd):
 
 
 def test_every_method_says_what_its_score_is():
-    for name in METHODS.own:
-        score = METHODS.find(name, "retrievers").config.score
+    for name in RETRIEVERS.own:
+        score = RETRIEVERS.find(name, "retrievers").config.score
         assert score != RetrieverConfig.score, name
 
 

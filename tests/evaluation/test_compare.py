@@ -30,7 +30,7 @@ ALL = EvaluationSet(
     labels=(("a",),) * N,
     parts={"test-unseen-sets": np.arange(10), "test-unseen-tools": np.arange(0)},
 )
-METHODS = (
+RETRIEVERS = (
     DescriptionsConfig(),
     NearestConfig(name="votes"),
     NearestConfig(),
@@ -58,7 +58,7 @@ def measured():
 
 @pytest.fixture(scope="module")
 def records(measured):
-    return compare(measured, METHODS, CONFIG, seed=4)
+    return compare(measured, RETRIEVERS, CONFIG, seed=4)
 
 
 def against(records, retriever):
@@ -117,7 +117,7 @@ def test_a_method_that_plans_meets_the_best_that_splits_requests(measured):
 
 
 def test_a_method_that_is_not_there_is_not_compared_with(measured):
-    assert compare(measured[-1:], METHODS, CONFIG, seed=0) == []
+    assert compare(measured[-1:], RETRIEVERS, CONFIG, seed=0) == []
 
 
 def told(measured, differences):

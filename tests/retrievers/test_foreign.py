@@ -14,7 +14,7 @@ from toolbank.system.errors import InputError
 KINDS = """
     from typing import Literal
 
-    from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+    from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 
 
     class Config(RetrieverConfig):

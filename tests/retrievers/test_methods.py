@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 from tests.retrievers.small_methods import TRAINED, configure, encoder_for, needed_by
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.retrievers import METHODS, create_retriever, load_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
@@ -44,7 +44,7 @@ def cases(bank, tmp_path_factory):
     """Every method on the small bank; the trained ones have a tiny encoder."""
     folder = tmp_path_factory.mktemp("encoder") / "tiny"
     small = configure(encoder_for(folder, bank, BELL.summary, *REQUESTS))
-    kinds = {name: METHODS.load(name) for name in METHODS.own}
+    kinds = {name: RETRIEVERS.load(name) for name in RETRIEVERS.own}
     configs = {**{label: small[label] for label in TRAINED}, **CONFIGS}
     return {
         label: RetrieverCase(kinds[config.type], config, bank, needed_by(config, small))
@@ -59,7 +59,7 @@ def test_own_methods(cases, label, check):
 
 
 def test_every_own_method_is_checked(cases):
-    assert {case.config.type for case in cases.values()} == {*METHODS.own}
+    assert {case.config.type for case in cases.values()} == {*RETRIEVERS.own}
 
 
 class Broken(Bm25Retriever):

@@ -10,7 +10,7 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.planning import plan_fit
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
 from toolbank.retrievers.refiner.config import RefinerConfig, RefinerTraining

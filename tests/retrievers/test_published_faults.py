@@ -10,7 +10,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from tests.retrievers.small_methods import configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.retrievers import METHODS
+from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.base import FitContext
 
 NAMES = ("rain", "song", "light", "parcel", "mail", "road", "rose", "house")
@@ -159,7 +159,7 @@ def strict(monkeypatch):
     """
     asked, fits = [], []
     for kind in ("protip", "tool2vec", "nnn", "descriptions", "mlc", "refiner"):
-        method = METHODS.find(kind, "").find_class()
+        method = RETRIEVERS.find(kind, "").find_class()
 
         def fit_and_remember(self, part, context=None, fit=method.fit):
             fits.append(self)

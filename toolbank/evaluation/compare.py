@@ -9,11 +9,11 @@ import numpy as np
 
 from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.evaluate import Measured, list_metrics
-from toolbank.evaluation.figures import Baseline, Difference
+from toolbank.evaluation.figures import Difference, Opponent
 from toolbank.evaluation.interval import difference_intervals
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 
-BASELINES: tuple[Baseline, ...] = get_args(Baseline)
+OPPONENTS: tuple[Opponent, ...] = get_args(Opponent)
 """The kinds of baselines, in the order of tables."""
 
 
@@ -65,16 +65,16 @@ def _pair_up(
     measured: Sequence[Measured],
     retrievers: Sequence[RetrieverConfig],
     config: EvaluateConfig,
-) -> Iterator[tuple[Measured, Measured, Baseline]]:
+) -> Iterator[tuple[Measured, Measured, Opponent]]:
     """Each method with each that it is held against, and what kind of baseline that is."""
     by_name = {one.retriever: one for one in measured}
     column = list_metrics(config).index(("recall", main_k(config.ks)))
 
-    def labels(baseline: Baseline) -> list[str]:
+    def labels(baseline: Opponent) -> list[str]:
         return [one.label for one in retrievers if one.baseline == baseline]
 
     for retriever in retrievers:
-        opponents: dict[Baseline, Sequence[str]] = {
+        opponents: dict[Opponent, Sequence[str]] = {
             "first stage": retriever.needs[:1],
             "nearest neighbours": labels("nearest neighbours"),
             "descriptions": labels("descriptions")[:1],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolbank.evaluation.cells import FEW, percent, with_intervals
-from toolbank.evaluation.compare import BASELINES
+from toolbank.evaluation.compare import OPPONENTS
 from toolbank.evaluation.config import TEST_PARTS, main_k
-from toolbank.evaluation.figures import Baseline, Difference, Figure
+from toolbank.evaluation.figures import Difference, Figure, Opponent
 from toolbank.evaluation.interval import FEWEST
 from toolbank.evaluation.layout import LONGEST_SET, WIDTH, Columns, lay_out
 from toolbank.system.terminal import one_line, wrap
@@ -18,7 +18,7 @@ _PARTS = {
     "test-seen-tools": "seen-tools: train requests use each of the tools.",
     "test-unseen-tools": "unseen-tools: one of the tools is in no train request.",
 }
-_BASELINES: dict[Baseline, str] = {
+_OPPONENTS: dict[Opponent, str] = {
     "first stage": "the one that it builds on",
     "nearest neighbours": "{}, the best that only looks up similar train requests",
     "descriptions": "{}, by descriptions alone",
@@ -96,7 +96,7 @@ def _format_differences(name: str, differences: Sequence[Difference]) -> str:
     retrievers = list(dict.fromkeys(r.retriever for r in usable))
     legends = []
     groups = []
-    for baseline in BASELINES:
+    for baseline in OPPONENTS:
         rows = [found.get((retriever, baseline)) for retriever in retrievers]
         against = dict.fromkeys(row.against for row in rows if row)
         if not against:
@@ -105,7 +105,7 @@ def _format_differences(name: str, differences: Sequence[Difference]) -> str:
         title = f"- {baseline}"
         groups.append(Columns((header,), tuple((cell,) for cell in cells), title))
         legends.append(
-            f"{baseline} = {_BASELINES[baseline].format(', '.join(against))}"
+            f"{baseline} = {_OPPONENTS[baseline].format(', '.join(against))}"
         )
     few = [FEW] if usable[0].n < FEWEST else []
     sentence = (

@@ -12,7 +12,7 @@ from pydantic import Field
 from toolbank.config.checked import read_checked
 from toolbank.system.files import write_json
 
-Baseline = Literal["first stage", "nearest neighbours", "descriptions", "decomposition"]
+Opponent = Literal["first stage", "nearest neighbours", "descriptions", "decomposition"]
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -57,7 +57,7 @@ class Difference:
 
     retriever: str
     against: str
-    baseline: Baseline
+    baseline: Opponent
     set: str
     metric: str
     k: _CutOff

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolbank.evaluation.figures import Baseline, Difference, Figure
+from toolbank.evaluation.figures import Difference, Figure, Opponent
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ _SETS = {
     "test-seen-tools": "Held-out, all tools seen in training",
     "test-unseen-tools": "Held-out, needs a tool new to training",
 }
-_BASELINES: dict[Baseline, str] = {
+_OPPONENTS: dict[Opponent, str] = {
     "first stage": "its first stage",
     "nearest neighbours": "nearest neighbours",
     "descriptions": "descriptions",
@@ -80,13 +80,13 @@ def tabulate_differences(
         rows = [one for one in usable if one.set == name]
         found = {(one.retriever, one.baseline): one for one in rows}
         baselines = [
-            part for part in _BASELINES if any(one.baseline == part for one in rows)
+            part for part in _OPPONENTS if any(one.baseline == part for one in rows)
         ]
         tables.append(
             DifferenceTable(
                 title=_title(name),
                 n=rows[0].n,
-                columns=tuple(_BASELINES[part] for part in baselines),
+                columns=tuple(_OPPONENTS[part] for part in baselines),
                 rows=tuple(
                     (name, tuple(found.get((name, part)) for part in baselines))
                     for name in _unique(one.retriever for one in rows)

@@ -14,7 +14,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.encoders.config import EncoderConfig
 from toolbank.report.content import Content
-from toolbank.retrievers import METHODS, load_retriever
+from toolbank.retrievers import RETRIEVERS, load_retriever
 from toolbank.retrievers.mean_centering import take_out
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
     from toolbank.retrievers.dense import DenseRetriever
     from toolbank.retrievers.head import read_settings, read_tools
 
-    kind = METHODS.find(read_settings(folder)["type"], str(folder))
+    kind = RETRIEVERS.find(read_settings(folder)["type"], str(folder))
     if not kind.config.has_vectors or read_tools(folder) != bank.tool_names:
         return None
     retriever = load_retriever(folder)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.registry import Registry
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.system.errors import ToolbankError
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
-METHODS = Registry(
+RETRIEVERS = Registry(
     "retriever",
     "toolbank.retrievers",
     RetrieverKind,
@@ -41,7 +41,7 @@ def create_retriever(config: RetrieverConfig) -> Retriever:
     """
     from toolbank.retrievers.base import Retriever
 
-    kind = METHODS.find(config.type, "retrievers")
+    kind = RETRIEVERS.find(config.type, "retrievers")
     with answering_for(config, f"be made of {kind.retriever}"):
         retriever = kind.find_class()(config)
         if not isinstance(retriever, Retriever):
@@ -63,11 +63,11 @@ def answering_for(config: RetrieverConfig, what: str) -> Iterator[None]:
     except (ToolbankError, OSError):
         raise
     except Exception as error:
-        if config.type in METHODS.own:
+        if config.type in RETRIEVERS.own:
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
-        raise METHODS.refuse(
+        raise RETRIEVERS.refuse(
             config.type, f"can't {what} ({said}; {place.filename}, line {place.lineno})"
         ) from error
 
@@ -81,7 +81,7 @@ def load_retriever(folder: Path) -> Retriever:
     from toolbank.retrievers.head import read_config, read_settings, read_tools
 
     settings = read_settings(folder)
-    kind = METHODS.find(settings["type"], str(folder))
+    kind = RETRIEVERS.find(settings["type"], str(folder))
     retriever = create_retriever(read_config(folder, kind.config, settings))
     with answering_for(retriever.config, "be loaded"):
         retriever.load(folder, read_tools(folder))

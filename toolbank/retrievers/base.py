@@ -19,7 +19,7 @@ from toolbank.ranking.ties import Ties, draw_ties
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.head import write_head
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.stored import Stored
 from toolbank.system.errors import InputError
 from toolbank.training.card import read_card, write_card

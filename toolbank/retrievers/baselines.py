@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
-from toolbank.retrievers.method import Baseline, RetrieverConfig
+from toolbank.retrievers.kind import Baseline, RetrieverConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 

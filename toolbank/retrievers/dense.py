@@ -16,7 +16,7 @@ from toolbank.encoders.resolve import saved_encoder
 from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
-from toolbank.retrievers.method import DenseConfig
+from toolbank.retrievers.kind import DenseConfig
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.stored import Arrays, floats
 from toolbank.retrievers.text import title_and_summary

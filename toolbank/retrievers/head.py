@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.stored import AGAIN, demand
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json

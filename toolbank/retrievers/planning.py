@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolbank.bank.bank import Bank
 from toolbank.retrievers.crossfit import assign_folds, leave_out, name_part
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.training.planned import PlannedTraining, name_training
 
 

@@ -12,7 +12,7 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.dense import DenseRetriever
-from toolbank.retrievers.method import TwoStageConfig
+from toolbank.retrievers.kind import TwoStageConfig
 from toolbank.retrievers.stored import demand
 from toolbank.system.errors import InputError
 

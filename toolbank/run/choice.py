@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Figure, read_figures
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.numbers import count
 

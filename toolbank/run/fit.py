@@ -21,7 +21,7 @@ from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_rank
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
-    from toolbank.retrievers.method import RetrieverConfig
+    from toolbank.retrievers.kind import RetrieverConfig
 
 # How long another process that failed leaves it to the first one to say why.
 _GRACE_S = 5.0

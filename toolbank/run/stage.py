@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolbank.llm.limits.stop import EarlyEnd
     from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
-    from toolbank.retrievers.method import RetrieverConfig
+    from toolbank.retrievers.kind import RetrieverConfig
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.ranking.topk import Hits
-from toolbank.retrievers import METHODS, create_retriever, load_retriever
+from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.dense import DenseRetriever
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.retrievers.stored import ARRAYS
 from toolbank.system.errors import InputError
 from toolbank.testing.settings import check_model
@@ -79,7 +79,7 @@ class RetrieverCase:
 def check_settings(case: RetrieverCase) -> None:
     """The configuration is of the method's own model, which refuses what it does not know."""
     check_model(case.config, case.kind.config)
-    found = METHODS.load(case.config.type)
+    found = RETRIEVERS.load(case.config.type)
     assert found == case.kind, "the kind is found by the `type` of its settings"
 
 

@@ -10,7 +10,7 @@ from toolbank.encoders.model import find_model
 from toolbank.recipe import Recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
-from toolbank.retrievers.method import RetrieverConfig
+from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.system.terminal import print_message
 from toolbank.training.measuring import STEPS
 from toolbank.training.planned import PlannedTraining

@@ -21,7 +21,7 @@ from toolbank.training.rates import Rate, describe_machine, read_rate
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
-    from toolbank.retrievers.method import RetrieverConfig
+    from toolbank.retrievers.kind import RetrieverConfig
 
 
 def describe_trainings(

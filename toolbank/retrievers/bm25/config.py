@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from toolbank.retrievers.method import Baseline, RetrieverConfig, RetrieverKind
+from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
 
 
 class Bm25Config(RetrieverConfig):

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
 from toolbank.llm.config import EngineConfig
-from toolbank.retrievers.method import Baseline, RetrieverKind, TwoStageConfig
+from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
 
 TEMPLATE = "decompose.j2"
 """The prompt that asks a model for the subtasks of a request."""

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from toolbank.encoders.finetune.config import EncoderTraining, PairKind
-from toolbank.retrievers.method import Baseline, DenseConfig, RetrieverKind
+from toolbank.retrievers.kind import Baseline, DenseConfig, RetrieverKind
 
 
 class DescriptionsTraining(EncoderTraining):

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import Baseline, RetrieverConfig, RetrieverKind
+from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
 
 
 class NearestConfig(RetrieverConfig):

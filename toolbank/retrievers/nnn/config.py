@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
 
 
 class NnnConfig(TwoStageConfig):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.method import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
 

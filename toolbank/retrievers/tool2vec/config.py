@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.retrievers.method import DenseConfig, RetrieverKind
+from toolbank.retrievers.kind import DenseConfig, RetrieverKind
 
 
 class Tool2VecConfig(DenseConfig):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
-    from toolbank.retrievers.method import RetrieverConfig
+    from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.training.planned import PlannedTraining
 
