@@ -35,9 +35,22 @@ def test_a_resolved_recipe_reads_back_to_the_same(tmp_path):
 def test_shares_of_numbers_of_tools_read_back_to_the_same(tmp_path):
     text = GOOD + "  tools_per_query: {1: .25, 2: .35, 3: .25, 4: .15}\n"
     recipe = load_recipe(write(tmp_path, text)).recipe
-    assert (recipe.generate.min_tools, recipe.generate.max_tools) == (1, 4)
+    assert (recipe.generate.fewest_tools, recipe.generate.most_tools) == (1, 4)
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
     assert load_recipe(write(tmp_path, GOOD)).recipe.generate.tools_per_query is None
+
+
+def test_a_resolved_recipe_takes_shares_and_lets_them_go(tmp_path):
+    plain = load_recipe(write(tmp_path, GOOD)).recipe
+    resolved = write(tmp_path, dump_recipe(plain))
+    shared = load_recipe(resolved, ["generate.tools_per_query={1: 1, 3: 1}"]).recipe
+    resolved = write(tmp_path, dump_recipe(shared))
+    assert load_recipe(resolved, ["generate.tools_per_query=null"]).recipe == plain
+
+
+def test_a_recipe_of_before_with_shares_and_their_numbers_is_read(tmp_path):
+    text = GOOD + "  tools_per_query: {1: 1, 3: 1}\n  min_tools: 1\n  max_tools: 3\n"
+    assert load_recipe(write(tmp_path, text)).recipe.generate.most_tools == 3
 
 
 def test_settings_change_values_and_items_of_lists(tmp_path):

@@ -80,3 +80,9 @@ def test_numbers_of_tools_are_drawn_by_their_shares_from_seed_and_attempt(sampli
     assert drawn(0, dict(sorted(shares.items()))) == drawn(0)
     assert drawn(0, {n: 100 * share for n, share in shares.items()}) == drawn(0)
     assert drawn(1) != drawn(0)
+
+
+def test_a_bank_smaller_than_all_shares_is_an_error_that_names_their_key():
+    config = GenerateConfig(tools_per_query={3: 1, 4: 1})
+    with pytest.raises(InputError, match=r"tools_per_query: a query uses 3 tools"):
+        make_offers(["a", "b"], config, 0)

@@ -30,12 +30,7 @@ def explain(
     `schema` is its JSON Schema, `lines` says where a key stands in the file `where`,
     and `overrides` are the keys that were set on the command line.
     """
-    # A default that is made of other keys is none where one of them is at fault.
-    found = [
-        problem
-        for problem in error.errors()
-        if problem["type"] != "default_factory_not_called"
-    ]
+    found = error.errors()
     inner = [problem for problem in found if problem["type"] != "too_short"]
     messages = [
         _explain(problem, _follow(problem["loc"], schema), where, lines, overrides)

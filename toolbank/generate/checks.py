@@ -97,8 +97,8 @@ class Checker:
         if self._config.tools_per_query and len(tools) != at_most:
             said = f"{len(tools)}, asked for {at_most}"
             return Rejection("other-number-of-tools", said)
-        if len(tools) < self._config.min_tools:
-            said = f"{len(tools)}, at least {self._config.min_tools}"
+        if len(tools) < self._config.fewest_tools:
+            said = f"{len(tools)}, at least {self._config.fewest_tools}"
             return Rejection("too-few-tools", said)
         if len(tools) > at_most:
             return Rejection("too-many-tools", f"{len(tools)}, at most {at_most}")

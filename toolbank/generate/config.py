@@ -40,17 +40,11 @@ class GenerateConfig(EngineConfig):
         description="shares of attempts that ask for exactly so many tools, such as "
         "{1: .25, 2: .5, 3: .25}; in place of min_tools and max_tools",
     )
-    min_tools: int = Field(
-        default_factory=lambda data: min(data.get("tools_per_query") or (2,)),
-        ge=1,
-        description="fewest tools of a query",
-        json_schema_extra={"default": 2},
+    min_tools: int | None = Field(
+        default=None, ge=1, description="fewest tools of a query; unset: 2"
     )
-    max_tools: int = Field(
-        default_factory=lambda data: max(data.get("tools_per_query") or (5,)),
-        ge=1,
-        description="M: most tools of a query",
-        json_schema_extra={"default": 5},
+    max_tools: int | None = Field(
+        default=None, ge=1, description="M: most tools of a query; unset: 5"
     )
     examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
     sampling: Literal["deck", "uniform"] = Field(
@@ -71,31 +65,42 @@ class GenerateConfig(EngineConfig):
     )
 
     @property
+    def fewest_tools(self) -> int:
+        """Of a query."""
+        return min(self.tools_per_query or (self.min_tools or 2,))
+
+    @property
+    def most_tools(self) -> int:
+        """M: of a query."""
+        return max(self.tools_per_query or (self.max_tools or 5,))
+
+    @property
     def is_numbered(self) -> bool:
         """Whether a query may need one tool, or an exact number: those have their own prompt."""
-        return self.tools_per_query is not None or self.min_tools == 1
+        return self.tools_per_query is not None or self.fewest_tools == 1
 
     @model_validator(mode="after")
     def _ranges_hold(self) -> Self:
+        fewest, most = self.fewest_tools, self.most_tools
         if self.tools_per_query:
-            numbers = min(self.tools_per_query), max(self.tools_per_query)
-            if (self.min_tools, self.max_tools) != numbers:
+            if self.min_tools not in (None, fewest) or self.max_tools not in (
+                None,
+                most,
+            ):
                 raise ValueError(
                     "tools_per_query says how many tools are asked for; leave out min_tools and "
-                    f"max_tools, or set them to {numbers[0]} and {numbers[1]}"
+                    f"max_tools, or set them to {fewest} and {most}"
                 )
-            if numbers[1] > self.offered:
+            if most > self.offered:
                 raise ValueError(
-                    f"tools_per_query asks for {numbers[1]} tools, which is above offered "
+                    f"tools_per_query asks for {most} tools, which is above offered "
                     f"({self.offered}): a query can't use more tools than are shown"
                 )
-        if self.min_tools > self.max_tools:
+        if fewest > most:
+            raise ValueError(f"min_tools ({fewest}) is above max_tools ({most})")
+        if most > self.offered:
             raise ValueError(
-                f"min_tools ({self.min_tools}) is above max_tools ({self.max_tools})"
-            )
-        if self.max_tools > self.offered:
-            raise ValueError(
-                f"max_tools ({self.max_tools}) is above offered ({self.offered}): "
+                f"max_tools ({most}) is above offered ({self.offered}): "
                 "a query can't use more tools than are shown"
             )
         if self.min_words > self.max_words:

@@ -67,7 +67,7 @@ class Prompts:
         Raises:
             InputError: the user's own template is broken.
         """
-        at_least = at_least or self._config.min_tools
+        at_least = at_least or self._config.fewest_tools
         prompt = self._write.render(
             domain=self._domain,
             tools=self._show_tools(tools),

@@ -28,9 +28,10 @@ def fit_to_tools(config: GenerateConfig, tools: int) -> GenerateConfig:
     Raises:
         InputError: the bank has fewer than any query uses.
     """
-    if tools < config.min_tools:
+    if tools < config.fewest_tools:
+        key = "tools_per_query" if config.tools_per_query else "min_tools"
         raise InputError(
-            f"generate.min_tools: a query uses {config.min_tools} tools at least, and the bank "
+            f"generate.{key}: a query uses {config.fewest_tools} tools at least, and the bank "
             f"has {tools}. Add sources, or ask for fewer."
         )
     shares = config.tools_per_query and {
@@ -41,7 +42,7 @@ def fit_to_tools(config: GenerateConfig, tools: int) -> GenerateConfig:
     return config.model_copy(
         update={
             "offered": min(config.offered, tools),
-            "max_tools": min(config.max_tools, tools),
+            "max_tools": min(config.most_tools, tools),
             "tools_per_query": shares,
         }
     )
@@ -53,7 +54,7 @@ def describe_fit(config: GenerateConfig, tools: int) -> str:
         return ""
     said = f"offered: the bank has {tools} tools, so that {tools} and not {config.offered} are"
     said += " offered in an attempt"
-    if config.max_tools > tools:
+    if config.most_tools > tools:
         said += f", and a query uses at most {tools}"
     return said
 
@@ -125,4 +126,4 @@ def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, 
         numbers = sorted(shares)
         [number] = random.choices(numbers, [shares[number] for number in numbers])
         return number, number
-    return random.randint(config.min_tools, config.max_tools), config.min_tools
+    return random.randint(config.fewest_tools, config.most_tools), config.fewest_tools

@@ -91,7 +91,7 @@ def test_every_tool_is_dealt_equally_often_and_offered_once(engine, tools):
     assert set(Counter(offer.tools[0] for offer in offers).values()) == {3}
     for offer in offers:
         assert len(set(offer.tools)) == CONFIG.offered
-        assert 2 <= offer.at_most <= CONFIG.max_tools
+        assert 2 <= offer.at_most <= CONFIG.most_tools
 
 
 def test_replies_do_not_depend_on_the_hash_seed():

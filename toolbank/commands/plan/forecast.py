@@ -179,7 +179,7 @@ def _render(
         if offer is None:
             break
         offered = [by_name[name] for name in offer.tools]
-        at_least = offer.at_least or config.min_tools
+        at_least = offer.at_least or config.fewest_tools
         chosen = offered[: (at_least + offer.at_most) // 2]
         draft = drafts[number % len(drafts)]
         writes.append(prompts.write(number, offered, offer.at_most, at_least))

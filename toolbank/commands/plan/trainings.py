@@ -131,7 +131,7 @@ def _imagine_uses(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str, .
         offer = offers.offer(number)
         if offer is None:
             return
-        at_least = offer.at_least or config.min_tools
+        at_least = offer.at_least or config.fewest_tools
         yield tuple(offer.tools[: (at_least + offer.at_most) // 2])
 
 

@@ -53,7 +53,7 @@ class AffinityOffers:
         held = set(chosen)
         rest = [n for n in range(len(self._tools)) if n not in held]
         chosen += random.sample(rest, self._config.offered - len(chosen))
-        at_least, at_most = self._config.min_tools, self._config.max_tools
+        at_least, at_most = self._config.fewest_tools, self._config.most_tools
         if self._config.tools_per_query:
             at_most, at_least = draw_numbers(self._config, self._seed, attempt)
         else:
