@@ -13,7 +13,8 @@ from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
-from toolbank.system.errors import ToolbankError
+from toolbank.run.stages.generate import GenerateStage
+from toolbank.system.errors import InputError, ToolbankError
 
 
 def recipe(folder, *settings, base_url="http://127.0.0.1:1/v1"):
@@ -46,6 +47,46 @@ def test_a_stage_that_waits_ends_the_run_and_the_next_run_goes_on_with_it(run):
     assert done.waiting == ""
     assert done.did == ("generate", "judge")
     assert "generate" not in done.todo
+
+
+def by_rules(folder, name):
+    folder.mkdir()
+    path = write_recipe(folder, engine="rules", queries=12)
+    return load_recipe(path, [f"name={name}"])
+
+
+def meanwhile(monkeypatch, act):
+    """Have `act` done once while a run gets what it needs, before it holds its folder."""
+
+    def prepare(stage):
+        monkeypatch.undo()
+        act()
+        stage.prepare()
+
+    monkeypatch.setattr(GenerateStage, "prepare", prepare)
+
+
+def test_a_folder_that_another_recipe_took_meanwhile_is_refused(tmp_path, monkeypatch):
+    first, second = by_rules(tmp_path / "1", "aaa"), by_rules(tmp_path / "2", "bbb")
+    out = tmp_path / "out"
+    meanwhile(monkeypatch, lambda: run_recipe(first, out, until="generate"))
+    with pytest.raises(InputError, match="name: aaa there, bbb in this recipe"):
+        run_recipe(second, out)
+    assert "name: aaa" in (out / "recipe.yaml").read_text()
+    assert run_recipe(first, out, until="generate").did == ()
+
+
+def test_a_folder_that_the_user_filled_meanwhile_is_refused(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    def fill():
+        out.mkdir()
+        (out / "recipe.yaml").write_text("mine")
+
+    meanwhile(monkeypatch, fill)
+    with pytest.raises(InputError, match="not the folder of a run"):
+        run_recipe(by_rules(tmp_path / "1", "aaa"), out)
+    assert (out / "recipe.yaml").read_text() == "mine"
 
 
 def test_after_a_spent_budget_the_next_command_raises_it(tmp_path):

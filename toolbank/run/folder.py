@@ -18,7 +18,13 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
-from toolbank.system.outputs import ORIGIN, OWNER, STAGES, set_aside
+from toolbank.system.outputs import (
+    ORIGIN,
+    OWNER,
+    STAGES,
+    check_run_folder,
+    set_aside,
+)
 
 
 @dataclass(frozen=True)
@@ -151,6 +157,7 @@ class RunFolder:
         """Hold the folder alone; the lock goes with the process, however it ends.
 
         Raises:
+            InputError: somebody has put something into it that is no run's.
             ToolbankError: another process holds it, or the folder can't be written to.
         """
         from filelock import FileLock, Timeout
@@ -169,6 +176,7 @@ class RunFolder:
         except OSError as error:
             raise ToolbankError(unwritable(self.path, error)) from error
         try:
+            check_run_folder(self.path)
             since = time.strftime("%Y-%m-%d %H:%M:%S %z")
             host = platform.node() or "this machine"
             write_text(owner, f"process {os.getpid()} on {host} since {since}\n")

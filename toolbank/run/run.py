@@ -108,8 +108,14 @@ def _run(
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
+        # What another process has made while this one got ready counts.
+        found = find_differences(recipe.recipe, stages)
+        if found and found != others:
+            raise _refuse_other(recipe, folder, found)
+        if start:
+            _require_before(start, stages)
         resolved = _resolved(recipe, stages)
-        if others:
+        if found:
             _replace(folder)
         elif is_edited(folder):
             kept = set_aside(folder.path, [folder.recipe])
