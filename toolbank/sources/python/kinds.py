@@ -64,22 +64,20 @@ def takes_arguments(cls: type, signature: str, parameters: Mapping[str, Any]) ->
     return any("__init__" in names or "__new__" in names for names in makers)
 
 
-def describe_left_out(left_out: Mapping[Kind, int], kinds: Iterable[Kind]) -> str:
+def describe_left_out(
+    left_out: Mapping[Kind, int], kinds: Iterable[Kind], *, methods: bool
+) -> str:
     """How many of which kind were left out, and the key that takes them; "" where none were.
 
-    `kinds` are those that were taken.
+    `kinds` are those that were taken; `methods` is the key of that name.
     """
-    by_kind: dict[Kind, int] = {
-        kind: left_out[kind] for kind in left_out if kind != "method"
-    }
-    said = []
-    if by_kind:
-        wanted = {*kinds, *by_kind}
-        listed = ", ".join(kind for kind in get_args(Kind) if kind in wanted)
-        said.append(f"{_counted(by_kind)}; kinds: [{listed}] takes them too")
-    if methods := left_out.get("method"):
-        said.append(f"{_counted({'method': methods})}; methods: true takes them too")
-    return f"left out: {', and '.join(said)}" if said else ""
+    if not left_out:
+        return ""
+    wanted = {*kinds, *left_out}
+    key = f"kinds: [{', '.join(kind for kind in get_args(Kind) if kind in wanted)}]"
+    if "method" in left_out and not methods:
+        key += " and no methods: false"
+    return f"left out: {_counted(left_out)}; {key} takes them too"
 
 
 def _kind_of_class(cls: type) -> Kind:

@@ -56,7 +56,7 @@ def read_package(config: PythonSource) -> Collected:
         else:
             left_out[kind] += 1
             walk.skip(tool.name, f"kind {kind}")
-    note = describe_left_out(left_out, scope.kinds)
+    note = describe_left_out(left_out, scope.kinds, methods=config.methods)
     if not taken:
         raise InputError(
             f"sources: the package {config.package} has no public functions or classes with "
