@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from toolbank.config.yaml import MOST_BYTES, parse_mapping, parse_value, too_lon
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
+from toolbank.llm.config import EngineConfig
 from toolbank.llm.trust import DEFAULT_KEY, Grant, command_of
 from toolbank.loaders import DATASETS
 from toolbank.loaders.kind import DatasetConfig
@@ -235,7 +236,9 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     except ValidationError as error:
         raise InputError(explain(error, schema, str(path), lines, overrides)) from error
     sha256 = hashlib.sha256(content).hexdigest()
-    return RecipeFile(recipe, path, sha256, own, tuple(_grants(data, overrides)))
+    listed = len(data.get("retrievers") or ())
+    typed = tuple(_grants(recipe, listed, overrides))
+    return RecipeFile(recipe, path, sha256, own, typed)
 
 
 def read_recipe(data: dict[str, Any]) -> Recipe:
@@ -314,50 +317,43 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
 
 
 def _grants(
-    data: Mapping[str, Any], typed: Sequence[tuple[str, ...]]
+    recipe: Recipe, listed: int, typed: Sequence[tuple[str, ...]]
 ) -> Iterator[Grant]:
-    """Which keys may go where by what the user typed.
+    """Which keys may go where by what the user typed; `listed` retrievers are the file's own.
 
     A host counts where it was typed itself; a variable beside it too, but for the default key,
     since a recipe could name any.
     """
-    for path, settings in _mappings(data, ()):
-        if path[:1] == ("sources",) or not isinstance(settings.get("base_url"), str):
+    for path, config in _engines(recipe, listed):
+
+        def is_typed(*keys: str, path: tuple[str, ...] = path) -> bool:
+            return any((*path, *keys)[: len(key)] == key for key in typed)
+
+        given = config.model_fields_set
+        if "base_url" not in given or not is_typed("base_url"):
             continue
-        own = {key for key in settings if _is_typed((*path, key), typed)}
-        if "base_url" not in own:
-            continue
-        variables = {settings["api_key_env"]} if "api_key_env" in own else {DEFAULT_KEY}
-        headers = settings.get("headers") or {}
-        variables |= {
-            variable
-            for name, variable in headers.items()
-            if _is_typed((*path, "headers", name), typed)
-        }
+        has_own = "api_key_env" in given and is_typed("api_key_env")
+        variables = {config.api_key_env if has_own else DEFAULT_KEY}
+        for name, variable in config.headers.items():
+            if is_typed("headers", name):
+                variables.add(variable)
         for variable in sorted(filter(None, variables)):
             with suppress(ValueError):
-                yield Grant.of(variable, settings["base_url"])
+                yield Grant.of(variable, config.base_url)
 
 
-def _mappings(
-    value: Any, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """All mappings within a value, with the keys that lead to each."""
-    if isinstance(value, dict):
-        yield path, value
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, entry in items:
-        yield from _mappings(entry, (*path, str(key)))
-
-
-def _is_typed(path: tuple[str, ...], typed: Sequence[tuple[str, ...]]) -> bool:
-    return any(path[: len(keys)] == keys for keys in typed)
+def _engines(
+    recipe: Recipe, listed: int
+) -> Iterator[tuple[tuple[str, ...], EngineConfig]]:
+    """The parts of a recipe that ask a model, each with the keys that lead to it."""
+    # Baselines that were added stand first.
+    own = recipe.retrievers[len(recipe.retrievers) - listed :] if listed else ()
+    parts: dict[tuple[str, ...], Config] = {(): recipe}
+    parts |= {("retrievers", str(at)): config for at, config in enumerate(own)}
+    for path, part in parts.items():
+        for key, value in part:
+            if isinstance(value, EngineConfig):
+                yield (*path, key), value
 
 
 def _item(target: Any, part: str, setting: str) -> Any:

@@ -1,9 +1,11 @@
 """Which secret may go where is the user's word, and no recipe's."""
 
+import asyncio
 import os
 import pty
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import openai
@@ -15,9 +17,10 @@ from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
 from tests.world import good, write_recipe
 from toolbank.commands.plan.plan import describe_plan
-from toolbank.llm.trust import Grant, is_named
+from toolbank.llm.trust import Grant, command_of, is_named
 from toolbank.recipe import load_recipe
 from toolbank.run.run import run_recipe
+from toolbank.system import aio
 from toolbank.system.errors import InputError
 
 KEY, OTHER = "sk-test-5f1c9a2b77", "aws-test-0c4d1e88aa"
@@ -268,6 +271,74 @@ def test_a_host_that_was_typed_gets_no_other_secret_of_the_recipe(tmp_path, serv
     both = load_recipe(path, [host, variable])
     run_recipe(both, tmp_path / "out", until="generate")
     assert sent(server) == {f"Bearer {OTHER}"}
+
+
+def test_what_is_typed_for_one_recipe_counts_for_no_other_that_another_thread_works_on():
+    url = "https://x.invalid/v1"
+    grant = Grant.of("OPENAI_API_KEY", url)
+    seen = {}
+    begun, asked, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def first():
+        with command_of("first", [grant]):
+            begun.set()
+            asked.wait(10)
+        ended.set()
+
+    def second():
+        begun.wait(10)
+        with command_of("second", []):
+            seen["during"] = is_named(grant)
+            asked.set()
+            ended.wait(10)
+        seen["after"] = is_named(grant)
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"during": False, "after": False}
+    assert not is_named(grant)
+
+
+def test_what_is_typed_counts_where_a_loop_is_running_as_in_a_notebook():
+    grant = Grant.of("OPENAI_API_KEY", "https://x.invalid/v1")
+
+    async def look():
+        return is_named(grant)
+
+    async def cell():
+        with command_of("mine.yaml", [grant]):
+            return aio.run(look())
+
+    assert asyncio.run(cell())
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "generate.parameters={base_url: 'http://x', headers: [1]}",
+        "generate.parameters={base_url: 'http://x', api_key_env: [1]}",
+        "generate.options={base_url: 'http://x', headers: {a: OPENAI_API_KEY}}",
+    ],
+)
+def test_what_is_typed_for_a_model_or_an_engine_is_no_endpoint(typed, tmp_path, server):
+    assert load_recipe(mine(tmp_path, server), [typed]).typed == ()
+
+
+@pytest.mark.parametrize("baselines", ["true", "false"])
+def test_a_host_that_was_typed_for_a_retriever_counts_for_it(baselines, tmp_path):
+    path = tmp_path / "mine.yaml"
+    text = LEFT["decompose"].replace("URL", "https://y.invalid/v1")
+    path.write_text(
+        "name: mine\nsources: [{type: python, package: statistics}]\n"
+        f"baselines: {baselines}\n{text}\n"
+    )
+    typed = ["retrievers.1.decompose.base_url=https://x.invalid/v1"]
+    named = load_recipe(str(path), typed).typed
+    assert named == (Grant.of("OPENAI_API_KEY", "https://x.invalid/v1"),)
+    assert load_recipe(str(path), ["generate.queries=20"]).typed == ()
 
 
 def preview(folder, terminal=None, said=""):

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,20 +65,23 @@ class _Command:
     typed: frozenset[Grant] = frozenset()
 
 
-# Of the recipe that is being worked on, and what was answered in this process.
-_command = _Command()
+# Of the recipe that this thread or task works on: engines of other packages are made by calls that
+# have no place for it. What was answered counts in the whole process.
+_command = ContextVar("_command", default=_Command())  # noqa: B039 - it is frozen
 _answered: set[Grant] = set()
 
 
 @contextmanager
 def command_of(source: str, typed: Sequence[Grant]) -> Iterator[None]:
-    """While the block runs, messages name `source`, and what the user typed is named as well."""
-    global _command
-    before, _command = _command, _Command(source, frozenset(typed))
+    """While the block runs, messages name `source`, and what the user typed is named as well.
+
+    For the thread or task that runs it, and for no other.
+    """
+    before = _command.set(_Command(source, frozenset(typed)))
     try:
         yield
     finally:
-        _command = before
+        _command.reset(before)
 
 
 def is_named(grant: Grant) -> bool:
@@ -86,7 +90,7 @@ def is_named(grant: Grant) -> bool:
     Raises:
         InputError: an entry of the environment variable or of the file says nothing.
     """
-    if grant == Grant(DEFAULT_KEY, _OWN_PROVIDER) or grant in _command.typed:
+    if grant == Grant(DEFAULT_KEY, _OWN_PROVIDER) or grant in _command.get().typed:
         return True
     if grant in _answered or grant in _read(os.environ.get(_ENVIRONMENT, ""), None):
         return True
@@ -104,7 +108,7 @@ def demand(grants: Sequence[Grant], section: str) -> None:
         if is_named(grant):
             continue
         wanted = (
-            f"{_command.source} has the value of {grant.variable} sent to {grant.place} "
+            f"{_command.get().source} has the value of {grant.variable} sent to {grant.place} "
             f"(the base_url of {section}), and you have not named that host."
         )
         answer = confirm(f"{wanted} Send it there, now and later?")

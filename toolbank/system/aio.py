@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -40,7 +41,7 @@ def run(coroutine: Coroutine[Any, Any, _T], *, uvloop: bool = False) -> _T:
         except BaseException as error:
             result.set_exception(error)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=copy_context().run, args=(work,))
     try:
         thread.start()
         return result.result()
