@@ -1,4 +1,4 @@
-"""Imports point one way: from the rooms above to those below."""
+"""Imports point one way: from the packages above to those below."""
 
 import ast
 from pathlib import Path
@@ -9,8 +9,8 @@ import toolbank
 from toolbank.sources import SOURCES
 
 ROOT = Path(toolbank.__file__).parent
-# From the ground up; rooms of one floor do not know each other.
-FLOORS = (
+# From the ground up; packages of one layer do not know each other.
+LAYERS = (
     ("system",),
     ("config",),
     ("ranking",),
@@ -31,7 +31,9 @@ FLOORS = (
     ("commands",),
     ("__init__", "__main__"),
 )
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LAYER = {
+    package: layer for layer, packages in enumerate(LAYERS) for package in packages
+}
 
 
 def modules():
@@ -63,23 +65,23 @@ def imported(path):
 IMPORTS = {name: sorted(set(imported(path))) for name, path in MODULES.items()}
 
 
-def room(module):
+def package_of(module):
     return module.partition(".")[0] or "__init__"
 
 
-def test_every_room_has_its_floor():
-    assert {room(module) for module in MODULES} == FLOOR.keys()
+def test_every_package_has_its_layer():
+    assert {package_of(module) for module in MODULES} == LAYER.keys()
 
 
-@pytest.mark.parametrize("name", sorted({room(module) for module in MODULES}))
-def test_a_room_imports_only_what_lies_below(name):
+@pytest.mark.parametrize("name", sorted({package_of(module) for module in MODULES}))
+def test_a_package_imports_only_what_lies_below(name):
     wrong = {
         f"{module} -> {other}"
         for module, others in IMPORTS.items()
         for other in others
-        if room(module) == name
-        and room(other) != name
-        and FLOOR[room(other)] >= FLOOR[name]
+        if package_of(module) == name
+        and package_of(other) != name
+        and LAYER[package_of(other)] >= LAYER[name]
     }
     assert not wrong
 
@@ -98,9 +100,9 @@ def test_no_files_import_each_other_in_a_circle():
 
 def source_of(module):
     """The kind of source that a module is of, or ""."""
-    room, _, inner = module.partition(".")
+    package, _, inner = module.partition(".")
     name = inner.partition(".")[0]
-    return name if room == "sources" and name in SOURCES.own else ""
+    return name if package == "sources" and name in SOURCES.own else ""
 
 
 def test_a_source_imports_from_no_other():
