@@ -33,7 +33,7 @@ def main() -> None:
 
 def _run() -> None:
     # Imports take a moment, in which Ctrl-C ends it as at any other time.
-    from toolbank.system.distribution import explain_namesake
+    from toolbank.system.distribution import explain_namesake, is_by_namesake
 
     if told := explain_namesake():
         _complain(told)
@@ -47,10 +47,10 @@ def _run() -> None:
         _be_over()
         _complain(str(error))
         sys.exit(error.exit_code)
-    except ImportError:
-        if not told:
+    except ImportError as error:
+        if not is_by_namesake(error):
             raise
-        # It is a file of the other project's, as was said.
+        # It was said what to do.
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
