@@ -201,7 +201,7 @@ def test_a_file_that_is_read_is_not_written_to(project):
         refused(
             *(project, "evaluate", "runs/mine", "--on", "asked.jsonl"),
             *("--out", place),
-            told=[place, "what is read (asked.jsonl)", "--out"],
+            told=[place, "what is read (asked.jsonl)", "another place"],
         )
 
 

@@ -1,15 +1,23 @@
 """Searching, and tools that come and go."""
 
+import copy
+import errno
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from tests.world import write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.finder.finder import Finder
+from toolbank.recipe import load_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.run.run import run_recipe
 from toolbank.search import load
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 
 PLAY = Tool(name="music.play", kind="function", summary="Play a song.")
 BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
@@ -189,12 +197,73 @@ def test_nothing_is_saved_over_what_no_save_left(finder, tmp_path):
             (folder / "notes.txt").write_text("mine")
         else:
             folder.write_text("mine")
-        with pytest.raises(InputError, match="nothing was written"):
+        with pytest.raises(InputError, match=r"nothing was written|a file, and"):
             finder.save(folder)
     (tmp_path / "empty").mkdir()
     finder.save(tmp_path / "empty")
     assert (tmp_path / "folder" / "notes.txt").read_text() == "mine"
     assert load(tmp_path / "empty").tools == (PLAY,)
+
+
+def lay(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["retriever/notes.txt", "retriever/deep/notes.txt", ".env", "tools.parquet"]
+)
+def test_nothing_that_was_laid_into_what_was_saved_is_lost(finder, tmp_path, name):
+    finder.save(tmp_path / "mine")
+    mine = lay(tmp_path / "mine" / name)
+    with pytest.raises(InputError, match=f"holds {name}, .* nothing was written"):
+        finder.save(tmp_path / "mine")
+    assert mine.read_text() == "mine"
+
+
+def test_nothing_is_saved_into_a_run(finder, tmp_path):
+    path = write_recipe(tmp_path, engine="rules", queries=12)
+    run_recipe(load_recipe(path), tmp_path / "run", until="sources")
+    for place in ("run", "run/new", "run/models/zz"):
+        with pytest.raises(InputError, match="in the folder of a run"):
+            finder.save(tmp_path / place)
+    assert not (tmp_path / "run/models").exists()
+
+
+def test_nothing_is_saved_through_a_link(finder, tmp_path):
+    finder.save(tmp_path / "mine")
+    (tmp_path / "link").symlink_to("mine")
+    with pytest.raises(InputError, match="a link"):
+        finder.save(tmp_path / "link")
+
+
+@pytest.mark.parametrize("fails", ["made", "mine"])
+def test_a_save_that_fails_leaves_the_earlier_one(finder, tmp_path, monkeypatch, fails):
+    finder.save(tmp_path / "mine")
+    finder.add_tools([BELL])
+    move = Path.replace
+
+    def full(self, target):
+        if self.name == fails and "earlier" not in self.parent.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ToolbankError, match="No space left"):
+        finder.save(tmp_path / "mine")
+    assert load(tmp_path / "mine").tools == (PLAY,)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+def test_a_copy_goes_its_own_way(finder, copied):
+    other = copied(finder)
+    other.add_tools([BELL])
+    assert find(other, "ring the bell") == ["door.bell"]
+    assert finder.tools == (PLAY,)
 
 
 @pytest.mark.parametrize("name", ["tools.parquet", "retriever/tools.json"])

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import read_json, sha256_file, unwritable, write_json
+from toolbank.system.files import read_json, unwritable, write_json
+from toolbank.system.left import LeftFile, describe_files, foreign_files
 
 MARK = "toolbank-export.json"
-
-# A file of an export: its path in the folder, and the SHA-256 of its content.
-_File = tuple[str, str]
 
 
 @contextmanager
@@ -45,8 +43,8 @@ def replacing(folder: Path, *, alone: bool) -> Iterator[Path]:
 def _move(made: Path, folder: Path, replaced: Path) -> None:
     earlier = _read_mark(folder)
     names = sorted(path.name for path in made.iterdir())
-    _refuse(folder, _foreign_files(folder, names, earlier))
-    new = {_describe(path, made) for path in made.rglob("*") if path.is_file()}
+    _refuse(folder, foreign_files(folder, names, earlier))
+    new = describe_files(made)
     # Both are named while they are exchanged, so that an export cut short can be replaced.
     _write_mark(folder, earlier | new)
     for name in names:
@@ -55,21 +53,6 @@ def _move(made: Path, folder: Path, replaced: Path) -> None:
         (made / name).replace(folder / name)
     kept = {file for file in earlier if Path(file[0]).parts[0] not in names}
     _write_mark(folder, kept | new)
-
-
-def _foreign_files(
-    folder: Path, names: Iterable[str], earlier: set[_File]
-) -> Iterator[Path]:
-    """Files at or under the names that no export left as they are; links are always such."""
-    for name in names:
-        top = folder / name
-        inside = top.rglob("*") if top.is_dir() and not top.is_symlink() else ()
-        for path in (top, *inside):
-            is_ours = path.is_file() and _describe(path, folder) in earlier
-            if path.is_symlink() or (
-                path.exists() and not path.is_dir() and not is_ours
-            ):
-                yield path
 
 
 def _refuse(folder: Path, foreign: Iterable[Path]) -> None:
@@ -81,11 +64,7 @@ def _refuse(folder: Path, foreign: Iterable[Path]) -> None:
         )
 
 
-def _describe(path: Path, folder: Path) -> _File:
-    return path.relative_to(folder).as_posix(), sha256_file(path)
-
-
-def _read_mark(folder: Path) -> set[_File]:
+def _read_mark(folder: Path) -> set[LeftFile]:
     path = folder / MARK
     if not path.exists():
         return set()
@@ -99,5 +78,5 @@ def _read_mark(folder: Path) -> set[_File]:
         ) from error
 
 
-def _write_mark(folder: Path, files: set[_File]) -> None:
+def _write_mark(folder: Path, files: set[LeftFile]) -> None:
     write_json(folder / MARK, {"files": sorted(files)})

@@ -46,6 +46,14 @@ class Finder:
         self._state = _State(retriever, tuple(tools))
         self._changing = Lock()
 
+    def __getstate__(self) -> _State:
+        """What a copy or a pickle has of it: all but the lock."""
+        return self._state
+
+    def __setstate__(self, state: _State) -> None:
+        self._state = state
+        self._changing = Lock()
+
     @property
     def retriever(self) -> Retriever:
         """The retriever as it is now."""
@@ -132,7 +140,7 @@ class Finder:
         What an earlier `save` left in the folder is replaced.
 
         Raises:
-            InputError: there is something else in the folder.
+            InputError: there is something else in the folder, or it lies in that of a run.
             ToolbankError: the folder can't be written to.
         """
         now = self._state

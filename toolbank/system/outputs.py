@@ -161,7 +161,7 @@ def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
     return target
 
 
-_ANOTHER = "Give another --out."
+_ANOTHER = "Give another place."
 
 
 def _has_run_in(path: Path) -> bool:
