@@ -7,8 +7,10 @@ import pytest
 from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
 from toolbank.sources import SOURCES
+from toolbank.sources.python import apart
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
+from toolbank.system.errors import InputError
 
 HOSTILE = {
     "raises": "raise RuntimeError",
@@ -47,8 +49,24 @@ def test_a_default_that_has_no_text_is_shown_as_any_object(
     assert tool.parameters["properties"]["c"]["default"] == [1, 2]
 
 
-def test_a_default_that_hangs_stops_nothing(
-    make_package: MakePackage, tmp_path: Path
+def test_a_default_that_takes_its_time_is_written(make_package: MakePackage) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            import time
+            class Slow:
+                def __repr__(self):
+                    time.sleep(1.5)
+                    return "SLOW"
+            def f(a=Slow()): "Do."
+            """
+        }
+    )
+    assert read(package)["f"].signature == f"{package}.f(a=SLOW)"
+
+
+def test_a_default_that_hangs_is_told_with_its_package(
+    make_package: MakePackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = make_package(
         {
@@ -57,17 +75,13 @@ def test_a_default_that_hangs_stops_nothing(
                 def __repr__(self):
                     while True: pass
             def f(a, b=Slow(), c=2): "Do."
-            def g(a=Slow()): "Go."
             """
         }
     )
+    monkeypatch.setattr(apart, "_LONGEST", 0.5)
     source = PythonSource(package=package)
-    tools = SOURCES.find("python", "").read(source, tmp_path).tools
-    slow = f"<{package}.Slow object>"
-    assert [tool.signature for tool in tools] == [
-        f"{package}.f(a, b={slow}, c=2)",
-        f"{package}.g(a={slow})",
-    ]
+    with pytest.raises(InputError, match=f"{package} did not end within .* hangs"):
+        SOURCES.find("python", "").read(source, tmp_path)
 
 
 def test_what_a_default_says_of_itself_is_kept(make_package: MakePackage) -> None:

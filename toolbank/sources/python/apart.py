@@ -11,6 +11,9 @@ from toolbank.sources.kind import Collected
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError, ToolbankError, reading_content
 
+# A package of which the import or a `repr` never ends; the largest take a minute.
+_LONGEST = 600.0  # seconds
+
 _PROGRAM = """
 import json, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -28,15 +31,24 @@ def read_apart(config: PythonSource) -> Collected:
     warnings have been given. What it prints goes to stderr.
 
     Raises:
-        InputError: as `read_package`, or the package ends the process or can't be read.
+        InputError: as `read_package`, or the package ends the process, can't be read, or takes
+            more than ten minutes.
     """
     asked = {"path": sys.path, "source": config.model_dump(mode="json")}
-    process = subprocess.run(  # noqa: S603 - this Python, and what it is asked goes to stdin
-        [sys.executable, "-P", "-c", _PROGRAM],
-        input=json.dumps(asked).encode(),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
+    try:
+        process = subprocess.run(  # noqa: S603 - this Python, and what it is asked goes to stdin
+            [sys.executable, "-P", "-c", _PROGRAM],
+            input=json.dumps(asked).encode(),
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=_LONGEST,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"sources: reading the package {config.package} did not end within "
+            f"{_LONGEST:,.0f} seconds: its import, or the text of one of its default values, "
+            "hangs. Give the module that has the tools (package: name.module)."
+        ) from error
     try:
         answered = json.loads(process.stdout)
     except ValueError as error:

@@ -77,10 +77,11 @@ def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
 
 
 def _json(value: Any) -> Any:
-    """The value where it is plain JSON; None otherwise. Calls nothing of a foreign type."""
+    """The value where it is plain JSON that a file holds; else None. Calls nothing of a foreign type."""
     if type(value) not in (bool, int, float, str, list, tuple, dict):
         return None
     try:
-        return json.loads(json.dumps(value, allow_nan=False))
+        written = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        return json.loads(written.encode())
     except (TypeError, ValueError, RecursionError):
         return None
