@@ -1,7 +1,9 @@
 """Stopping a training within an epoch and going on: what is kept, at what cost."""
 
+import io
 import json
 import signal
+import sys
 
 import pytest
 
@@ -162,6 +164,26 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     second = Classifier(folder)
     second.train(CONFIG, context, figures)
     assert difference(whole.weights(), second.weights()) == 0
+
+
+def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
+    folder, tmp_path, monkeypatch, capfd
+):
+    class Interrupted(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, text):
+            signal.raise_signal(signal.SIGINT)
+            return len(text)
+
+    stderr = io.TextIOWrapper(io.BufferedWriter(Interrupted()))
+    classifier = Classifier(folder)
+    classifier.on_step[3] = lambda: print("a warning", file=stderr, flush=True)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    with pytest.raises(KeyboardInterrupt, match="Step 3 of 12"):
+        classifier.train(CONFIG, FitContext(checkpoints=tmp_path))
+    assert "stopping when this step is done" in capfd.readouterr().err
 
 
 def test_a_second_signal_ends_it_at_once_and_says_what_is_kept(folder, tmp_path):

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import textwrap
+from contextlib import suppress
 
 # Control signs (but line feeds and tabs), and those that turn the direction of writing.
 _UNSEEN = re.compile(
@@ -37,6 +38,15 @@ def print_above_bars(message: str) -> None:
     from tqdm import tqdm
 
     tqdm.write(_lay_out(f"toolbank: {message}"), file=sys.stderr)
+
+
+def print_amid_writes(message: str) -> None:
+    """Print a message from a signal's handler, which may have come amid a write to stderr.
+
+    Python's own streams refuse a write within another.
+    """
+    with suppress(OSError):
+        os.write(2, f"{_lay_out(f'toolbank: {message}')}\n".encode(errors="replace"))
 
 
 def print_message(message: str, indent: int = 0) -> None:

@@ -16,7 +16,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from toolbank.system.terminal import print_above_bars
+from toolbank.system.terminal import print_amid_writes
 from toolbank.training.ranks import broadcast, rank, world_size
 
 # At most so much work is lost by a kill, unless saving is slow,
@@ -200,7 +200,7 @@ class Saving(TrainerCallback):
             raise KeyboardInterrupt
         self._is_asked = True
         if rank() == 0:
-            print_above_bars(
+            print_amid_writes(
                 "stopping when this step is done and kept; a second Ctrl-C or SIGTERM stops at "
                 "once."
             )
