@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -126,9 +125,13 @@ def describe_ahead(
     return lines
 
 
-def _measure_memory() -> int:
-    """Bytes at most up to now: of the GPU where there is one, else of the process."""
+def _measure_memory() -> int | None:
+    """Bytes at most up to now: of the GPU where there is one, else of the process, if known."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_reserved())
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak

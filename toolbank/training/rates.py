@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json
@@ -25,11 +25,11 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 class Rate:
     """Seconds a step took, validation and saving included, and bytes of memory at most.
 
-    The memory is the GPU's where there is one, else the process's.
+    The memory is the GPU's where there is one, else the process's; None where no one tells.
     """
 
     seconds: float
-    memory: int
+    memory: int | None
 
 
 def read_rate(planned: PlannedTraining) -> Rate | None:
@@ -39,10 +39,10 @@ def read_rate(planned: PlannedTraining) -> Rate | None:
     found = _read().get(make_key(planned))
     if not isinstance(found, dict):
         return None
-    numbers: list[Any] = [found.get(name) for name in ("seconds", "memory")]
-    if not all(map(_is_number, numbers)):
+    seconds, memory = found.get("seconds"), found.get("memory")
+    if not _is_number(seconds):
         return None
-    return Rate(float(numbers[0]), int(numbers[1]))
+    return Rate(float(seconds), int(memory) if _is_number(memory) else None)
 
 
 def write_rate(planned: PlannedTraining, rate: Rate) -> None:
@@ -97,7 +97,7 @@ def _read() -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) and value > 0

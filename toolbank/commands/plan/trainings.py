@@ -39,7 +39,7 @@ def describe_trainings(
     for each, rate in zip(planned, rates, strict=True):
         counted = f"{'' if exact else 'about '}{each.steps:,}" if each.steps else "?"
         took = _time(each, rate)
-        memory = f"{rate.memory / 1e9:.1f} GB" if rate else ""
+        memory = f"{rate.memory / 1e9:.1f} GB" if rate and rate.memory else ""
         rows.append(
             (each.title, counted, f"about {took}" if took else "unknown", memory)
         )
