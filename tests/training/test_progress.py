@@ -1,16 +1,18 @@
 """What a training says while it goes on."""
 
-import re
+import io
 import threading
+from contextlib import redirect_stderr
 
 import pytest
 
 from tests.training.classifier import Classifier, Clock
 from toolbank.retrievers.base import FitContext
-from toolbank.training import progress
 from toolbank.training.config import TrainingConfig
 
 CONFIG = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
+# Real seconds until a test gives up.
+PATIENCE_S = 20
 
 
 @pytest.fixture(scope="module")
@@ -20,30 +22,49 @@ def folder(tmp_path_factory):
     return path
 
 
-class Lines:
-    """What is said, and a way to wait for the next line."""
+class Told(io.StringIO):
+    """Stands for stderr off a terminal: its lines of steps, and when by a clock each came."""
 
-    def __init__(self, monkeypatch):
-        self.lines = []
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+        self.lines, self.at = [], []
+        self._due = 0.0
         self._more = threading.Condition()
-        monkeypatch.setattr(progress, "print_above_bars", self._take)
 
-    def _take(self, line):
+    def write(self, text):
         with self._more:
-            self.lines.append(line)
+            written = super().write(text)
+            if ": step " in text:
+                self.lines.append(text)
+                self.at.append(self.clock.now)
             self._more.notify_all()
+        return written
 
-    def wait(self):
+    def wait_for(self, count):
         with self._more:
-            before = len(self.lines)
-            assert self._more.wait_for(lambda: len(self.lines) > before, 60)
+            assert self._more.wait_for(lambda: len(self.at) >= count, PATIENCE_S)
+
+    def let_go_by(self, ended, seconds):
+        """Waits as `Event.wait`, but by the clock, and from when the last wait was over."""
+        self._due += seconds
+        while self.clock.now < self._due and not ended.is_set():
+            ended.wait(0.001)
+        return ended.is_set()
 
 
 @pytest.fixture
-def lines(monkeypatch):
-    """All lines, which come at once and not after a minute."""
-    monkeypatch.setattr(progress, "_PAUSE_S", 0.01)
-    return Lines(monkeypatch)
+def told():
+    return Told(Clock())
+
+
+def train(folder, told, step_s, *arguments, on_step=None, **context):
+    classifier = Classifier(folder, clock=told.clock)
+    told.clock.step_s = step_s
+    classifier.on_step = on_step or {}
+    context = FitContext(wait=told.let_go_by, **context)
+    with redirect_stderr(told):
+        classifier.train(CONFIG, context, *arguments, title="tool2vec")
 
 
 def test_it_says_nothing_where_it_is_short_and_there_is_no_terminal(folder, capfd):
@@ -53,55 +74,43 @@ def test_it_says_nothing_where_it_is_short_and_there_is_no_terminal(folder, capf
     assert capfd.readouterr() == ("", "")
 
 
-def test_it_has_a_line_a_minute_within_an_epoch_too(folder, lines, tmp_path):
-    classifier = Classifier(folder, clock=Clock(40))
-    classifier.on_step[3] = lines.wait
-    classifier.on_step[5] = lines.wait
-    classifier.train(
-        CONFIG, FitContext(checkpoints=tmp_path), lambda: 0.5, title="tool2vec"
-    )
-    assert any(
-        re.fullmatch(
-            r"tool2vec: step 2 of 12, 60 s a step, recall@5 0\.5, about 10 min left, "
-            "nothing is kept yet",
-            line,
-        )
-        for line in lines.lines
-    )
-    assert any(
-        re.search(r"step 4 of 12, 50 s .*, step 3 is kept", line)
-        for line in lines.lines
-    )
+def test_it_has_a_line_a_minute_within_an_epoch_too(folder, told, tmp_path):
+    # A step takes 30 s, so that a minute is over in every second one.
+    minutes = {2 * n: lambda n=n: told.wait_for(n) for n in range(1, 7)}
+    train(folder, told, 30, lambda: 0.5, on_step=minutes, checkpoints=tmp_path)
+    assert told.at == [60, 120, 180, 240, 300, 360]
+    first, last = told.lines[0], told.lines[-1]
+    # A minute went by, and one step of it is done; eleven are left.
+    for part in ("tool2vec: step 1 of 12", "60 s a step", "recall@5 0.5", "11 min"):
+        assert part in first
+    assert "nothing is kept" in first
+    assert "step 11 of 12" in last
+    assert "step 8 is kept" in last
 
 
-def test_a_validation_of_minutes_has_its_lines_too(folder, lines):
+def test_a_validation_of_minutes_has_its_lines_too(folder, told):
     def validate():
-        lines.wait()
+        told.clock.now += 60
+        told.wait_for(round(told.clock.now / 60))
         return 0.5
 
-    Classifier(folder).train(CONFIG, FitContext(), validate)
-    assert lines.lines[0] == "train: step 0 of 12, nothing is kept yet"
+    train(folder, told, 0, validate)
+    assert told.at == [60, 120, 180, 240]
+    assert "step 0 of 12" in told.lines[0]
 
 
-def test_it_says_which_fit_it_is_in(folder, lines):
-    classifier = Classifier(folder)
-    classifier.on_step[1] = lines.wait
-    context = FitContext(of="held-out part 1 of 2, for refiner")
-    classifier.train(CONFIG, context, title="tool2vec")
-    assert lines.lines[0].startswith(
-        "tool2vec, held-out part 1 of 2, for refiner: step 0 of 12"
-    )
+def test_it_says_which_fit_it_is_in(folder, told):
+    part = "held-out part 1 of 2, for refiner"
+    train(folder, told, 60, on_step={1: lambda: told.wait_for(1)}, of=part)
+    assert f"tool2vec, {part}: step 0 of 12" in told.lines[0]
 
 
-def test_it_says_from_which_step_it_goes_on(folder, lines, tmp_path):
-    context = FitContext(checkpoints=tmp_path)
-
+def test_it_says_from_which_step_it_goes_on(folder, told, tmp_path):
     def stop():
         raise KeyboardInterrupt
 
-    first = Classifier(folder, clock=Clock(120))
-    first.on_step[7] = stop
+    first = Told(Clock())
     with pytest.raises(KeyboardInterrupt):
-        first.train(CONFIG, context)
-    Classifier(folder).train(CONFIG, context)
-    assert "train: goes on from step 6 of 12" in lines.lines
+        train(folder, first, 120, on_step={7: stop}, checkpoints=tmp_path)
+    train(folder, told, 0, checkpoints=tmp_path)
+    assert "from step 6 of 12" in told.getvalue()

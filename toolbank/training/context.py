@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ class TrainingContext:
     None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
     own, such as "held-out part 1 of 2, for refiner". `planned` are the trainings that are known
     to come, this one among them, in their order. `most_steps` ends each after so many, for what
-    only measures them. `clock` gives seconds.
+    only measures them. `clock` gives seconds, and `wait` lets so many go by unless an event comes
+    first, which it tells.
     """
 
     seed: int = 0
@@ -30,6 +32,7 @@ class TrainingContext:
     planned: tuple[PlannedTraining, ...] = ()
     most_steps: int | None = None
     clock: Callable[[], float] = time.monotonic
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
 
     def name(self, title: str) -> str:
         """What a training of this title is called here."""

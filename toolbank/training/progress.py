@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from tqdm import tqdm
@@ -21,6 +22,8 @@ from toolbank.training.saving import Clock, Saving
 # Off a terminal, seconds from one line to the next.
 _PAUSE_S = 60.0
 
+Wait = Callable[[threading.Event, float], bool]
+
 
 class Progress(TrainerCallback):
     """A bar of the steps with their rate, the loss, and the metric; off a terminal a line a minute.
@@ -28,10 +31,11 @@ class Progress(TrainerCallback):
     The lines come by the clock, whatever the training does meanwhile.
     """
 
-    def __init__(self, title: str, saving: Saving, clock: Clock) -> None:
+    def __init__(self, title: str, saving: Saving, clock: Clock, wait: Wait) -> None:
         self._title = title
         self._saving = saving
         self._clock = clock
+        self._wait = wait
         self._bar: tqdm[Any] | None = None
         self._shown: dict[str, str] = {}
         self._begun_at = 0.0
@@ -111,7 +115,7 @@ class Progress(TrainerCallback):
             self._bar.close()
 
     def _tell_on(self) -> None:
-        while not self._ended.wait(_PAUSE_S):
+        while not self._wait(self._ended, _PAUSE_S):
             print_above_bars(self.describe())
 
     def _measure_pace(self) -> float | None:

@@ -177,7 +177,7 @@ def _train(
     best = BestWeights(model) if validate else None
     title = context.name(title)
     saving = Saving(title, _count_bytes(model), context.clock)
-    progress = Progress(title, saving, context.clock)
+    progress = Progress(title, saving, context.clock, context.wait)
     with _folder(context, part) as folder, quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
         arguments = make_arguments(
