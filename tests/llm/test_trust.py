@@ -391,8 +391,10 @@ def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
     assert preview(tmp_path)[0] == 0
 
 
-def test_init_names_the_endpoint_that_was_typed(tmp_path):
-    url = "https://api.groq.com/openai/v1"
+@pytest.mark.parametrize(
+    "url", ["https://api.groq.com/openai/v1", "http://192.168.1.5:8000/v1"]
+)
+def test_init_names_no_endpoint_and_says_how_to(url, tmp_path, monkeypatch):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "toolbank", "init", "mine", "--package", "json"),
@@ -402,7 +404,30 @@ def test_init_names_the_endpoint_that_was_typed(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert "OPENAI_API_KEY may be sent to https://api.groq.com" in done.stdout
+    assert done.returncode == 0
+    assert not may_go(url)
+    assert not Path(os.environ["XDG_CONFIG_HOME"], "toolbank").exists()
+    assert "`run` asks on a terminal" in done.stdout
+    line = next(line for line in done.stdout.splitlines() if "export" in line)
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", line.split('"')[1])
     assert may_go(url)
-    assert not may_go(url, "AWS_SECRET_ACCESS_KEY")
     assert KEY not in (tmp_path / "mine.yaml").read_text()
+
+
+def test_a_plan_tells_the_one_line_that_names_all_that_a_run_would_ask_for(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", "https://z.invalid")
+    path = tmp_path / "mine.yaml"
+    judge = LEFT["judge"].partition("judge: ")[2].replace("URL", "https://b.invalid/v1")
+    path.write_text(
+        "name: mine\nsources: [{type: python, package: statistics}]\nbaselines: false\n"
+        "generate: {model: m, base_url: 'https://a.invalid/v1', queries: 30}\n"
+        f"judge: {judge}\n"
+    )
+    recipe = load_recipe(str(path))
+    told = describe_plan(recipe, tmp_path / "out").splitlines()
+    (line,) = (line for line in told if "export" in line)
+    assert line.count("$TOOLBANK_TRUSTED_HOSTS ") == 1
+    monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", line.split('"')[1].partition(" ")[2])
+    assert "export" not in describe_plan(recipe, tmp_path / "out")

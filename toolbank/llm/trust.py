@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -116,20 +116,32 @@ def demand(grants: Sequence[Grant], section: str) -> None:
             raise InputError(f"{wanted} {remedy(grant)}")
         if not answer:
             raise InputError(f"{grant.variable} is not sent to {grant.place}.")
-        name_for_good(grant)
+        _name_for_good(grant)
 
 
 def remedy(grant: Grant) -> str:
     """What to do where a grant is missing: the line to set, and how to do without."""
-    others = f"${_ENVIRONMENT} " if os.environ.get(_ENVIRONMENT) else ""
     return (
         "If it should be, name it, and run the same command again:\n"
-        f'  export {_ENVIRONMENT}="{others}{grant}"\n'
+        f"  {_export([grant])}\n"
         "Or have no key sent, by `api_key_env: null`."
     )
 
 
-def name_for_good(grant: Grant) -> None:
+def foretell(grants: Iterable[Grant]) -> str:
+    """What a run will do where these are missing, and the line to set where it can't ask."""
+    return (
+        "`run` asks on a terminal whether it may. Where there is none, name the host before:\n"
+        f"  {_export(grants)}"
+    )
+
+
+def _export(grants: Iterable[Grant]) -> str:
+    others = [f"${_ENVIRONMENT}"] if os.environ.get(_ENVIRONMENT) else []
+    return f'export {_ENVIRONMENT}="{" ".join([*others, *map(str, grants)])}"'
+
+
+def _name_for_good(grant: Grant) -> None:
     """Note in the user's configuration folder that a secret may go there."""
     _answered.add(grant)
     path = _path()

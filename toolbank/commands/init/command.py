@@ -49,7 +49,12 @@ def init(
     ] = False,
 ) -> None:
     """Write a recipe for an API of your own."""
-    from toolbank.commands.init.recipe import allow_key, copy_prompts, write_recipe
+    from toolbank.commands.init.recipe import (
+        copy_prompts,
+        find_unnamed,
+        write_recipe,
+    )
+    from toolbank.llm.trust import foretell
 
     path, *others = write_recipe(
         out or Path(f"{name}.yaml"),
@@ -61,9 +66,14 @@ def init(
         base_url=base_url,
         model=model,
     )
-    if base_url and (grant := allow_key(base_url)):
-        echo(f"The key in {grant.variable} may be sent to {grant.place}.")
     echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
+    if base_url and (unnamed := find_unnamed(base_url)):
+        for grant in unnamed:
+            echo(
+                f"It has the value of {grant.variable} sent to {grant.place}, which you have not "
+                "named."
+            )
+        echo(foretell(unnamed))
     if prompts:
         others += copy_prompts(Path("prompts"))
     for other in others:

@@ -11,7 +11,9 @@ from pydantic import ValidationError
 
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
-from toolbank.llm.trust import DEFAULT_KEY, Grant, is_named, name_for_good
+from toolbank.generate.config import GenerateConfig
+from toolbank.llm.credentials import find_grants
+from toolbank.llm.trust import Grant, is_named
 from toolbank.loaders.detect import find_format
 from toolbank.recipe import Recipe, recipe_schema
 from toolbank.system.errors import InputError
@@ -162,20 +164,14 @@ def _take(folder: Path, recipe: Path) -> str:
     return _TAKEN.format(dataset=_indented({"type": config.type, "path": path}, 2))
 
 
-def allow_key(base_url: str) -> Grant | None:
-    """Note for later commands that the default key may go to an endpoint that the user typed.
-
-    None where no such key is there, or it may go there anyway.
-    """
+def find_unnamed(base_url: str) -> tuple[Grant, ...]:
+    """Which keys a run will ask for before it sends them to this endpoint."""
     try:
-        grant = Grant.of(DEFAULT_KEY, base_url)
-    except ValueError:
+        grants = find_grants(GenerateConfig(base_url=base_url))
+        return tuple(grant for grant in grants if not is_named(grant))
+    except InputError:
         # The first call to it says so.
-        return None
-    if not os.environ.get(DEFAULT_KEY) or is_named(grant):
-        return None
-    name_for_good(grant)
-    return grant
+        return ()
 
 
 def copy_prompts(folder: Path) -> list[Path]:

@@ -30,7 +30,7 @@ from toolbank.generate.loop import wanted_queries
 from toolbank.generate.sampling import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
-from toolbank.llm.trust import is_named
+from toolbank.llm.trust import foretell, is_named
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -125,13 +125,18 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
 
 
 def _note_unnamed(stages: Sequence[Stage]) -> list[str]:
-    """That a run would ask whether a key may go where the recipe has it sent."""
+    """That a run would ask whether a key may go where the recipe has it sent, or be refused."""
     wanted = {grant: stage.name for stage in stages[::-1] for grant in stage.sends()}
+    unnamed = {grant: name for grant, name in wanted.items() if not is_named(grant)}
+    if not unnamed:
+        return []
     return [
-        f"  {name} sends the value of {grant.variable} to {grant.place}, which you have not named: "
-        "`run` asks first"
-        for grant, name in wanted.items()
-        if not is_named(grant)
+        *(
+            f"  {name} sends the value of {grant.variable} to {grant.place}, which you have not "
+            "named"
+            for grant, name in unnamed.items()
+        ),
+        *(f"  {line}" for line in foretell(unnamed).splitlines()),
     ]
 
 
