@@ -62,6 +62,38 @@ def test_jsonl_of_functions_as_models_are_told_of_them(tmp_path):
     assert not dataset.left_out.counts
 
 
+@pytest.mark.parametrize("key", ["parameters", "inputSchema"])
+def test_any_schema_of_an_object_is_kept(tmp_path, key):
+    place = {"type": "object", "properties": {"city": {"type": "string"}}}
+    schemas = [
+        {"$ref": "#/$defs/Place", "$defs": {"Place": place}},
+        {"type": "object", "additionalProperties": {"type": "number"}},
+        {"anyOf": [place, {"type": "object", "required": ["zip"]}]},
+        {"type": "dict", "properties": {"anything": True}},
+    ]
+    tools = [
+        {"name": f"t{n}", "description": "Do.", key: schema}
+        for n, schema in enumerate(schemas)
+    ]
+    make_jsonl(tmp_path)
+    lines(tmp_path / "tools.jsonl", tools)
+    lines(tmp_path / "queries.jsonl", [{"query": "do", "tools": ["t0"]}])
+    assert [tool.parameters for tool in read("jsonl", tmp_path).tools] == schemas
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "banana"}, {"type": "string"}, {"properties": []}, "a city", [{"n": 1}]],
+)
+@pytest.mark.parametrize("more", [{}, {"kind": "function"}])
+def test_what_is_no_schema_of_an_object_is_told(tmp_path, schema, more):
+    make_jsonl(tmp_path)
+    tool = {"name": "a", "description": "Do.", "parameters": schema, **more}
+    lines(tmp_path / "tools.jsonl", [tool])
+    with pytest.raises(InputError, match=r'line 1: "parameters" is no schema'):
+        read("jsonl", tmp_path)
+
+
 def test_functions_of_alike_names_are_read_back_with_their_queries(tmp_path):
     tools = tuple(Tool(name=name, summary=name) for name in ("a.b", "a_b", "a b"))
     queries = tuple(

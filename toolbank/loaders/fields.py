@@ -41,6 +41,7 @@ def parse_tool(row: dict[str, Any]) -> Tool:
     """
     if "kind" in row:
         get_text(row, "name")
+        _schema(row)
         known = {key: row[key] for key in row if key in Tool.model_fields}
         try:
             return Tool.model_validate(known)
@@ -52,11 +53,11 @@ def parse_tool(row: dict[str, Any]) -> Tool:
 
 
 def parse_function(row: dict[str, Any]) -> Tool:
-    """A tool from its name, description, and parameters if these are a JSON Schema.
+    """A tool from its name, description and parameters.
 
-    The schema is at `parameters`, `inputSchema` (MCP), `input_schema` or `arguments`. With a
-    `summary`, that is the tool's; else it is the first paragraph of the description. `aliases`
-    are other names. Other keys are passed over.
+    The parameters are a JSON Schema of an object at `parameters`, `inputSchema` (MCP),
+    `input_schema` or `arguments`. With a `summary`, that is the tool's; else it is the first
+    paragraph of the description. `aliases` are other names. Other keys are passed over.
 
     Raises:
         ValueError: what is wrong with it.
@@ -71,8 +72,7 @@ def parse_function(row: dict[str, Any]) -> Tool:
         tool = Tool(name=name, summary=summary, description=description)
     if "aliases" in row:
         tool = tool.model_copy(update={"aliases": get_texts(row, "aliases")})
-    found = (row[key] for key in _SCHEMAS if _is_schema(row.get(key)))
-    parameters = next(found, None)
+    parameters = _schema(row)
     return tool.model_copy(update={"parameters": parameters}) if parameters else tool
 
 
@@ -90,8 +90,24 @@ def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
     return {**schema, "required": names} if names else schema
 
 
-def _is_schema(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("properties"), dict)
+def _schema(row: dict[str, Any]) -> dict[str, Any] | None:
+    """The JSON Schema of an object at the first of the keys that has something.
+
+    One with properties may have another type: published data have "dict".
+    """
+    key = next((key for key in _SCHEMAS if row.get(key)), None)
+    if key is None:
+        return None
+    schema = row[key]
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict):
+            return schema
+        if "properties" not in schema and schema.get("type", "object") == "object":
+            return schema
+    raise ValueError(
+        f'"{key}" is no schema of an object; leave it out, or write it as '
+        '{"type": "object", "properties": {"city": {"type": "string"}}}'
+    )
 
 
 def _name(entry: dict[str, Any]) -> str:
