@@ -1,3 +1,8 @@
+import os
+import subprocess
+import sys
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +24,20 @@ def test_a_command_stays_on_one_line():
         "  toolbank run runs/mine --set generate.budget.calls=1000 --until generate"
     )
     assert wrap(f"{LONG}\n{command}", 30).splitlines()[-1] == command
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such terminals there")
+def test_a_terminal_that_tells_no_width_is_taken_as_one_of_80_columns():
+    screen, terminal = os.openpty()
+    assert os.get_terminal_size(terminal).columns == 0
+    code = (
+        "from toolbank.system.terminal import print_message as say; say('word ' * 40)"
+    )
+    subprocess.run([sys.executable, "-c", code], stderr=terminal, check=True)
+    os.close(terminal)
+    first, *_ = os.read(screen, 10_000).decode().splitlines()
+    os.close(screen)
+    assert 60 < first.count("word") * len("word ") <= 80
 
 
 @given(st.text(st.characters(categories=["L", "N", "Zs"]), max_size=300))
