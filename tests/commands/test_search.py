@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +86,20 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
     gone = toolbank("show", "runs/odd", "gone", cwd=odd)
     assert gone.returncode == 2
     assert "no query and no tool" in gone.stderr
+
+
+def test_a_search_by_words_imports_no_torch(odd):
+    script = (
+        "import sys\n"
+        "from toolbank.commands.cli import main\n"
+        "sys.argv = 'toolbank search runs/odd knife --retriever bm25'.split()\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'sklearn'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=odd, capture_output=True, text=True
+    )
+    assert "two lines 9.999" in done.stdout, done.stderr
+    assert "HEAVY []" in done.stdout

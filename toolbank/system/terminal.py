@@ -13,6 +13,8 @@ _UNSEEN = re.compile(
 # Back to the start of the line, and nothing after it: there may be a progress line and a ^C.
 _CLEAR = "\r\x1b[K"
 _NARROWEST = 20
+# Of a terminal that tells no width, as one that `script` makes without one around it.
+_USUAL = 80
 _COMMAND = re.compile(r" *(toolbank|mkdir) ")
 
 
@@ -83,5 +85,5 @@ def _lay_out(message: str, indent: int = 0) -> str:
     visible = printable(message)
     if not sys.stderr.isatty():
         return visible
-    columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
     return _CLEAR + wrap(visible, max(columns - 1, 2 * indent, _NARROWEST), indent)
