@@ -261,3 +261,35 @@ def test_a_package_of_which_nothing_can_be_called_is_told_with_what_it_has(
     package = make_package({"__init__.py": 'class Wrong(Exception): "Went wrong."'})
     with pytest.raises(InputError, match="left out: 1 exception; kinds: "):
         read(package)
+
+
+def test_an_enum_whose_members_are_texts_or_numbers_is_an_enum(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            from PKG.carriers import Carrier, Weight, Width
+            def send(carrier): "Send it."
+            """,
+            "carriers.py": '''
+            from enum import Enum, IntEnum
+            class Carrier(str, Enum):
+                """Who brings it."""
+                DHL = "dhl"
+            class Weight(IntEnum):
+                """In grams."""
+                LETTER = 20
+            class Width(float):
+                """In metres."""
+            ''',
+        }
+    )
+    read_back = read(package)
+    assert "left out: 2 enums; kinds: " in read_back.notes[0]
+    assert read_back.info["left_out_examples"]["kind enum"] == [
+        f"{package}.Carrier",
+        f"{package}.Weight",
+    ]
+    enums = kinds(read(package, kinds=["enum"]), package)
+    assert enums == {"Carrier": "class", "Weight": "class"}

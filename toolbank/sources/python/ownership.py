@@ -1,5 +1,6 @@
 """Whose an object is, and whether it is a tool: read off the object, calling nothing."""
 
+import enum
 import inspect
 import numbers
 import sys
@@ -89,9 +90,11 @@ def _overload_docstring(value: Any) -> str | None:
 
 
 def _is_scalar(cls: type) -> bool:
-    """Whether instances are single numbers or texts."""
+    """Whether instances are single numbers or texts; those of an enum are its members."""
     try:
-        return issubclass(cls, (numbers.Number, *_SCALARS))
+        return issubclass(cls, (numbers.Number, *_SCALARS)) and not issubclass(
+            cls, enum.Enum
+        )
     except TypeError:
         return False
 
