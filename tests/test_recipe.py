@@ -48,6 +48,12 @@ def test_a_resolved_recipe_takes_shares_and_lets_them_go(tmp_path):
     assert load_recipe(resolved, ["generate.tools_per_query=null"]).recipe == plain
 
 
+def test_a_setting_that_does_not_go_with_others_is_named_once(tmp_path):
+    path = write(tmp_path, GOOD)
+    with pytest.raises(InputError, match=r"^--set generate\.offered: max_tools \(5\)"):
+        load_recipe(path, ["generate.offered=2"])
+
+
 def test_a_recipe_of_before_with_shares_and_their_numbers_is_read(tmp_path):
     text = GOOD + "  tools_per_query: {1: 1, 3: 1}\n  min_tools: 1\n  max_tools: 3\n"
     assert load_recipe(write(tmp_path, text)).recipe.generate.most_tools == 3
@@ -358,13 +364,15 @@ def test_no_more_is_resampled_than_memory_holds():
         ),
         ("folder.yaml", r"^folder\.yaml: a folder, and not that of a run"),
         ("pipe.yaml", r"^pipe\.yaml: no plain file"),
+        ("awt.yaml", r"^awt\.yaml: no plain file\. (?!.*Did you mean)"),
     ],
 )
 def test_a_recipe_that_is_none_is_called_by_the_name_that_was_given(
     name, told, tmp_path, monkeypatch
 ):
     (tmp_path / "folder.yaml").mkdir()
-    os.mkfifo(tmp_path / "pipe.yaml")
+    for pipe in ("pipe.yaml", "awt.yaml"):
+        os.mkfifo(tmp_path / pipe)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=told):
         load_recipe(name)

@@ -282,14 +282,17 @@ def _locate(name: str) -> tuple[Path, bool]:
         asset = find_asset(kind, file)
         return asset.path, asset.own
     if path.is_dir():
-        what = "a folder, and not that of a run"
-    elif path.exists():
-        what = "no plain file"
-    elif path.parent != Path():
+        raise InputError(
+            f"{name}: a folder, and not that of a run. Give the YAML file of a recipe."
+        )
+    if path.exists():
+        raise InputError(f"{name}: no plain file. Give the YAML file of a recipe.")
+    if path.parent != Path():
         raise InputError(f"{name}: no such recipe file or run folder.")
-    else:
-        what = "no such file, and no recipe of this name comes along"
-    raise InputError(f"{name}: {what}. {name_others(kind, file)}")
+    raise InputError(
+        f"{name}: no such file, and no recipe of this name comes along. "
+        f"{name_others(kind, file)}"
+    )
 
 
 def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:

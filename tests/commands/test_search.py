@@ -23,11 +23,14 @@ retrievers: [{type: bm25}, {type: nearest, by: bm25}]
 
 def write_dataset(folder):
     (folder / "data").mkdir()
+    tools = [
+        {"name": name, "description": f"Sharpen\nknife {i}. {LONG[:500]}"}
+        for i, name in enumerate(NAMES)
+    ]
+    aliases = [f"{LONG}{n}" for n in range(1000)]
+    tools[3] |= {"kind": "function", "signature": LONG, "aliases": aliases}
     rows = {
-        "tools": [
-            {"name": name, "description": f"Sharpen\nknife {i}. {LONG[:500]}"}
-            for i, name in enumerate(NAMES)
-        ],
+        "tools": tools,
         "queries": [
             {
                 "id": f"q{i}",
@@ -81,6 +84,9 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
     tool = toolbank("show", "runs/odd", NAMES[1], cwd=odd)
     assert tool.stdout.startswith("two lines 9.999 made.up, a ")
     assert "requests that use it: 10" in tool.stdout
+    tool = toolbank("show", "runs/odd", NAMES[3], cwd=odd)
+    assert "990 more" in tool.stdout
+    assert len(tool.stdout) < 6_000
     query = toolbank("show", "runs/odd", "q0", cwd=odd)
     assert max(map(len, query.stdout.splitlines())) < 340
     gone = toolbank("show", "runs/odd", "gone", cwd=odd)

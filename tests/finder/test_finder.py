@@ -153,6 +153,16 @@ def test_what_can_be_no_tool_is_named_and_nothing_is_added(finder, given, wrong)
     assert finder.tools == (PLAY,)
 
 
+def test_a_name_that_is_given_twice_is_not_said_to_be_there(finder):
+    with pytest.raises(InputError, match=r"door\.bell: is given twice"):
+        finder.add_tools([BELL, BELL])
+    finder.add_tools([BELL])
+    with pytest.raises(InputError, match=r"there already.* remove_tools"):
+        finder.add_tools([BELL])
+    finder.remove_tools([BELL.name])
+    finder.add_tools([BELL])
+
+
 @pytest.mark.parametrize(
     ("names", "wrong"),
     [

@@ -20,15 +20,15 @@ retrievers: [{type: bm25}]
 def told(tmp_path):
     """What a run says in the end of a dataset of so many queries, some of them changed."""
 
-    def run(n, description="Sharpen a knife.", **changed):
+    def run(n, description="Sharpen a knife.", known=6, **changed):
         data = tmp_path / "data"
         data.mkdir()
-        tools = [{"name": f"t{i}", "description": description} for i in range(5)]
+        tools = [{"name": f"t{i}", "description": description} for i in range(known)]
         queries = [
             {
                 "id": f"q{i}",
                 "query": f"Sharpen knife number {i}, please.",
-                "tools": [f"t{i % 5}"],
+                "tools": [f"t{i % known}"],
                 "split": "test" if i % 3 == 1 else "train",
             }
             | changed
@@ -51,9 +51,13 @@ def test_of_a_sound_dataset_nothing_is_advised(told):
     assert "A search takes bm25: the highest R@5 on the 3 validation requests" in text
 
 
+def test_so_few_tools_that_any_retriever_finds_them(told):
+    assert "R@5 is 100 whatever the retriever" in told(40, known=5)
+
+
 def test_tools_without_descriptions(told):
     text = told(40, description="")
-    assert "5 of 5 tools have no description" in text
+    assert "6 of 6 tools have no description" in text
     assert "Describe each in a sentence." in text
 
 

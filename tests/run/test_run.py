@@ -84,8 +84,9 @@ def test_a_folder_that_the_user_filled_meanwhile_is_refused(tmp_path, monkeypatc
         (out / "recipe.yaml").write_text("mine")
 
     meanwhile(monkeypatch, fill)
-    with pytest.raises(InputError, match="not the folder of a run"):
+    with pytest.raises(InputError, match="not the folder of a run") as error:
         run_recipe(by_rules(tmp_path / "1", "aaa"), out)
+    assert f"--out {out / 'run'}" in str(error.value)
     assert (out / "recipe.yaml").read_text() == "mine"
 
 

@@ -77,7 +77,7 @@ def _explain(
         return f"{place}: unknown key {key!r}; {hint}"
     got = "" if location[-1:] in _MAY_HOLD_A_KEY else _got(problem)
     about = _describe(found) if problem["type"] in _NO_NUMBER else ""
-    named = f"{key}: " if key and place != f"--set {key}" else ""
+    named = f"{key}: " if key and not place.startswith(f"--set {key}") else ""
     return f"{place}: {named}{_message(problem)}{about}{got}"
 
 

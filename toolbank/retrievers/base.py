@@ -207,12 +207,14 @@ class Retriever(Stored, ABC):
 
 
 def _join_tool_names(known: Sequence[str], added: Sequence[Tool]) -> tuple[str, ...]:
-    names = set(known)
+    found, given = set(known), set[str]()
     for tool in added:
-        if tool.name in names:
+        if tool.name in given:
+            raise InputError(f"{tool.name}: is given twice. Leave one of the two out.")
+        if tool.name in found:
             raise InputError(
                 f"{tool.name}: can't be added, because a tool of that name is there already. "
-                "Leave it out, or fit again: toolbank train RUN."
+                "Leave it out, or take the other away first: remove_tools([name])."
             )
-        names.add(tool.name)
+        given.add(tool.name)
     return (*known, *(tool.name for tool in added))

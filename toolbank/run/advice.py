@@ -7,10 +7,20 @@ from toolbank.evaluation.interval import FEWEST
 from toolbank.system.numbers import count
 
 
-def advise(bank: BankFrames) -> list[str]:
-    """A line for each thing that the user should mend; none where all is well."""
+def advise(bank: BankFrames, k: int | None) -> list[str]:
+    """A line for each thing that the user should mend; none where all is well.
+
+    The main figure is the recall of the first `k` tools, if there is one.
+    """
     return [
-        line for line in (_on_tools(bank), _on_queries(bank), _on_test(bank)) if line
+        line
+        for line in (
+            _on_tools(bank),
+            _on_number(bank, k),
+            _on_queries(bank),
+            _on_test(bank),
+        )
+        if line
     ]
 
 
@@ -22,6 +32,16 @@ def _on_tools(bank: BankFrames) -> str:
     return (
         f"{bare:,} of {bank.tools.height:,} tools have no description, and a tool is found by it "
         "until requests use it. Describe each in a sentence."
+    )
+
+
+def _on_number(bank: BankFrames, k: int | None) -> str:
+    n = bank.tools.height
+    if k is None or n > k:
+        return ""
+    return (
+        f"R@{k} is 100 whatever the retriever, as there {count(n, 'tool is', 'tools are')} in "
+        "all. Add tools, or go by R@1."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolbank.evaluation.config import main_k
 from toolbank.evaluation.layout import WIDTH
 from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
@@ -41,8 +42,9 @@ def _describe_bank(result: RunResult) -> str:
         f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
     told = f"{bank.tools.height:,} tools, {bank.queries.height:,} requests ({splits})."
+    advice = advise(bank, main_k(load_recipe(str(folder.recipe)).recipe.evaluate.ks))
     return "\n".join(
-        [f"{folder.path}: {told}", *(wrap(line, WIDTH) for line in advise(bank))]
+        [f"{folder.path}: {told}", *(wrap(line, WIDTH) for line in advice)]
     )
 
 

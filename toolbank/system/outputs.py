@@ -62,7 +62,8 @@ def check_folder(path: Path, what: str, is_ours: Callable[[Path], bool]) -> None
     if first is not None:
         raise InputError(
             f"{path}: holds {first.name}, and is not the folder of {what}. Nothing was written. "
-            "Give a new folder, or an empty one, with --out."
+            f"--out is the folder of {what} itself, and not where it is made: give a new one, "
+            f"such as --out {shlex.quote(str(path / what.split()[-1]))}, or an empty one."
         )
 
 

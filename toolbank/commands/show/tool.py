@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolbank.bank.files import read_frame, read_tools
@@ -11,7 +11,8 @@ from toolbank.run.folder import RunFolder
 from toolbank.system.terminal import one_line
 
 _REQUESTS = 10
-_LONGEST_NAME, _LONGEST_TEXT = 200, 160
+_LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
+_ALIASES = 10
 
 
 def find_tool(folder: RunFolder, name: str) -> Tool | None:
@@ -36,10 +37,18 @@ def show_tool(folder: RunFolder, tool: Tool) -> str:
     if not tool.source:
         lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}"]
     if tool.aliases:
-        lines.append(f"also {', '.join(tool.aliases)}")
-    lines += [text for text in (tool.signature, tool.summary, tool.description) if text]
+        lines.append(f"also {_list_aliases(tool.aliases)}")
+    signature = one_line(tool.signature, _LONGEST_SIGNATURE)
+    lines += [text for text in (signature, tool.summary, tool.description) if text]
     lines += ["parameters:", *(list(_list_parameters(tool.parameters)) or ["  none"])]
     return "\n".join([*lines, *_list_requests(folder, tool)])
+
+
+def _list_aliases(aliases: Sequence[str]) -> str:
+    said = ", ".join(one_line(name, _LONGEST_NAME) for name in aliases[:_ALIASES])
+    return said + (
+        f" and {len(aliases) - _ALIASES:,} more" if len(aliases) > _ALIASES else ""
+    )
 
 
 def _list_parameters(schema: dict[str, Any]) -> Iterator[str]:
