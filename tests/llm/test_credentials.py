@@ -1,6 +1,7 @@
 """What is sent so that an endpoint answers, and that nobody reads it but that endpoint."""
 
 import asyncio
+import dataclasses
 import json
 
 import pytest
@@ -192,15 +193,8 @@ class Leaky:
         pass
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        ValueError(f"401 for Bearer {KEY}"),
-        EngineError(f"401 for Bearer {KEY}", reason="refused"),
-        ChatReply(f"You sent {KEY}.", f"m of {KEY}"),
-    ],
-)
-def test_what_an_engine_of_another_package_tells_has_no_key_in_it(what, tmp_path):
+def ask_engine(engine, folder, **settings):
+    """The engine's reply, or its error, as a run gets it."""
     got = []
 
     async def ask(pool):
@@ -212,18 +206,71 @@ def test_what_an_engine_of_another_package_tells_has_no_key_in_it(what, tmp_path
 
     async def talk():
         config = GenerateConfig(engine="leaky", model="m", retries=0)
-        with Journal(tmp_path / "journal.sqlite") as journal:
-            kind = kind_of(Leaky(what))
+        with Journal(folder / "journal.sqlite") as journal:
+            kind = dataclasses.replace(kind_of(engine), **settings)
             pool = Pool(kind, config, journal, EngineContext())
             waiting = iter([ask(pool)])
             async with pool.working():
                 await pool.carry(lambda: next(waiting, None))
 
     asyncio.run(talk())
-    assert "***" in f"{got[0]} {getattr(got[0], 'model', '')}"
-    assert KEY not in repr(got[0])
+    return got[0]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        ValueError(f"401 for Bearer {KEY}"),
+        EngineError(f"401 for Bearer {KEY}", reason="refused"),
+        ChatReply(f"You sent {KEY}.", f"m of {KEY}"),
+    ],
+)
+def test_what_an_engine_of_another_package_tells_has_no_key_in_it(what, tmp_path):
+    got = ask_engine(Leaky(what), tmp_path)
+    assert "***" in f"{got} {getattr(got, 'model', '')}"
+    assert KEY not in repr(got)
     for file in tmp_path.iterdir():
         assert KEY.encode() not in file.read_bytes()
+
+
+def test_of_an_engine_that_sends_nothing_nothing_is_hidden(tmp_path):
+    reply = ChatReply(f"It holds {KEY}.", "m")
+    got = ask_engine(Leaky(reply), tmp_path, sends=lambda _: ())
+    assert got.text == f"It holds {KEY}."
+
+
+def test_a_key_in_an_answer_is_not_kept(tmp_path):
+    answer = Answer.text(f"You sent {KEY}.")
+    body = answer.body.replace(b"served-model", f"model of {KEY}".encode())
+    with WireServer(lambda call: Wire.http(body)) as server:
+        name_host(server.url)
+        reply = ask_all(server.url, tmp_path, [0])[1][0]
+    assert (reply.text, reply.model) == ("You sent ***.", "model of ***")
+
+
+@pytest.mark.parametrize("way", ["at once", "batch"])
+def test_a_word_that_is_sent_in_place_of_a_key_stays_in_replies(
+    way, tmp_path, monkeypatch
+):
+    values = {
+        "OPENAI_API_KEY": "not-needed",
+        "REFERER": "https://example.com/app2",
+        "TITLE": "Tools of 2024, found",
+        "ACCOUNT": "internationalization",
+    }
+    for variable, value in values.items():
+        monkeypatch.setenv(variable, value)
+    text = f"A key is {', '.join(values.values())}."
+    headers = {"HTTP-Referer": "REFERER", "X-Title": "TITLE", "X-Account": "ACCOUNT"}
+    made = BatchServer if way == "batch" else ChatServer
+    with made(lambda call: Answer.text(text)) as server:
+        for variable in values:
+            name_host(server.url, variable)
+        if way == "batch":
+            assert submit(tmp_path, server, headers=headers).texts == {0: text}
+        else:
+            _, got = ask_all(server.url, tmp_path, [0], headers=headers)
+            assert got[0].text == text
 
 
 def test_an_engine_of_another_package_is_not_made_where_its_key_may_not_go():

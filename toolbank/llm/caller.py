@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Sequence
 from random import Random
 from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatReply, ChatRequest, Engine, EngineError
 from toolbank.journal import Journal
-from toolbank.llm.credentials import find_secrets, hide
+from toolbank.llm.credentials import hide, hide_in_reply
 from toolbank.llm.limits.admission import Admission
 from toolbank.llm.limits.circuit_breaker import CircuitBreaker
 from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
@@ -34,7 +34,8 @@ class Caller:
     """Calls an engine, and learns from each call what the endpoint takes.
 
     `limit` is how many calls may be in flight, and `admission` knows how many are. `place` says
-    in messages who is asked.
+    in messages who is asked, and `secrets` are values that the engine sends: they are hidden in
+    whatever it gives and tells.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Caller:
         config: EngineConfig,
         place: str,
         *,
+        secrets: Sequence[str],
         budget: Budget,
         counts: CallCounts,
         stop: Stop,
@@ -52,7 +54,7 @@ class Caller:
         self._engine = engine
         self._journal = journal
         self._config = config
-        self._secrets = find_secrets(config)
+        self._secrets = secrets
         self._place = place
         self._budget = budget
         self._counts = counts
@@ -146,11 +148,7 @@ class Caller:
                 reply: object = await self._engine.answer(request)
             if not isinstance(reply, ChatReply):
                 raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
-            return replace(
-                reply,
-                text=hide(reply.text, self._secrets),
-                model=hide(reply.model, self._secrets),
-            )
+            return hide_in_reply(reply, self._secrets)
         except EngineError as error:
             error.args = (hide(str(error), self._secrets),)
             raise

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -16,12 +16,14 @@ from toolbank.system.addresses import is_loopback, is_private
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
+    from toolbank.chat.chat import ChatReply
     from toolbank.llm.config import EngineConfig
 
 # Sent to servers that need no key.
 NO_KEY = "none"
 # Such a placeholder is a word, and no secret.
 _SHORTEST_SECRET = 8
+_SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,12 @@ def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
 
 def find_secrets(config: EngineConfig) -> tuple[str, ...]:
     """The values of all variables that a configuration names, as far as they are set."""
-    values = (os.environ.get(variable, "").strip() for variable in _variables(config))
+    return read_values(_variables(config))
+
+
+def read_values(variables: Iterable[str]) -> tuple[str, ...]:
+    """The values of environment variables, each once, as far as they are set."""
+    values = (os.environ.get(variable, "").strip() for variable in variables)
     return tuple(dict.fromkeys(filter(None, values)))
 
 
@@ -113,6 +120,30 @@ def hide(text: str, secrets: Sequence[str]) -> str:
             if text.endswith(written[:length]):
                 text = f"{text[:-length]}***"
     return text
+
+
+def hide_in_reply(reply: ChatReply, secrets: Sequence[str]) -> ChatReply:
+    """A reply without a token that the endpoint was sent and has echoed, in text or model.
+
+    Other values that are sent are words, titles and addresses (`not-needed`, X-Title,
+    HTTP-Referer), which a model may write by itself, and replies make the bank: that is not to
+    depend on the environment. So what is hidden is what nobody writes by chance: 16 characters
+    or more in one piece, with letters and digits, and no address.
+    """
+    tokens = [secret for secret in secrets if _is_token(secret)]
+    return replace(
+        reply, text=hide(reply.text, tokens), model=hide(reply.model, tokens)
+    )
+
+
+def _is_token(secret: str) -> bool:
+    return (
+        len(secret) >= _SHORTEST_TOKEN
+        and not any(sign.isspace() for sign in secret)
+        and "://" not in secret
+        and any(map(str.isdigit, secret))
+        and any(map(str.isalpha, secret))
+    )
 
 
 @cache

@@ -86,6 +86,7 @@ class Pool:
             journal,
             config,
             kind.place(config),
+            secrets=kind.find_secrets(config),
             budget=self._budget,
             counts=self.counts,
             stop=self.stop,

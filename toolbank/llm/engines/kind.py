@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from toolbank.llm.credentials import find_grants, find_secrets, hide
+from toolbank.llm.credentials import find_grants, hide, read_values
 from toolbank.llm.trust import demand
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -119,6 +119,10 @@ class EngineKind(Generic[C]):
         """Whether replies don't come at once."""
         return self.fill is not None
 
+    def find_secrets(self, config: C) -> tuple[str, ...]:
+        """The values of the environment that are sent, to be hidden in what comes back."""
+        return read_values(grant.variable for grant in self.sends(config))
+
     def create(self, config: C, context: EngineContext) -> Engine:
         """The engine of a configuration.
 
@@ -136,7 +140,7 @@ class EngineKind(Generic[C]):
             raise
         except Exception as error:
             said = f"{type(error).__name__}: {error}".removesuffix(": ")
-            said = hide(said, find_secrets(config))
+            said = hide(said, self.find_secrets(config))
             raise InputError(
                 f"{key}: the engine {self.name!r} can't be made ({said})."
             ) from error

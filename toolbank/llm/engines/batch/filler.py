@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
-from toolbank.llm.credentials import find_secrets, hide
+from toolbank.llm.credentials import find_secrets, hide, hide_in_reply
 from toolbank.llm.engines.batch.earlier import name_rounds
 from toolbank.llm.engines.batch.folder import Folder, read_round
 from toolbank.llm.engines.batch.hosted import HostedBatches
@@ -59,6 +58,8 @@ class BatchFiller:
     ) -> None:
         self.failures: dict[str, EngineError] = {}
         self._config = config
+        # By hand no key is needed; one that is set may stand in what an endpoint echoed.
+        self._secrets = find_secrets(config)
         self._options = read_options(config)
         self._path = folder
         self._journal = journal
@@ -125,8 +126,7 @@ class BatchFiller:
         return len(lacking) < before
 
     async def _put(self, key: str, request: ChatRequest, reply: ChatReply) -> None:
-        text, model = self._hide(reply.text), self._hide(reply.model)
-        reply = replace(reply, text=text, model=model)
+        reply = hide_in_reply(reply, self._secrets)
         await self._journal.put(key, self._identity, request, reply)
         self._counts.add(reply)
 
@@ -214,12 +214,8 @@ class BatchFiller:
         )
 
     def _quote(self, refusal: Refusal) -> str:
-        message = self._hide(refusal.message)[:_SHOWN]
+        message = hide(refusal.message, self._secrets)[:_SHOWN]
         return f" It says: {message}" if message else ""
-
-    def _hide(self, text: str) -> str:
-        """By hand no key is needed; one that is set may stand in what an endpoint echoed."""
-        return hide(text, find_secrets(self._config))
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:

@@ -141,8 +141,6 @@ class OpenAIEngine:
         self._has_replied = True
         return replace(
             reply,
-            text=self._credentials.hide(reply.text),
-            model=self._credentials.hide(reply.model),
             latency=latency,
             pause=read_pause(answer.headers),
         )
