@@ -7,7 +7,8 @@
         print(f"{hit.score:.2f}  {hit.tool.name}  {hit.tool.summary}")
 
 `toolbank.load_bank` gives the queries, tools and attempts of a run as polars frames;
-`toolbank.load_recipe` and `toolbank.run_recipe` do what `toolbank run` does.
+`toolbank.load_recipe` and `toolbank.run_recipe` do what `toolbank run` does. What can't be used
+raises `toolbank.InputError`, a `toolbank.ToolbankError`, with a message for people.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
     from toolbank.recipe import load_recipe
     from toolbank.run.run import run_recipe
     from toolbank.search import load
+    from toolbank.system.errors import InputError, ToolbankError
 
 __all__ = [
     "Bank",
     "BankFrames",
     "Finder",
     "Hit",
+    "InputError",
     "Query",
     "Tool",
+    "ToolbankError",
     "__version__",
     "load",
     "load_bank",
@@ -42,8 +46,10 @@ _HOMES = {
     "BankFrames": "bank.frames",
     "Finder": "finder.finder",
     "Hit": "finder.finder",
+    "InputError": "system.errors",
     "Query": "bank.records",
     "Tool": "bank.records",
+    "ToolbankError": "system.errors",
     "load": "search",
     "load_bank": "bank.frames",
     "load_recipe": "recipe",
@@ -57,3 +63,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

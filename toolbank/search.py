@@ -31,6 +31,10 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     Raises:
         InputError: no finished run there, no retriever of that name in it, or it is damaged.
     """
+    if not isinstance(run, str | Path):
+        raise InputError(
+            f'The run is {run!r}; it has to be a folder, such as load("runs/quickstart").'
+        )
     if is_saved(Path(run)):
         saved, tools = read_saved(Path(run))
         if retriever not in (None, saved.name):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import toolbank
 from tests.world import write_recipe
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
@@ -282,3 +283,26 @@ def test_damage_to_what_was_saved_is_told(finder, tmp_path, name):
     (tmp_path / "mine" / name).write_bytes(b"[]")
     with pytest.raises(InputError, match=str(tmp_path / "mine")):
         load(tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    ("run", "wrong"),
+    [
+        ("no/such", "no such folder"),
+        (".", "not the folder of a run"),
+        (None, "The run is None"),
+        (3, "The run is 3"),
+    ],
+)
+def test_what_is_no_run_is_refused_by_an_error_to_catch(
+    tmp_path, monkeypatch, run, wrong
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(toolbank.InputError, match=wrong) as told:
+        toolbank.load(run)
+    assert isinstance(told.value, toolbank.ToolbankError)
+
+
+def test_the_package_lists_what_it_offers():
+    assert dir(toolbank) == sorted(toolbank.__all__)
+    assert all(getattr(toolbank, name) for name in dir(toolbank))

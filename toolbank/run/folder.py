@@ -272,6 +272,8 @@ def open_run(path: Path) -> RunFolder:
         InputError: there is none.
     """
     folder = RunFolder(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such folder. Make a run: toolbank run RECIPE.")
     if not folder.recipe.is_file():
         raise InputError(
             f"{path}: not the folder of a run. Make one: toolbank run RECIPE."
