@@ -15,8 +15,7 @@ from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_text
-from toolbank.system.outputs import check_output, writing_output
+from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import command
 
 if TYPE_CHECKING:
@@ -98,7 +97,9 @@ def _command(folder: RunFolder) -> str:
     return command("run", folder.path)
 
 
-def read_queries(path: Path, out: Path) -> list[tuple[str, str]]:
+def read_queries(
+    path: Path, out: Path, *, overwrite: bool = False
+) -> list[tuple[str, str]]:
     """Read the requests of a JSONL file (id, query) whose hits can be written to `out`.
 
     Raises:
@@ -107,19 +108,21 @@ def read_queries(path: Path, out: Path) -> list[tuple[str, str]]:
     """
     from toolbank.loaders.requests import read_requests
 
-    check_output(out, [path])
+    check_output(out, [path], overwrite=overwrite)
     return read_requests(path)
 
 
-def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:
+def write_hits(
+    finder: Finder, queries: Path, k: int, out: Path, *, overwrite: bool = False
+) -> int:
     """Search for every request of a JSONL file (id, query); write id, tools, scores a line.
 
-    Returns the number of requests.
+    With `overwrite`, a file that is there is replaced. Returns the number of requests.
 
     Raises:
         InputError: as `read_queries` does.
     """
-    requests = read_queries(queries, out)
+    requests = read_queries(queries, out, overwrite=overwrite)
     found = finder.search_many([query for _, query in requests], k)
     lines = [
         json.dumps(
@@ -132,6 +135,6 @@ def write_hits(finder: Finder, queries: Path, k: int, out: Path) -> int:
         )
         for (number, _), hits in zip(requests, found, strict=True)
     ]
-    with writing_output(out, [queries]):
-        write_text(out, "".join(line + "\n" for line in lines))
+    text = "".join(line + "\n" for line in lines)
+    write_output(out, text, [queries], overwrite=overwrite)
     return len(requests)

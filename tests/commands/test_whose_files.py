@@ -1,8 +1,11 @@
 """No command writes over what is the user's, and no recipe over the results of another."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from tests.commands.test_cli import toolbank
 from tests.small_disk import small_disk
 from tests.world import write_recipe
 from toolbank.export.export import FORMATS
+from toolbank.search import load
+from toolbank.system.errors import ToolbankError
 
 BY_RULES = {"engine": "rules", "queries": 30}
 ASKED = '{"query": "middle value", "tools": ["statistics.median"]}\n'
@@ -93,6 +98,17 @@ COMMANDS = {
     "search": ("search", "runs/mine", "--queries", "asked.jsonl"),
     "evaluate": ("evaluate", "runs/mine", "--on", "asked.jsonl"),
     "init": ("init", "new", "--package", "json", "--prompts"),
+    "train": ("train", "mine.yaml"),
+    "judge": ("judge", "mine.yaml"),
+    "replace": (
+        "run",
+        "mine.yaml",
+        "--set",
+        "seed=7",
+        "--replace",
+        "--until",
+        "sources",
+    ),
     "crawl": ("crawl", "--sphinx", "http://127.0.0.1:9/"),
     **{form: ("export", "runs/mine", "--format", form) for form in FORMATS},
 }
@@ -120,12 +136,38 @@ def fresh(world, folder):
     return place
 
 
+@contextmanager
+def read_by_others(pipe):
+    """Have somebody read a pipe, without whom whoever writes to it waits."""
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        yield reader
+    finally:
+        os.close(reader)
+
+
 def act(command, place, cwd):
+    """Do it to a place; gives what a command ends with, or the kind of error that Python has."""
     place = os.environ["HOME"] if place == "~" else place
+    if command == "save":
+        return save(cwd, place)
+    if command == "show":
+        return toolbank("show", place, cwd=cwd)
     return toolbank(*COMMANDS[command], "--out", place, cwd=cwd)
 
 
-STEPS = st.tuples(st.sampled_from(sorted(COMMANDS)), st.sampled_from(PLACES))
+def save(project, place):
+    finder = load(project / "runs/mine")
+    try:
+        finder.save(project / place)
+    except ToolbankError as error:
+        return subprocess.CompletedProcess("save", 2, "", str(error))
+    return subprocess.CompletedProcess("save", 0, "", "")
+
+
+STEPS = st.tuples(
+    st.sampled_from([*sorted(COMMANDS), "save", "show"]), st.sampled_from(PLACES)
+)
 
 
 @settings(
@@ -133,6 +175,8 @@ STEPS = st.tuples(st.sampled_from(sorted(COMMANDS)), st.sampled_from(PLACES))
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, min_size=1, max_size=4))
+@example([("save", "data"), ("save", "runs/mine/bank"), ("save", "runs/linked")])
+@example([("replace", "byhand"), ("train", "stages"), ("judge", "hidden")])
 @example([("run", "."), ("crawl", "loop")])
 @example([("search", "asked.jsonl"), ("evaluate", "hard.jsonl")])
 @example([("run", "runs/new"), ("jsonl", "runs/new"), ("search", "runs/new/h.jsonl")])
@@ -140,7 +184,8 @@ def test_no_file_of_the_users_ever_changes(world, home, tmp_path_factory, steps)
     project = fresh(world, tmp_path_factory.mktemp("one"))
     before, of_home = seen(project), (home / "diary.txt").read_text()
     for command, place in steps:
-        done = act(command, place, project)
+        with read_by_others(project / "pipe"):
+            done = act(command, place, project)
         assert done.returncode in (0, 1, 2), done.stderr
         assert "Traceback" not in done.stderr
         after = seen(project)
@@ -180,11 +225,68 @@ def test_what_was_edited_since_is_not_lost(world, tmp_path_factory, command, dat
     assert mine in seen(project).values()
 
 
-@pytest.mark.parametrize("command", ["search", "evaluate", "jsonl", "run"])
-def test_what_a_command_left_it_may_write_again(project, command):
+@pytest.mark.parametrize("command", ["save", "jsonl", "run"])
+def test_what_was_left_in_a_folder_is_replaced(project, command):
     for _ in range(2):
         done = act(command, "out.json", project)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["search", "evaluate"])
+def test_a_file_is_written_over_where_that_is_said(project, command, monkeypatch):
+    written = (*COMMANDS[command], "--out", "out.json")
+    (project / "out.json").write_text("of an hour ago")
+    refused(project, *written, told=["is there already", "--overwrite"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "none"))
+    for _ in range(2):
+        done = toolbank(*written, "--overwrite", cwd=project)
+        assert done.returncode == 0, done.stderr
+    assert "ago" not in (project / "out.json").read_text()
+    assert not (project / "none").exists()
+    for place, told in {
+        "asked.jsonl": "what is read",
+        "hard.jsonl": "what is read",
+        "link.jsonl": "what is read",
+        "nowhere.jsonl": "a link",
+        "data": "a folder",
+        "runs/mine/recipe.yaml": "in the folder of a run",
+    }.items():
+        asked = () if command == "search" else ("--on", "asked.jsonl")
+        refused(
+            *(project, *COMMANDS[command], *asked, "--out", place, "--overwrite"),
+            told=[told],
+        )
+
+
+@pytest.mark.parametrize("command", ["search", "evaluate"])
+def test_a_pipe_and_the_devices_may_be_written_to(project, command):
+    to_pipe = (*COMMANDS[command], "--out")
+    with read_by_others(project / "pipe") as reader:
+        assert toolbank(*to_pipe, "pipe", cwd=project).returncode == 0
+        assert b"statistics.median" in os.read(reader, 100_000) or command != "search"
+    assert (project / "pipe").is_fifo()
+    assert toolbank(*to_pipe, "/dev/null", cwd=project).returncode == 0
+    full = toolbank(*to_pipe, "/dev/full", cwd=project)
+    assert (full.returncode, "No space left" in full.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_hits_go_where_the_shell_sends_them(project, to_file):
+    command = [sys.executable, "-m", "toolbank", *COMMANDS["search"]]
+    command += ["--out", "/dev/stdout"]
+    path = project / "out.json"
+    path.touch()
+    with path.open("a" if to_file else "r") as file:
+        done = subprocess.run(
+            command,
+            cwd=project,
+            stdout=file if to_file else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    [line] = (path.read_text() if to_file else done.stdout).splitlines()
+    assert "statistics.median" in json.loads(line)["tools"]
 
 
 def refused(project, *arguments, told):

@@ -42,6 +42,10 @@ ReplaceOption = Annotated[
         help="Take the folder of another recipe: its results move to replaced/ in it.",
     ),
 ]
+OverwriteOption = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Write over the file of --out if it is there."),
+]
 
 
 def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:

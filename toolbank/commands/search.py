@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolbank.commands.options import RunArgument, echo
+from toolbank.commands.options import OverwriteOption, RunArgument, echo
 from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ def search(
         Path | None,
         typer.Option(metavar="FILE", help="Where the hits of --queries go."),
     ] = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Find the tools that a request needs."""
     from toolbank.search import load, read_queries, write_hits
+    from toolbank.system.outputs import is_stream
 
     if (query is None) == (queries is None):
         raise typer.BadParameter(
@@ -54,7 +56,7 @@ def search(
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
     if queries is not None and out is not None:
-        read_queries(queries, out)
+        read_queries(queries, out, overwrite=overwrite)
     finder = load(run, retriever)
     print_message(
         f"by {finder.retriever.name}, whose score is {finder.retriever.config.score}"
@@ -68,8 +70,9 @@ def search(
             else "No tool fits at all. Say it in other words."
         )
     elif queries is not None and out is not None:
-        count = write_hits(finder, queries, k, out)
-        echo(f"Wrote the hits of {count:,} requests to {out}")
+        count = write_hits(finder, queries, k, out, overwrite=overwrite)
+        if not is_stream(out):
+            echo(f"Wrote the hits of {count:,} requests to {out}")
 
 
 def _format_hits(hits: Sequence[Hit]) -> str:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import read_json, unwritable, write_json
-from toolbank.system.left import LeftFile, describe_files, foreign_files
+from toolbank.system.files import unwritable
+from toolbank.system.left import describe_files, foreign_files, read_mark, write_mark
 
 MARK = "toolbank-export.json"
 
@@ -41,18 +41,18 @@ def replacing(folder: Path, *, alone: bool) -> Iterator[Path]:
 
 
 def _move(made: Path, folder: Path, replaced: Path) -> None:
-    earlier = _read_mark(folder)
+    earlier = read_mark(folder / MARK)
     names = sorted(path.name for path in made.iterdir())
     _refuse(folder, foreign_files(folder, names, earlier))
     new = describe_files(made)
     # Both are named while they are exchanged, so that an export cut short can be replaced.
-    _write_mark(folder, earlier | new)
+    write_mark(folder / MARK, earlier | new)
     for name in names:
         if (folder / name).exists():
             (folder / name).replace(replaced / name)
         (made / name).replace(folder / name)
     kept = {file for file in earlier if Path(file[0]).parts[0] not in names}
-    _write_mark(folder, kept | new)
+    write_mark(folder / MARK, kept | new)
 
 
 def _refuse(folder: Path, foreign: Iterable[Path]) -> None:
@@ -62,21 +62,3 @@ def _refuse(folder: Path, foreign: Iterable[Path]) -> None:
             f"{folder}: holds {first.relative_to(folder)}, which no export left there as "
             "it is; nothing was written. Move it away, or give another folder with --out."
         )
-
-
-def _read_mark(folder: Path) -> set[LeftFile]:
-    path = folder / MARK
-    if not path.exists():
-        return set()
-    content = read_json(path)
-    try:
-        return {(str(name), str(sha256)) for name, sha256 in content["files"]}
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path}: not what an export leaves. Move it away, or give another folder with "
-            "--out."
-        ) from error
-
-
-def _write_mark(folder: Path, files: set[LeftFile]) -> None:
-    write_json(folder / MARK, {"files": sorted(files)})

@@ -61,7 +61,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` to `path` atomically, as indented JSON."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON, as it stands in a file."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 @contextmanager

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+import stat
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import sha256_file, unwritable, write_text
-from toolbank.system.user_folders import cache_folder
+from toolbank.system.files import unwritable, write_text
 
 STAGES, ORIGIN, OWNER = "stages.json", "origin.json", ".lock.owner"
 """Files that a run leaves in its folder, by which it is known again."""
@@ -81,63 +81,75 @@ def check_place(path: Path, what: str) -> None:
     _refuse_run(path, (path, *_real(path).parents))
 
 
-def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:
+def check_output(
+    path: Path, inputs: Iterable[Path] = (), *, overwrite: bool = False
+) -> None:
     """Refuse a file that can't be written without touching what is somebody's.
 
-    A file that a command left there may be replaced as long as nobody has changed it since: the
-    user's cache folder keeps its hash.
+    A pipe or a device that takes text, such as /dev/stdout, has nothing to lose. With `overwrite`,
+    neither has a file that is there already.
 
     Raises:
-        InputError: it is one of `inputs`, a link, a folder or a device, is there already, lies in
-            the folder of a run, or its folder is missing.
+        InputError: it is one of `inputs`, is there already, or as `check_new_file` does.
     """
     for read in inputs:
         if _is_same(path, read):
             raise InputError(
                 f"{path}: would be written over what is read ({read}). {_ANOTHER}"
             )
-    if path.is_symlink():
-        raise InputError(f"{path}: a link. Give the file's own path with --out.")
-    if path.is_dir():
-        raise InputError(f"{path}: a folder, and a file is written. {_ANOTHER}")
-    if not path.parent.is_dir():
-        folder = shlex.quote(str(path.parent))
+    if is_stream(path):
+        return
+    _check_file(path)
+    if path.exists() and not (overwrite and path.is_file()):
         raise InputError(
-            f"{path.parent}: no such folder. Make it (mkdir -p {folder}), or give another --out."
-        )
-    _refuse_run(path, _real(path).parents)
-    if path.exists() and not is_left_by_us(path):
-        raise InputError(
-            f"{path}: is there already, and no command left it there as it is. Move it away, or "
-            "give another --out."
+            f"{path}: is there already. Give another --out, or --overwrite to write over it."
         )
 
 
-@contextmanager
-def writing_output(path: Path, inputs: Iterable[Path] = ()) -> Iterator[None]:
-    """Have the block write a file to `path`, if nothing is in its way, and know it again later.
+def check_new_file(path: Path) -> None:
+    """Refuse a file that is there already, or can't be.
 
     Raises:
-        InputError: as `check_output` does, before the block.
+        InputError: it is there, a link or a folder, lies in the folder of a run, or its folder is
+            missing.
     """
-    check_output(path, inputs)
-    yield
-    note_output(path)
+    _check_file(path)
+    if path.exists():
+        raise InputError(f"{path}: is there already. {_ANOTHER}")
 
 
-def note_output(path: Path) -> None:
-    """Note that a file was left by a command as it is now, so that another may replace it."""
-    # Without the note the file is only taken for somebody's.
-    with suppress(OSError, ToolbankError):
-        write_text(_note(path), sha256_file(path))
+def write_output(
+    path: Path, text: str, inputs: Iterable[Path] = (), *, overwrite: bool = False
+) -> None:
+    """Write a file, whole or not at all, or to a stream.
+
+    Raises:
+        InputError: as `check_output` does.
+        ToolbankError: it can't be written to.
+    """
+    check_output(path, inputs, overwrite=overwrite)
+    if not is_stream(path):
+        write_text(path, text)
+        return
+    number = _descriptor(path)
+    sys.stdout.flush()
+    try:
+        # Opened anew, a file that the shell has opened would be written over from its start.
+        place = os.open(path, os.O_WRONLY) if number is None else os.dup(number)
+        with os.fdopen(place, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ToolbankError(unwritable(path, error)) from error
 
 
-def is_left_by_us(path: Path) -> bool:
-    """Whether a file is as a command left it."""
-    with suppress(OSError):
-        is_file = path.is_file() and not path.is_symlink()
-        return is_file and _note(path).read_text() == sha256_file(path)
-    return False
+def is_stream(path: Path) -> bool:
+    """Whether what is written to a path goes on to somebody who reads it: a pipe, /dev/stdout."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    is_open = _descriptor(path) is not None
+    return is_open or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
@@ -163,6 +175,7 @@ def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
 
 
 _ANOTHER = "Give another place."
+_OPEN = {Path("/dev/stdout"): 1, Path("/dev/stderr"): 2}
 
 
 def _has_run_in(path: Path) -> bool:
@@ -189,6 +202,27 @@ def _check_rank(path: Path, what: str) -> None:
     raise InputError(
         f"{path}: {name}, and {what} needs a folder of its own. {_ANOTHER}"
     )
+
+
+def _check_file(path: Path) -> None:
+    if path.is_symlink():
+        raise InputError(f"{path}: a link. Give the file's own path with --out.")
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, and a file is written. {_ANOTHER}")
+    if not path.parent.is_dir():
+        folder = shlex.quote(str(path.parent))
+        raise InputError(
+            f"{path.parent}: no such folder. Make it (mkdir -p {folder}), or give another --out."
+        )
+    _refuse_run(path, _real(path).parents)
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number under which the shell has opened it, of /dev/stdout and its like."""
+    if path in _OPEN:
+        return _OPEN[path]
+    is_number = path.parent == Path("/dev/fd") and path.name.isdecimal()
+    return int(path.name) if is_number else None
 
 
 def _refuse_run(path: Path, folders: Iterable[Path]) -> None:
@@ -228,12 +262,6 @@ def _is_same(one: Path, other: Path) -> bool:
 def _real(path: Path) -> Path:
     """The path without links; `Path.resolve` raises where they lead in a circle."""
     return Path(os.path.realpath(path))
-
-
-def _note(path: Path) -> Path:
-    """Where the hash of a file that was written is kept."""
-    key = hashlib.sha256(os.fsencode(_real(path))).hexdigest()
-    return cache_folder() / "written" / key
 
 
 def _read_object(path: Path) -> dict[str, object] | None:

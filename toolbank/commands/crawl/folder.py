@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,13 @@ from toolbank.sources.sphinx.crawl_report import problems, summarize
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.guess import site_yaml
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.system.errors import InputError, Interrupted
+from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.files import write_text
-from toolbank.system.outputs import (
-    check_folder,
-    is_crawl_folder,
-    is_left_by_us,
-    note_output,
-    set_aside,
-)
+from toolbank.system.left import describe_files, is_left, read_mark, write_mark
+from toolbank.system.outputs import check_folder, is_crawl_folder, set_aside
 from toolbank.system.terminal import print_message
+
+MARK = "toolbank-crawl.json"
 
 _GONE = {"HTTP status 404", "HTTP status 410"}
 
@@ -113,7 +111,9 @@ def crawl_to_folder(
     check_folder(path, "a crawl", is_crawl_folder)
     rules = path / "rules.yaml"
     own = (path / "crawl.json", path / "tools.parquet", rules)
-    if kept := set_aside(path, (one for one in own if not is_left_by_us(one))):
+    mark = path / MARK
+    left = read_mark(mark)
+    if kept := set_aside(path, (one for one in own if not is_left(one, path, left))):
         print_message(f"{path}: what no crawl left there as it is, is in {kept}")
     try:
         crawl = crawl_site(source, path / "cache", path / "crawl.json")
@@ -123,15 +123,16 @@ def crawl_to_folder(
             "on from there."
         ) from error
     finally:
-        if own[0].is_file():
-            note_output(own[0])
+        # Where it isn't noted, the next crawl sets it aside.
+        with suppress(ToolbankError):
+            if record := describe_files(path, own[:1]):
+                write_mark(mark, left | record)
     if crawl.guessed:
         write_text(rules, site_yaml(crawl.found))
     else:
         rules.unlink(missing_ok=True)
     write_tools(path / "tools.parquet", with_prompt_names(crawl.tools))
-    for one in filter(Path.is_file, own):
-        note_output(one)
+    write_mark(mark, describe_files(path, own))
     return CrawlFolder(path, crawl)
 
 

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from toolbank.commands.options import AllOption, RunArgument, echo
+from toolbank.commands.options import (
+    AllOption,
+    OverwriteOption,
+    RunArgument,
+    echo,
+)
 
 
 def evaluate(
@@ -23,9 +28,10 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the records here as JSON."),
     ] = None,
+    overwrite: OverwriteOption = False,
     everything: AllOption = False,
 ) -> None:
     """Evaluate a finished run's retrievers on labelled requests, or on its recipe's sets."""
     from toolbank.commands.evaluate.finished import evaluate_run
 
-    echo(evaluate_run(run, on or [], out, everything=everything))
+    echo(evaluate_run(run, on or [], out, overwrite=overwrite, everything=everything))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,29 +17,34 @@ from toolbank.run.folder import open_run
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
-from toolbank.system.outputs import check_output, writing_output
+from toolbank.system.files import json_text
+from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import command
 
 
 def evaluate_run(
-    path: Path, on: Sequence[Path], out: Path | None, *, everything: bool = False
+    path: Path,
+    on: Sequence[Path],
+    out: Path | None,
+    *,
+    overwrite: bool = False,
+    everything: bool = False,
 ) -> str:
     """Evaluate a finished run's retrievers on labelled files.
 
     Without any, on its test split and on those of its recipe that are still there. Writes the
-    records to `out` where it is given; gives the table and notes for people, with `everything`
-    all tables.
+    records to `out` where it is given, with `overwrite` over a file that is there; gives the table
+    and notes for people, with `everything` all tables.
 
     Raises:
         InputError: the run is not finished, or a file is missing or has broken lines.
     """
     from toolbank.evaluation.details import format_details
-    from toolbank.evaluation.figures import write_figures
     from toolbank.evaluation.sets import describe_labels, held_out_set
     from toolbank.evaluation.table import format_notes, format_table
 
     if out is not None:
-        check_output(out, on)
+        check_output(out, on, overwrite=overwrite)
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
     again = command("run", path)
@@ -65,8 +71,8 @@ def evaluate_run(
     sets = [*([] if on else [held_out_set(bank)]), *file_sets(bank, there)]
     made = evaluate_sets(recipe, folder, sets)
     if out is not None:
-        with writing_output(out, on):
-            write_figures(out, made.figures)
+        text = json_text([asdict(figure) for figure in made.figures])
+        write_output(out, text, on, overwrite=overwrite)
     blocks = (
         format_table(made.figures),
         format_notes([describe_labels(evaluated) for evaluated in sets]),

@@ -18,7 +18,7 @@ from toolbank.loaders.detect import find_format
 from toolbank.recipe import Recipe, recipe_schema
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
-from toolbank.system.outputs import check_output
+from toolbank.system.outputs import check_new_file
 
 _SCHEMA = "toolbank.schema.json"
 
@@ -90,9 +90,7 @@ def write_recipe(
         InputError: the file is there already, more than one origin is given, the folder holds
             no dataset, or one of the values can't stand in a recipe.
     """
-    if path.is_file():
-        raise InputError(f"{path}: is there already. Give another with --out.")
-    check_output(path)
+    check_new_file(path)
     if sum(map(bool, (package, site, sphinx, dataset))) > 1:
         raise InputError(
             "Give one of --package, --site, --sphinx and --dataset; put a second source into "
