@@ -20,6 +20,13 @@ from toolbank.search import load
 from toolbank.system.errors import ToolbankError
 
 BY_RULES = {"engine": "rules", "queries": 30}
+SMALL = """\
+name: small
+sources: [{type: python, package: json}]
+generate: {engine: rules, queries: 3}
+retrievers: [{type: bm25}]
+baselines: false
+"""
 ASKED = '{"query": "middle value", "tools": ["statistics.median"]}\n'
 
 
@@ -42,6 +49,7 @@ def world(tmp_path_factory):
     recipe = Path(write_recipe(folder, **BY_RULES))
     done = toolbank("run", "mine.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
+    (folder / "small.yaml").write_text(SMALL)
     by_hand = "# My own words.\n" + recipe.read_text()
     texts = {
         "recipe.yaml": by_hand,
@@ -90,19 +98,19 @@ def seen(folder):
 
 
 COMMANDS = {
-    "run": ("run", "mine.yaml", "--until", "sources"),
-    "generate": ("generate", "data/../mine.yaml"),
-    "other": ("run", "mine.yaml", "--set", "name=other", "--until", "sources"),
-    "plan": ("plan", "mine.yaml"),
-    "preview": ("preview", "mine.yaml", "--count", "1"),
+    "run": ("run", "small.yaml", "--until", "sources"),
+    "generate": ("generate", "data/../small.yaml"),
+    "other": ("run", "small.yaml", "--set", "name=other", "--until", "sources"),
+    "plan": ("plan", "small.yaml"),
+    "preview": ("preview", "small.yaml", "--count", "1"),
     "search": ("search", "runs/mine", "--queries", "asked.jsonl"),
     "evaluate": ("evaluate", "runs/mine", "--on", "asked.jsonl"),
     "init": ("init", "new", "--package", "json", "--prompts"),
-    "train": ("train", "mine.yaml"),
-    "judge": ("judge", "mine.yaml"),
+    "train": ("train", "small.yaml"),
+    "judge": ("judge", "small.yaml"),
     "replace": (
         "run",
-        "mine.yaml",
+        "small.yaml",
         "--set",
         "seed=7",
         "--replace",
@@ -171,7 +179,7 @@ STEPS = st.tuples(
 
 
 @settings(
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, min_size=1, max_size=4))
@@ -196,7 +204,7 @@ def test_no_file_of_the_users_ever_changes(world, home, tmp_path_factory, steps)
 
 
 @settings(
-    max_examples=25,
+    max_examples=12,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
