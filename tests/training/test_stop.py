@@ -97,9 +97,10 @@ def test_a_short_training_is_not_saved(folder, tmp_path):
 
 def test_a_training_that_ended_is_kept_for_those_after_it(folder, tmp_path):
     context = FitContext(checkpoints=tmp_path)
-    first = Classifier(folder, clock=Clock(1))
+    first = Classifier(folder, clock=Clock(50))
     first.train(CONFIG, context, improving())
-    assert checkpoints(tmp_path) == ["checkpoint-12"]
+    # Not two minutes after the save before it, of step 9.
+    assert "checkpoint-12" in checkpoints(tmp_path)
     second = Classifier(folder)
     training = second.train(CONFIG, context, lambda: pytest.fail("validated again"))
     assert second.steps == 0
@@ -130,8 +131,8 @@ def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
     classifier.rows = rows = SlowToSave(classifier.rows, classifier.clock, save_s)
     config = CONFIG.model_copy(update={"epochs": 50})
     classifier.train(config, FitContext(checkpoints=tmp_path))
-    # Before the first one it is not known how long it takes.
-    assert save_s * (rows.saves - 1) <= 0.05 * classifier.clock.now
+    # By the first one it is known how long it takes; more of them are within their share, with it.
+    assert rows.saves == 1 or save_s * rows.saves <= 0.05 * classifier.clock.now
     assert rows.saves >= min(199, 0.045 * 200 * PAUSE_S / save_s)
 
 

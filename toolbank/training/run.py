@@ -176,7 +176,7 @@ def _train(
     join_ranks()
     best = BestWeights(model) if validate else None
     title = context.name(title)
-    saving = Saving(title, _count_bytes(model), context.clock)
+    saving = Saving(title, context.clock)
     progress = Progress(title, saving, context.clock, context.wait)
     with _folder(context, part) as folder, quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)
@@ -227,10 +227,6 @@ def _train(
         best.put_back()
     model.eval()
     return training
-
-
-def _count_bytes(model: torch.nn.Module) -> int:
-    return sum(values.nbytes for values in model.state_dict().values())
 
 
 def _stopped_at(checkpoint: Path, config: TrainingConfig) -> float:

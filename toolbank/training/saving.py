@@ -21,14 +21,8 @@ from toolbank.training.ranks import broadcast, rank, world_size
 
 # At most so much work is lost by a kill, unless saving is slow,
 _PAUSE_S = 120.0
-# which takes at most this share of a training's time.
+# which takes at most this share of a training's time once the first save was timed.
 _SHARE = 0.05
-# Until a save was timed, it is taken to write so many bytes a second.
-_BYTES_A_SECOND = 100e6
-# Weights, and AdamW's two moments of each.
-_COPIES = 3
-# Processes agree on a save so many seconds apart, since each time they wait for each other.
-_LOOK_S = 1.0
 # Who asks to stop waits for a step that takes no longer, so that it is kept.
 _PATIENCE_S = 30.0
 
@@ -39,20 +33,20 @@ class Saving(TrainerCallback):
     """Has a training saved when it is time, and says what of it is kept.
 
     That is after two minutes, and later where a save takes long: all saves together have at most
-    a twentieth of the time. At its end a training is saved if that costs no more, so that a fit of
-    several trainings need not do it again. `kept` is the step that is on disk, 0 for none.
+    a twentieth of the time, but for the first, by which it is known what one takes. At its end a
+    training that was saved before is saved if that costs no more, so that a fit of several
+    trainings need not do it again. `kept` is the step that is on disk, 0 for none.
 
     An epoch's last step is saved after its validation, which goes with it.
     """
 
-    def __init__(self, title: str, n_bytes: int, clock: Clock) -> None:
+    def __init__(self, title: str, clock: Clock) -> None:
         self._title = title
         self._clock = clock
-        self._cost = _COPIES * n_bytes / _BYTES_A_SECOND
+        self._cost: float | None = None
         self._spent = 0.0
         self._begun_at = self._saved_at = self._step_at = clock()
         self._step_s = 0.0
-        self._look_at = 0
         self._is_asked = False
         self._in_steps = False
         self.kept = 0
@@ -139,7 +133,7 @@ class Saving(TrainerCallback):
         self._step_s = self._clock() - self._step_at
         if float(state.epoch or 0).is_integer() or state.global_step >= state.max_steps:
             return
-        if self._is_asked or self._is_due(state.global_step):
+        if broadcast(self._is_asked or self._is_due()):
             control.should_save = True
 
     def on_epoch_end(
@@ -151,7 +145,7 @@ class Saving(TrainerCallback):
     ) -> None:
         """Save after an epoch, or at the end."""
         ends = control.should_training_stop
-        if broadcast(self._is_asked or self._is_worth_it(0 if ends else _PAUSE_S)):
+        if broadcast(self._is_asked or self._is_due(ends=ends)):
             control.should_save = True
 
     def on_evaluate(
@@ -163,7 +157,7 @@ class Saving(TrainerCallback):
     ) -> None:
         """Save where the validation ends the training."""
         ends = control.should_training_stop and state.global_step > 0
-        if ends and broadcast(self._is_worth_it(0)):
+        if ends and broadcast(self._is_due(ends=True)):
             control.should_save = True
 
     def on_save(
@@ -177,22 +171,14 @@ class Saving(TrainerCallback):
         if self._is_asked:
             raise KeyboardInterrupt
 
-    def _is_due(self, step: int) -> bool:
-        """Whether to save this step, in all processes alike."""
-        if step < self._look_at:
-            return False
-        steps = max(1, round(_LOOK_S / max(self._step_s, 1e-3)))
-        steps = steps if world_size() > 1 else 1
-        due, steps = broadcast((self._is_worth_it(_PAUSE_S), steps))
-        self._look_at = step + steps
-        return due
-
-    def _is_worth_it(self, pause: float) -> bool:
+    def _is_due(self, *, ends: bool = False) -> bool:
         """Whether enough time went by that another save keeps to its share."""
         now = self._clock()
+        if self._cost is None:
+            return now - self._saved_at >= _PAUSE_S
         total = now - self._begun_at + self._cost
         fits = self._spent + self._cost <= _SHARE * total
-        return fits and now - self._saved_at >= pause
+        return fits and (ends or now - self._saved_at >= _PAUSE_S)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         waits = self._in_steps and self._step_s <= _PATIENCE_S
