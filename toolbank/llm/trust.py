@@ -31,6 +31,7 @@ _HEAD = """\
 # Which environment variable's value may be sent to which host, a line each. toolbank asks, and
 # writes this; a line that is taken out is asked for again.
 """
+_WITHOUT = "set `api_key_env: null`, or take the variable out of `headers`."
 _ENTRY = re.compile(r"(?:([A-Z_][A-Z0-9_]*)=)?((?:https?://)?[^=@/?#]+)/?")
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
@@ -115,7 +116,9 @@ def demand(grants: Sequence[Grant], section: str) -> None:
         if answer is None:
             raise InputError(f"{wanted} {remedy(grant)}")
         if not answer:
-            raise InputError(f"{grant.variable} is not sent to {grant.place}.")
+            raise InputError(
+                f"Nothing was sent. To do without {grant.variable}, {_WITHOUT}"
+            )
         _name_for_good(grant)
 
 
@@ -123,8 +126,7 @@ def remedy(grant: Grant) -> str:
     """What to do where a grant is missing: the line to set, and how to do without."""
     return (
         "If it should be, name it, and run the same command again:\n"
-        f"  {_export([grant])}\n"
-        "Or have no key sent, by `api_key_env: null`."
+        f"  {_export([grant])}\nTo do without, {_WITHOUT}"
     )
 
 
