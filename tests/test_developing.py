@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layout import FLOOR
+from tests.test_layout import LAYER
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
@@ -146,10 +146,10 @@ def test_the_dataset_makes_a_run(package):
     assert "popular" in run(package, "toolbank", "run", "theirs.yaml")
 
 
-def test_the_picture_shows_every_room_on_its_floor():
+def test_the_picture_shows_every_package_in_its_layer():
     [picture] = blocks("text")
     lines = re.findall(r"\u2502 (.{24}).* \u2502", picture)
     shown = [name for names in lines for name in names.split()]
-    assert sorted(shown) == sorted(FLOOR)
-    floors = [FLOOR[name] for name in shown]
-    assert floors == sorted(floors, reverse=True)
+    assert sorted(shown) == sorted(LAYER)
+    layers = [LAYER[name] for name in shown]
+    assert layers == sorted(layers, reverse=True)
