@@ -16,7 +16,6 @@ from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.near_duplicates import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
-from toolbank.generate.writers.rules import profile
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError
@@ -201,22 +200,3 @@ def test_it_writes_for_one_tool_and_for_exact_numbers(tools):
                 assert not polished.startswith(of_several)
     assert min(numbers[n] for n in (1, 2, 4)) > 10
     assert rejected[1] < numbers[1] / 4
-
-
-def test_only_the_tools_that_are_dealt_are_read(tools, monkeypatch):
-    """A bank has a few hundred queries, a reference a hundred thousand tools."""
-    read = Counter()
-    real = profile.read_phrase
-
-    def count(text):
-        read["sentences"] += 1
-        return real(text)
-
-    monkeypatch.setattr(profile, "read_phrase", count)
-    engine = create_engine(CONFIG, tools=tools, seed=SEED)
-    assert not read
-    write(engine, tools, 0)
-    first = read["sentences"]
-    assert first
-    write(engine, tools, 0)
-    assert read["sentences"] == first
