@@ -130,6 +130,11 @@ def test_a_tool_is_taken_in_the_form_that_it_has(finder, given):
     assert hit.tool.parameters["properties"]["city"]["type"] == "string"
 
 
+def test_what_an_mcp_server_lists_is_taken_as_it_is(finder):
+    finder.add_tools({"tools": [WEATHER, {"name": "bell", "description": "Ring."}]})
+    assert [tool.name for tool in finder.tools[1:]] == ["get_weather", "bell"]
+
+
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
@@ -139,6 +144,7 @@ def test_a_tool_is_taken_in_the_form_that_it_has(finder, given):
         ({"name": "a", "description": 3}, '"description" is not a string'),
         ({"name": "a", "description": "Do \ud800."}, "half a character"),
         ({**WEATHER, "parameters": {"properties": {"x": {1, 2}}}}, "not JSON"),
+        ({**WEATHER, "parameters": "foo"}, '"parameters" is no schema'),
         ({"name": "a", "kind": "spoon", "summary": "Eat."}, "kind"),
         (Tool(name="", summary="Eat."), "has no name"),
         (Tool(name="eat", summary=" "), "eat has no description"),

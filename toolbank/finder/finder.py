@@ -69,6 +69,7 @@ class Finder:
 
         Each is a `Tool`, a function with a docstring, or a dict with a name, a description and
         parameters: plain, as of MCP, or in the function-calling form of chat-completions APIs.
+        The result of MCP's tools/list, {"tools": [...]}, is taken for the list in it.
         `save` keeps them.
 
         Raises:

@@ -16,12 +16,16 @@ _SHOWN = 60
 def make_tools(given: Iterable[Any]) -> tuple[Tool, ...]:
     """Tools of a list of tools, dicts (as of `parse_tool`) and functions with docstrings.
 
+    The result of MCP's tools/list, {"tools": [...]}, stands for the list in it.
+
     A function's tool has its name; its parameters are those of the signature, with what the
     docstring says of them.
 
     Raises:
         InputError: it is no list, or one of them can't be a tool: which, and why.
     """
+    if isinstance(given, Mapping) and isinstance(given.get("tools"), list):
+        given = given["tools"]
     one = isinstance(given, Tool | Mapping | str | bytes) or callable(given)
     if one or not isinstance(given, Iterable):
         raise InputError(
