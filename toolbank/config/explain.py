@@ -83,6 +83,8 @@ def _explain(
 
 def _got(problem: Any) -> str:
     value = problem["input"]
+    if value is None:
+        return " (got nothing)"
     is_plain = isinstance(value, str | int | float)
     return f" (got {str(value)[:80]!r})" if is_plain else ""
 
