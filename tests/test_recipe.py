@@ -217,6 +217,7 @@ def test_a_folder_with_an_encoder_is_found_from_the_recipes_folder(tmp_path):
         ("generate.queries", "key=value"),
         ("sources.5.package=json", "'5'"),
         ("generate.queries=x", "--set generate.queries"),
+        ("name=", r"^--set name: .*\(got nothing\)$"),
         ("retrievers=[{type: bm26}]", "--set retrievers: .*bm26"),
         ("generate.max_outage=10m", "max_outage: should be a number: seconds"),
         ("generate.base_url=127.0.0.1:80", "should begin with http:// or https://"),
@@ -364,6 +365,9 @@ def test_no_more_is_resampled_than_memory_holds():
         ),
         ("folder.yaml", r"^folder\.yaml: a folder, and not that of a run"),
         ("pipe.yaml", r"^pipe\.yaml: no plain file"),
+        ("nofile.yaml", r"^nofile\.yaml: no such file(?!.*Did you mean)"),
+        ("nosuch", r"^nosuch: no such file(?!.*Did you mean)"),
+        ("pandsa", r"Did you mean pandas\.yaml\?"),
         ("awt.yaml", r"^awt\.yaml: no plain file\. (?!.*Did you mean)"),
     ],
 )

@@ -71,6 +71,8 @@ def name_others(kind: AssetKind, name: str) -> str:
     """Which files of a kind there are, the one that was meant first."""
     suffix = Path(name).suffix
     known = [asset.name for asset in list_assets(kind, suffix)]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {near[0]}? " if near else ""
+    # An ending that all have makes any two alike.
+    stems = [file.removesuffix(suffix) for file in known]
+    near = difflib.get_close_matches(name.removesuffix(suffix), stems, n=1)
+    hint = f"Did you mean {near[0]}{suffix}? " if near else ""
     return f"{hint}There are: {', '.join(known) or 'none'}."
