@@ -85,6 +85,21 @@ def test_any_address_of_a_site_leads_to_its_tools(
     assert site.asked == []
 
 
+def test_a_second_crawl_puts_aside_only_what_was_edited_since(
+    site: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    crawl("--sphinx", site.url, "--out", str(out))
+    # As in a container whose home is new each time.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    crawl("--sphinx", site.url, "--out", str(out))
+    assert not (out / "replaced").exists()
+    (out / "rules.yaml").write_text("mine")
+    crawl("--sphinx", site.url, "--out", str(out))
+    [kept] = (path for path in (out / "replaced").rglob("*") if path.is_file())
+    assert (kept.name, kept.read_text()) == ("rules.yaml", "mine")
+
+
 def test_the_rules_it_prints_read_the_same_tools(
     site: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
