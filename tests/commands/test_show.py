@@ -246,3 +246,17 @@ def test_a_tool_is_shown_with_what_it_takes_and_the_requests_that_use_it(run):
     assert show_one(run, "0") == show_attempt(run, "0")
     with pytest.raises(InputError, match=r"no tool of this run\. Here they look like"):
         show_one(run, "statistics.gone")
+
+
+def test_of_what_a_source_has_it_is_said_why_it_is_no_tool(tmp_path):
+    recipe, folder = tmp_path / "mine.yaml", tmp_path / "run"
+    recipe.write_text(
+        RECIPE.format(url="http://127.0.0.1:9").replace("statistics", "json")
+    )
+    run_recipe(load_recipe(str(recipe)), folder, until="sources")
+    with pytest.raises(InputError, match=r"in python:json==.* has no docstring"):
+        show_one(folder, "json.tool.main")
+    with pytest.raises(InputError, match=r"in python:json==.* left out: kind exc"):
+        show_one(folder, "json.JSONDecodeError")
+    with pytest.raises(InputError, match="no tool of this run"):
+        show_one(folder, "json.nowhere")

@@ -293,3 +293,41 @@ def test_an_enum_whose_members_are_texts_or_numbers_is_an_enum(
     ]
     enums = kinds(read(package, kinds=["enum"]), package)
     assert enums == {"Carrier": "class", "Weight": "class"}
+
+
+def test_what_has_no_docstring_is_counted_once_and_named(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            from PKG.hub import Error, Hub, bare
+            def send(parcel): "Send it."
+            """,
+            "hub.py": '''
+            def bare(parcel): pass
+            class Error(Exception): pass
+            class Hub:
+                """Takes parcels."""
+                def __init__(self, place): self.place = place
+                def close(self): "Close it."
+                def open(self): pass
+                @property
+                def size(self): return 1
+                def _inner(self): pass
+            ''',
+        }
+    )
+    [note] = read(package).notes
+    assert note.endswith(
+        f"left out: 2 without a docstring ({package}.Hub.open, {package}.bare)"
+    )
+    assert "(" not in read(package, kinds=["class"]).notes[0].partition("left out")[2]
+
+
+def test_of_many_without_a_docstring_a_few_are_named(make_package: MakePackage) -> None:
+    lines = [f"def f{number}(): pass" for number in range(5)]
+    package = make_package({"__init__.py": "\n".join(['def f(): "F."', *lines])})
+    read_back = read(package)
+    assert f"{package}.f2 and 2 more)" in read_back.notes[0]
+    assert f"{package}.f4" in read_back.info["undocumented"]

@@ -38,7 +38,8 @@ class Collected:
     """The tools of a source, or of all sources of a recipe, and what became of the rest.
 
     `info` goes into bank.json: it says which source it was, as `source`, and counts by reason what
-    became no tool, as `left_out`. `crawls` say of each crawl what became of every object and page.
+    became no tool, as `left_out`; by reason, the names of some, as `left_out_examples`; and the names
+    of all that only lack a docstring, as `undocumented`. `crawls` say of each crawl what became of every object and page.
     `problems` are lines for people on what could not be read, `notes` on what was left out for a
     reason that they may think otherwise of. Not `complete`: some of it failed for a reason that
     may pass, so that reading again may give more.

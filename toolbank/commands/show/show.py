@@ -12,6 +12,7 @@ from pathlib import Path
 from toolbank.bank.files import read_attempt, read_attempts, read_query
 from toolbank.bank.records import AttemptRecord
 from toolbank.commands.show.dataset import show_query, show_splits
+from toolbank.commands.show.left_out import explain_left_out
 from toolbank.commands.show.tool import find_tool, show_tool
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.generate.config import GenerateConfig
@@ -211,7 +212,8 @@ def _read_number(folder: RunFolder, name: str) -> int:
     found = _ID.fullmatch(name)
     if found is None or not _is_id(folder, name):
         raise InputError(
-            f"{name}: no query, no number of an attempt and no tool of this run. "
+            explain_left_out(folder, name)
+            or f"{name}: no query, no number of an attempt and no tool of this run. "
             f"{_describe_ids(folder)}"
         )
     return int(found["number"])

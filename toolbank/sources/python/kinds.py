@@ -1,7 +1,7 @@
 """What kinds of things a package has, as a recipe calls them."""
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from toolbank.bank.records import ToolKind
@@ -36,6 +36,7 @@ _OF_ROLES: dict[str, tuple[Kind, ...]] = {
     "attribute": ("property",),
     "property": ("property",),
 }
+_NAMED = 3
 _PLURALS: dict[Kind, str] = {"class": "classes", "property": "properties"}
 
 
@@ -65,19 +66,34 @@ def takes_arguments(cls: type, signature: str, parameters: Mapping[str, Any]) ->
 
 
 def describe_left_out(
-    left_out: Mapping[Kind, int], kinds: Iterable[Kind], *, methods: bool
+    left_out: Mapping[Kind, int],
+    kinds: Iterable[Kind],
+    undocumented: Sequence[str] = (),
+    *,
+    methods: bool,
 ) -> str:
     """How many of which kind were left out, and the key that takes them; "" where none were.
 
-    `kinds` are those that were taken; `methods` is the key of that name.
+    `kinds` are those that were taken; `methods` is the key of that name; `undocumented` names what
+    is of these kinds and has no docstring.
     """
-    if not left_out:
-        return ""
+    said = [_describe_kinds(left_out, kinds, methods)] if left_out else []
+    if undocumented:
+        names = ", ".join(sorted(undocumented)[:_NAMED])
+        more = len(undocumented) - _NAMED
+        rest = f" and {more:,} more" if more > 0 else ""
+        said.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
+    return f"left out: {'; '.join(said)}" if said else ""
+
+
+def _describe_kinds(
+    left_out: Mapping[Kind, int], kinds: Iterable[Kind], methods: bool
+) -> str:
     wanted = {*kinds, *left_out}
     key = f"kinds: [{', '.join(kind for kind in get_args(Kind) if kind in wanted)}]"
     if "method" in left_out and not methods:
         key += " and no methods: false"
-    return f"left out: {_counted(left_out)}; {key} takes them too"
+    return f"{_counted(left_out)}; {key} takes them too"
 
 
 def _kind_of_class(cls: type) -> Kind:

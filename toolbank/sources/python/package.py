@@ -56,7 +56,9 @@ def read_package(config: PythonSource) -> Collected:
         else:
             left_out[kind] += 1
             walk.skip(tool.name, f"kind {kind}")
-    note = describe_left_out(left_out, scope.kinds, methods=config.methods)
+    note = describe_left_out(
+        left_out, scope.kinds, walk.undocumented, methods=config.methods
+    )
     if not taken:
         raise InputError(
             f"sources: the package {config.package} has no public functions or classes with "
@@ -70,6 +72,7 @@ def read_package(config: PythonSource) -> Collected:
             "source": source,
             "left_out": skipped,
             "left_out_examples": dict(sorted(walk.examples.items())),
+            "undocumented": sorted(walk.undocumented),
         },
         problems=tuple(
             f"{source}: {count:,} left out, {reason}: {', '.join(walk.examples[reason])}"
@@ -112,6 +115,8 @@ def _tools_of(
             yield kind, tool
         else:
             walk.skip(tool.name, _NO_ARGUMENTS)
+    else:
+        walk.miss(_canonical(item), kind, "without documentation")
     if id(item.value) in classes:
         yield from _methods(item, classes, walk, source)
 
@@ -180,7 +185,7 @@ def _methods(
             if kind in walk.scope.kinds:
                 walk.skip(full, "excluded by the recipe")
         elif not own_docstring(value, kind).strip():
-            walk.skip(full, f"{kind} without documentation")
+            walk.miss(full, kind, f"{kind} without documentation")
         else:
             yield kind, describe(full, kind, value, source)
 

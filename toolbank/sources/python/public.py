@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from toolbank.bank.records import ToolKind
+from toolbank.sources.python.kinds import Kind
 from toolbank.sources.python.ownership import (
     belongs_to,
     is_foreign,
@@ -29,10 +30,7 @@ _WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
 
 @dataclass
 class PublicObject:
-    """An object and the public paths that lead to it, each with its deprecation or "".
-
-    Only classes are there without being documented: their methods may be.
-    """
+    """An object and the public paths that lead to it, each with its deprecation or ""."""
 
     value: Any
     kind: ToolKind
@@ -49,12 +47,22 @@ class Walk:
     objects: dict[int, PublicObject] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    undocumented: list[str] = field(default_factory=list)
 
     def skip(self, name: str, reason: str) -> None:
         """Count a name that is left out; the first few of a reason are kept."""
         self.skipped[reason] += 1
         if len(self.examples[reason]) < _NAMED_EXAMPLES:
             self.examples[reason].append(name)
+
+    def miss(self, name: str, kind: Kind, reason: str) -> None:
+        """Count what would be a tool if it had a docstring; all of these names are kept.
+
+        A class is not among them: without a docstring it is there for its methods.
+        """
+        self.skip(name, reason)
+        if kind in self.scope.kinds and kind != "class":
+            self.undocumented.append(name)
 
 
 @dataclass(frozen=True)
@@ -136,12 +144,8 @@ def _take(walk: Walk, full: str, value: Any, warning: str) -> None:
     if kind is None:
         walk.skip(full, "not a tool (constant, scalar type or container)")
         return
-    is_documented = bool(own_docstring(value, kind).strip())
-    if not is_documented:
-        walk.skip(full, "without documentation")
-    if is_documented or kind == "class":
-        new = PublicObject(value, kind, is_documented)
-        walk.objects.setdefault(id(value), new).names[full] = warning
+    new = PublicObject(value, kind, bool(own_docstring(value, kind).strip()))
+    walk.objects.setdefault(id(value), new).names[full] = warning
 
 
 def _take_parts(walk: Walk) -> None:
