@@ -1,14 +1,17 @@
 """What this machine keeps of how fast it trains."""
 
+import platform
+
 import pytest
 
 from toolbank.system.user_folders import cache_folder
+from toolbank.training import rates
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
 from toolbank.training.rates import Rate, read_rate, write_rate
 
 PLANNED = PlannedTraining("mlc", "labels", "bert, 6 layers of 384", TrainingConfig(), 9)
-RATE = Rate(2.5, 1_900_000_000)
+RATE = Rate(2.5, 1_900_000_000, "2026-11-20")
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +51,32 @@ def test_nor_for_other_threads_or_another_network(monkeypatch):
     )
     assert read_rate(large) is None
     monkeypatch.setenv("OMP_NUM_THREADS", "13")
+    assert read_rate(PLANNED) is None
+
+
+def test_nor_for_another_machine_that_shares_the_home_folder(monkeypatch):
+    write_rate(PLANNED, RATE)
+    monkeypatch.setattr(platform, "node", lambda: "other-host")
+    assert read_rate(PLANNED) is None
+
+
+def test_nor_for_another_of_different_gpus(tmp_path, monkeypatch):
+    for bus, model in (("0000:01", "NVIDIA T4"), ("0000:02", "NVIDIA H200")):
+        (tmp_path / bus).mkdir()
+        (tmp_path / bus / "information").write_text(f"Model: \t {model}\nIRQ: 7\n")
+    monkeypatch.setattr(rates, "_GPUS", tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    write_rate(PLANNED, RATE)
+    assert read_rate(PLANNED) == RATE
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert read_rate(PLANNED) is None
+
+
+def test_a_rate_of_no_day_is_measured_anew():
+    """Of which texts it is can't be said."""
+    write_rate(PLANNED, RATE)
+    (path,) = cache_folder().iterdir()
+    path.write_text(path.read_text().replace("2026-11-20", "some day"))
     assert read_rate(PLANNED) is None
 
 

@@ -18,7 +18,7 @@ from toolbank.system.numbers import duration
 from toolbank.system.terminal import print_above_bars
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import rank
-from toolbank.training.rates import Rate, make_key, read_rate, write_rate
+from toolbank.training.rates import Rate, add_up, make_key, read_rate, write_rate
 from toolbank.training.saving import Clock
 
 STEPS = 10
@@ -109,17 +109,19 @@ def describe_ahead(
     Nothing where that is less than a minute.
     """
     own = rate.seconds * left
-    known = own + sum(
-        (each.steps or 0) * found.seconds for each, found in ahead if found
-    )
-    unknown = [each.title for each, found in ahead if not (found and each.steps)]
+    after, unknown, days = add_up(ahead)
+    known = own + after
     if known < _WORTH_SAYING_S:
         return []
     lines = [f"{title}: {left:,} steps to go, about {duration(max(own, 1))}"]
     if len(unknown) < len(ahead):
         count = len(ahead) - len(unknown)
-        after = "the training after it" if count == 1 else f"{count} trainings after it"
-        lines.append(f"{title}: about {duration(known)} with {after}")
+        others = (
+            "the training after it" if count == 1 else f"{count} trainings after it"
+        )
+        earlier = ", ".join(day for day in days if day != rate.day)
+        timed = f", if its texts are like those of {earlier}" if earlier else ""
+        lines.append(f"{title}: about {duration(known)} with {others}{timed}")
     if unknown:
         lines.append(f"how long they take is not known yet of: {'; '.join(unknown)}")
     return lines

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
 from toolbank.generate.loop import wanted_queries
-from toolbank.generate.sampling import fit_to_tools, make_offers
+from toolbank.generate.sampling import fit_to_tools
 from toolbank.recipe import Recipe
 from toolbank.retrievers.planning import plan_fits
 from toolbank.run.folder import RunFolder
@@ -17,7 +18,7 @@ from toolbank.run.stages.dataset import read_split
 from toolbank.system.jsonl import read_lines
 from toolbank.system.numbers import duration
 from toolbank.training.planned import PlannedTraining
-from toolbank.training.rates import Rate, describe_machine, read_rate
+from toolbank.training.rates import Rate, add_up, describe_machine, read_rate
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -49,21 +50,16 @@ def describe_trainings(
             f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {took:<{widths[2]}}  "
             f"{memory}"
         ).rstrip()
-    known = sum(
-        (each.steps or 0) * rate.seconds
-        for each, rate in zip(planned, rates, strict=True)
-        if rate
-    )
-    unknown = sum(
-        not (each.steps and rate) for each, rate in zip(planned, rates, strict=True)
-    )
+    known, unknown, days = add_up(list(zip(planned, rates, strict=True)))
     steps = f"{sum(each.steps or 0 for each in planned):,} steps"
-    if unknown == len(planned):
+    if len(unknown) == len(planned):
         yield f"  In all {steps}."
     elif unknown:
         yield f"  In all {steps}: about {duration(known)}, and what is unknown."
     else:
         yield f"  In all {steps}: about {duration(known)}."
+    if days:
+        yield f"  That is for texts like those timed on {', '.join(days)}; longer ones take longer."
     if unknown:
         yield (
             "  Unknown is what this machine has not trained yet: --measure times ten steps of each."
@@ -96,8 +92,8 @@ def read_bank(
 ) -> Bank:
     """The bank that retrievers will be fitted on, or before it is generated one of its shape.
 
-    Its queries then use as many tools as are asked for in the middle, and say nothing. `tools`
-    are those that it is generated over.
+    Its queries then use as many tools as are asked for in the middle, each tool in turn, and say
+    nothing. `tools` are those that it is generated over.
 
     Raises:
         InputError: a file can't be read.
@@ -110,29 +106,18 @@ def read_bank(
         return Bank(tuple(read.tools), tuple(read.queries), info)
     names = [tool.name for tool in tools]
     withheld = draw_withheld(names, recipe.split, recipe.seed)
-    queries = list(_imagine_queries(recipe, names))
+    config = fit_to_tools(recipe.generate, len(names))
+    used = (config.fewest_tools + config.most_tools) // 2
+    wanted = wanted_queries(config)
+    if wanted is None and config.replies is not None:
+        wanted = sum(1 for _ in read_lines(config.replies, lambda row, _: row))
+    in_turn = cycle(names)
+    queries = [
+        Query(id=f"{n}", query=f"{n}", tools=tuple(islice(in_turn, used)))
+        for n in range(wanted or 0)
+    ]
     split = split_queries(queries, recipe.split, recipe.seed, withheld)
     return Bank(tuple(tools), tuple(split), {"ordered": True})
-
-
-def _imagine_queries(recipe: Recipe, names: Sequence[str]) -> Iterator[Query]:
-    for number, used in enumerate(_imagine_uses(recipe, names)):
-        yield Query(id=f"{number}", query=f"{number} {' '.join(used)}", tools=used)
-
-
-def _imagine_uses(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    if recipe.generate.replies is not None:
-        for row in read_lines(recipe.generate.replies, lambda row, _: row):
-            yield tuple(name for name in row.get("tools", ()) if isinstance(name, str))
-        return
-    config = fit_to_tools(recipe.generate, len(names))
-    offers = make_offers(list(names), config, recipe.seed)
-    for number in range(wanted_queries(recipe.generate) or 0):
-        offer = offers.offer(number)
-        if offer is None:
-            return
-        at_least = offer.at_least or config.fewest_tools
-        yield tuple(offer.tools[: (at_least + offer.at_most) // 2])
 
 
 def _time(planned: PlannedTraining, rate: Rate | None) -> str:
