@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+from datetime import date
 
 import pytest
 
 from tests.training.small_run import environment, write_recipe
 from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import load_recipe
+from toolbank.retrievers.refiner.config import RefinerConfig
 from toolbank.run.run import run_recipe
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3}
@@ -63,6 +65,19 @@ def test_a_run_leaves_the_rates_for_the_next_plan(recipe, tmp_path):
     assert all(took.startswith("about ") for _, took in trainings.values())
     assert re.search(r"In all 4,852 steps: about [\d.]+ (s|min)\.", told)
     assert "unknown" not in told
+    assert f"timed on {date.today().isoformat()}" in told
+
+
+def test_a_run_plans_its_trainings_once(recipe, tmp_path, monkeypatch):
+    planned, plan_trainings = [], RefinerConfig.plan_trainings
+
+    def note(config, bank, seed):
+        planned.append(config.label)
+        return plan_trainings(config, bank, seed)
+
+    monkeypatch.setattr(RefinerConfig, "plan_trainings", note)
+    run_recipe(recipe(), tmp_path / "run", until="retrievers")
+    assert planned == ["refiner"]
 
 
 def test_measure_times_what_is_not_known(recipe, tmp_path, capfd):

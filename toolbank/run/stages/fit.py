@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,8 +17,6 @@ from toolbank.system.errors import InputError
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
@@ -31,11 +30,16 @@ class FitStage(Stage):
 
     kind = "retrievers"
     config: RetrieverConfig
+    planned: dict[str, tuple[PlannedTraining, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Trainings of the retrievers to be fitted, by label; all stages share it, the first fills it."""
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
         """One for each retriever."""
-        return [cls(recipe, folder, config) for config in recipe.retrievers]
+        planned: dict[str, tuple[PlannedTraining, ...]] = {}
+        return [cls(recipe, folder, config, planned) for config in recipe.retrievers]
 
     @property
     def name(self) -> str:
@@ -94,7 +98,7 @@ class FitStage(Stage):
                 run,
                 self.recipe.seed,
                 checkpoints.resolve(),
-                tuple(self._plan_ahead()),
+                self._plan_ahead(),
             )
         )
         target = folder.models / label
@@ -146,21 +150,29 @@ class FitStage(Stage):
         for encoder in self.config.encoders:
             find_model(encoder.model)
 
-    def _plan_ahead(self) -> Iterator[PlannedTraining]:
+    def _plan_ahead(self) -> tuple[PlannedTraining, ...]:
         """Its trainings, and those of the retrievers after it that are to be fitted."""
+        if self.config.label not in self.planned:
+            self._plan()
+        labels = list(self.planned)
+        ahead = labels[labels.index(self.config.label) :]
+        return tuple(chain.from_iterable(self.planned[label] for label in ahead))
+
+    def _plan(self) -> None:
         from toolbank.bank.bank import Bank
         from toolbank.retrievers.planning import plan_fits
 
         stages = self.of(self.recipe, self.folder)
         after = stages[stages.index(self) + 1 :]
         configs = [self.config, *(s.config for s in after if not s.is_done)]
+        self.planned.update({config.label: () for config in configs})
         if not any(config.trainings for config in configs):
             return
-        # What can't be trained is told when it comes to that.
-        with suppress(InputError):
-            yield from plan_fits(
-                configs,
-                self.recipe.retrievers,
-                Bank.load(self.folder.bank),
-                self.recipe.seed,
-            )
+        bank = Bank.load(self.folder.bank)
+        for config in configs:
+            # What can't be trained is told when it comes to that.
+            with suppress(InputError):
+                planned = plan_fits(
+                    [config], self.recipe.retrievers, bank, self.recipe.seed
+                )
+                self.planned[config.label] = tuple(planned)
