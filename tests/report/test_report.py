@@ -131,7 +131,7 @@ def test_pairs_of_the_same_text_twice_are_told_apart(run):
 
 def test_the_engine_is_told_honestly(run):
     for engine, told in {
-        "rules": "without a language model",
+        "rules": "without a language model. The engine rules made",
         "recorded": "Played back, not written in this run",
         "openai": "some-model",
     }.items():

@@ -16,7 +16,7 @@ from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
-from toolbank.generate.writers import WRITERS
+from toolbank.generate.writers import load_writer
 from toolbank.report.calls import add_up_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
@@ -77,6 +77,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     """
     bank, frames = content.bank, content.frames
     made = bank.info.get("generate") or {}
+    engine = _describe_engine(content)
+    writer = load_writer(engine["name"])
     coverage = cover(frames)
     k = main_k(figure.k for figure in content.figures)
     recall = tabulate(content.figures, ["recall"])
@@ -86,8 +88,10 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "title": config.title or str(content.recipe.get("name") or content.name),
         "run_name": content.name,
         "domain": bank.info.get("domain", ""),
-        "engine": _describe_engine(content),
-        "asks_model": _asks_model(_describe_engine(content)["name"]),
+        "engine": engine,
+        "asks_model": writer is None or writer.asks_model,
+        "copies_wording": writer is not None and writer.copies_wording,
+        "plays_back": writer is not None and writer.plays_back,
         "counts": counts,
         "missing_tools": made.get("missing_tools") or {},
         "prompt_hash": str(made.get("prompt_hash") or ""),
@@ -157,14 +161,6 @@ def _describe_engine(content: Content) -> dict[str, str]:
         "model": str(made.get("model") or settings.get("model") or ""),
         "replies": replies.rpartition("/")[2],
     }
-
-
-def _asks_model(engine: str) -> bool:
-    try:
-        return WRITERS.load(engine).asks_model
-    except InputError:
-        # It came with a package that is gone.
-        return True
 
 
 def _describe_sources(content: Content) -> list[str]:

@@ -93,6 +93,11 @@ class RetrieverConfig(Config):
         ]
 
     @property
+    def lexical(self) -> bool:
+        """Whether it finds by the words of requests alone, what another wording hides from it."""
+        return False
+
+    @property
     def baseline(self) -> Baseline | None:
         """Which of the retrievers it is that others are held against; None if none."""
         return None

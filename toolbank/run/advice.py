@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolbank.bank.frames import BankFrames
 from toolbank.evaluation.interval import FEWEST
+from toolbank.generate.writers import has_copied_wording
 from toolbank.system.numbers import count
 
 
@@ -18,6 +19,7 @@ def advise(bank: BankFrames, k: int | None) -> list[str]:
             _on_tools(bank),
             _on_number(bank, k),
             _on_queries(bank),
+            _on_wording(bank),
             _on_test(bank),
         )
         if line
@@ -58,6 +60,16 @@ def _on_queries(bank: BankFrames) -> str:
     return (
         f"{left_out:,} of {left_out + kept:,} requests of the dataset are left out, most of them "
         f"for one reason: {most} ({lost[most]:,}). Mend it there."
+    )
+
+
+def _on_wording(bank: BankFrames) -> str:
+    if not has_copied_wording(bank.info):
+        return ""
+    return (
+        "The requests are of the reference's own words, as people's are not: on the bank's own "
+        "test split, retrievers by words look better than they are. Trust a labelled file of real "
+        "requests (evaluate.on) more."
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from toolbank.config.checked import read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Figure, read_figures
+from toolbank.generate.writers import has_copied_wording
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.run.folder import RunFolder
 from toolbank.system.numbers import count
@@ -25,11 +28,33 @@ def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Ch
 
     That is the one with the best Recall@5 on the validation queries, the first of equals; before
     the evaluation, or without such queries, the first with vectors of tools that is no baseline,
-    or the first.
+    or the first. Where the queries are of the reference's own words, which people's are not, one
+    that finds by words alone is taken only if there is no other.
 
     Raises:
-        InputError: validation.json is damaged.
+        InputError: validation.json or bank.json is damaged.
     """
+    able = [config for config in fitted if not _is_lexical(config, fitted)]
+    path = folder.bank / "bank.json"
+    copied = path.is_file() and has_copied_wording(read_checked(path, dict[str, Any]))
+    if not copied or not able or len(able) == len(fitted):
+        return _choose(folder, fitted)
+    choice = _choose(folder, able)
+    passed = ", ".join(config.label for config in fitted if config not in able)
+    return Choice(
+        choice.label,
+        f"{choice.why}. Those by words alone ({passed}) are left out of the choice, because the "
+        "requests are of the reference's own words, which favours them",
+    )
+
+
+def _is_lexical(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bool:
+    """Whether it finds by words alone, or by what such a one finds."""
+    firsts = [one for one in among if one.label in config.needs[:1]]
+    return config.lexical or any(_is_lexical(one, among) for one in firsts)
+
+
+def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
     if ranked := _rank(folder, [config.label for config in fitted]):
         best, *others = ranked
         requests = count(best.n, "validation request")

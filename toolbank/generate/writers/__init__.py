@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from toolbank.config.registry import Registry
 from toolbank.llm.engines import OWN
 from toolbank.llm.engines.kind import EngineKind
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
@@ -30,3 +32,18 @@ def find_writer(config: GenerateConfig) -> EngineKind[GenerateConfig]:
         InputError: there is none of this name.
     """
     return WRITERS.find(config.engine, f"{config.section}.engine")
+
+
+def load_writer(name: str) -> EngineKind[GenerateConfig] | None:
+    """The kind of engine that wrote a bank; None if it came with a package that is gone."""
+    try:
+        return WRITERS.load(name)
+    except InputError:
+        return None
+
+
+def has_copied_wording(info: Mapping[str, Any]) -> bool:
+    """Whether a bank's queries are of the reference's own words, by what its bank.json says."""
+    made = info.get("generate") or {}
+    writer = load_writer(str(made.get("engine", "")))
+    return writer is not None and writer.copies_wording

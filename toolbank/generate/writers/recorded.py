@@ -158,5 +158,6 @@ KIND = EngineKind["GenerateConfig"](
     files=lambda config: (config.replies,) if config.replies else (),
     describe=lambda _: "recorded",
     asks_model=False,
+    plays_back=True,
     default_queries=None,
 )

@@ -97,6 +97,8 @@ class EngineKind(Generic[C]):
     - `files` are those of the user's whose content shapes the replies.
     - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
     - `asks_model`: calls cost something, and prompts are read.
+    - `copies_wording`: queries are of the reference's own words, so that they favour retrievers by
+      words. `plays_back`: they were written before, by another.
     - `fill`, where replies come in rounds: what fills the journal in place of the engine.
     - `default_queries`: how many are wanted where a recipe doesn't say; None is all it has.
     """
@@ -111,6 +113,8 @@ class EngineKind(Generic[C]):
     describe: Callable[[C], str] = _describe
     place: Callable[[C], str] = lambda config: config.engine
     asks_model: bool = True
+    copies_wording: bool = False
+    plays_back: bool = False
     fill: Callable[[C, Journal, CallCounts], Filler] | None = None
     default_queries: int | None = 1000
 

@@ -13,6 +13,11 @@ class Bm25Config(RetrieverConfig):
     type: Literal["bm25"] = "bm25"
 
     @property
+    def lexical(self) -> bool:
+        """By the words of the tools' texts."""
+        return True
+
+    @property
     def baseline(self) -> Baseline:
         """What words alone can do."""
         return "words"

@@ -28,6 +28,11 @@ class NearestConfig(RetrieverConfig):
         return () if self.by == "bm25" else (self.encoder,)
 
     @property
+    def lexical(self) -> bool:
+        """By the words of train queries, if not by an encoder."""
+        return self.by == "bm25"
+
+    @property
     def baseline(self) -> Baseline:
         """What can be done by train queries without training."""
         return "nearest neighbours"

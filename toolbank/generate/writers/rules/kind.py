@@ -23,4 +23,5 @@ KIND = EngineKind["GenerateConfig"](
     sends=lambda _: (),
     describe=lambda _: "rules",
     asks_model=False,
+    copies_wording=True,
 )
