@@ -1,10 +1,12 @@
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from toolbank.recipe import dump_recipe, load_recipe
+from toolbank.commands.keys import describe_keys
+from toolbank.recipe import dump_recipe, load_recipe, recipe_schema
 from toolbank.system.errors import InputError
 
 GOOD = """\
@@ -105,7 +107,12 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         ),
         (GOOD + "retrievers: []\n", ["line 7", "retrievers", "at least 1"]),
         (GOOD + "retrievers: [{}]\n", ["line 7", "type"]),
-        (GOOD + "retrievers: [bm25]\n", ["line 7", "a mapping with a `type`"]),
+        (GOOD + "retrievers: [3]\n", ["line 7", "a mapping with a `type`"]),
+        (GOOD + "retrievers: [bm26]\n", ["line 7", "did you mean 'bm25'?"]),
+        (
+            "name: mine\nsources: [python]\n",
+            ["line 2", "sources.0.package: is missing"],
+        ),
         (
             GOOD + "retrievers: [{type: bm26}]\n",
             ["line 7", "no type 'bm26'; did you mean 'bm25'? There are: 'bm25', "],
@@ -248,6 +255,13 @@ def labels(tmp_path, text):
     return [
         c.label for c in load_recipe(write(tmp_path, GOOD + text)).recipe.retrievers
     ]
+
+
+def test_the_default_of_a_key_is_read_as_the_page_of_keys_writes_it(tmp_path):
+    row = r"^\| `retrievers` \| `(.+?)` \|"
+    (default,) = re.findall(row, describe_keys(recipe_schema()), re.MULTILINE)
+    written = load_recipe(write(tmp_path, f"{GOOD}retrievers: {default}\n")).recipe
+    assert written == load_recipe(write(tmp_path, GOOD)).recipe
 
 
 def test_baselines_are_added_where_they_are_not_listed(tmp_path):

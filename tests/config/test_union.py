@@ -76,6 +76,17 @@ def test_a_wrong_key_of_a_package_s_kind_names_the_nearest_valid_one(install):
     assert "'shapes.0.ray'; did you mean 'rays'?" in told
 
 
+def test_a_name_alone_is_a_kind_with_its_defaults_for_editors_too(install):
+    assert drawing().model_validate({"shapes": ["circle"]}).shapes == (Circle(),)
+    install("stars", FOREIGN, star="STAR")
+    model = drawing()
+    read = model.model_validate({"shapes": ["circle", {"type": "star"}, "star"]})
+    assert read.shapes[0] == Circle()
+    assert read.shapes[1] == read.shapes[2]
+    one_of = model.model_json_schema()["properties"]["shapes"]["items"]["oneOf"]
+    assert {"enum": ["circle", "star"]} in one_of
+
+
 def test_a_type_that_nobody_has_is_told_with_those_that_there_are(install):
     install("stars", FOREIGN, star="STAR")
     assert "'circle', 'star'" in problem(drawing(), {"type": "square"})

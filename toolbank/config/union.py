@@ -9,10 +9,13 @@ from pydantic import (
     BaseModel,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     create_model,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from toolbank.config.registry import Registry
 from toolbank.system.errors import InputError
@@ -21,6 +24,8 @@ from toolbank.system.errors import InputError
 @dataclass(frozen=True)
 class TaggedUnion:
     """Has pydantic read a value as the configuration of the kind that its key `type` names.
+
+    A name alone stands for the kind with its defaults: `bm25` for `{type: bm25}`.
 
     It stands beside the kinds' common base, for type checkers:
     `sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...]`. Every kind has its model
@@ -40,7 +45,18 @@ class TaggedUnion:
             union |= config
         if len(configs) > 1:
             union = Annotated[union, Field(discriminator="type")]
-        return handler.generate_schema(union)
+        return no_info_before_validator_function(
+            _expand_name, handler.generate_schema(union)
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The JSON Schema of the union, for editors, in which a name alone is right, too."""
+        found = handler(schema)
+        if "oneOf" in found:
+            found["oneOf"].append({"enum": list(self.registry.names)})
+        return found
 
     def _find_config(self, name: str) -> type[BaseModel]:
         try:
@@ -53,6 +69,10 @@ class TaggedUnion:
         except InputError as error:
             return _broken(name, str(error))
         return config
+
+
+def _expand_name(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
 
 
 def _broken(name: str, message: str) -> type[BaseModel]:
