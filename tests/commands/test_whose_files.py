@@ -409,6 +409,25 @@ def test_replace_keeps_all_that_the_other_recipe_made(project):
     refused(project, "run", "mine.yaml", told=["seed: 7 there, 0 in this recipe"])
 
 
+def test_a_run_writes_through_no_link(project):
+    shutil.copytree(project / "runs/mine", project / "runs/other")
+    models = project / "runs/other/models"
+    shutil.rmtree(models / "bm25")
+    for link in (models / "bm25", models):
+        if link == models:
+            shutil.rmtree(models)
+        link.symlink_to(project / "runs/mine/models" / link.relative_to(models))
+        for command in ("run", "plan"):
+            refused(
+                *(project, command, "mine.yaml", "--out", "runs/other"),
+                told=[f"{link.relative_to(project)}: a link"],
+            )
+    (project / "notes.txt").write_text("mine")
+    (project / "lnotes").symlink_to("notes.txt")
+    told = ["lnotes: a link that leads to a file, and a run needs a folder"]
+    refused(project, "run", "mine.yaml", "--out", "lnotes", told=told)
+
+
 def test_a_recipe_that_was_edited_in_the_folder_is_compared_with_what_made_it(project):
     path = project / "runs/mine/recipe.yaml"
     path.write_text(path.read_text().replace("seed: 0", "seed: 7"))

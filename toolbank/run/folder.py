@@ -22,6 +22,7 @@ from toolbank.system.outputs import (
     ORIGIN,
     OWNER,
     STAGES,
+    check_no_link,
     check_run_folder,
     set_aside,
 )
@@ -130,6 +131,16 @@ class RunFolder:
             *(self.recipe, self._stamps_path, self.origin),
         )
 
+    def check(self) -> None:
+        """Refuse a folder that no run may have, or in which it would write to a link.
+
+        Raises:
+            InputError: it is such a one.
+        """
+        check_run_folder(self.path)
+        own = (*self.results, self.journal, self.cache, self.path / "replaced")
+        check_no_link(own)
+
     def is_written(self, path: Path) -> bool:
         """Whether a run writes this file or folder, or one that it is in."""
         place, here = path.resolve(), self.path.resolve()
@@ -176,7 +187,7 @@ class RunFolder:
         except OSError as error:
             raise ToolbankError(unwritable(self.path, error)) from error
         try:
-            check_run_folder(self.path)
+            self.check()
             since = time.strftime("%Y-%m-%d %H:%M:%S %z")
             host = platform.node() or "this machine"
             write_text(owner, f"process {os.getpid()} on {host} since {since}\n")

@@ -18,7 +18,7 @@ from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.files import write_text
-from toolbank.system.outputs import check_run_folder, set_aside
+from toolbank.system.outputs import set_aside
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _run(
 ) -> RunResult:
     recipe = dataclasses.replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
-    check_run_folder(folder.path)
+    folder.check()
     chosen = _choose(recipe, stages, start, until)
     others = find_differences(recipe.recipe, stages)
     if others and not replace:

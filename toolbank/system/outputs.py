@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -9,7 +10,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
 from toolbank.system.errors import InputError, ToolbankError
@@ -47,6 +47,24 @@ def check_run_folder(path: Path) -> None:
     check_folder(path, "a run", _has_run_in)
 
 
+def check_no_link(paths: Iterable[Path]) -> None:
+    """Refuse links where a run writes, be it one of `paths` or a folder under one.
+
+    Raises:
+        InputError: there is one.
+    """
+    for path in paths:
+        folders = (
+            Path(where, name) for where, names, _ in os.walk(path) for name in names
+        )
+        link = next(filter(Path.is_symlink, itertools.chain([path], folders)), None)
+        if link is not None:
+            raise InputError(
+                f"{link}: a link, which no run writes to. Put the folder or file itself there, move "
+                "the link away, or give another --out."
+            )
+
+
 def check_folder(path: Path, what: str, is_ours: Callable[[Path], bool]) -> None:
     """Refuse a folder in which `what`, such as "a run", can't be without touching what is there.
 
@@ -76,7 +94,9 @@ def check_place(path: Path, what: str) -> None:
     """
     _check_rank(path, what)
     if os.path.lexists(path) and not path.is_dir():
-        kind = "a link that leads nowhere" if path.is_symlink() else "a file"
+        kind = "a file"
+        if path.is_symlink():
+            kind = f"a link that leads {'to a file' if path.exists() else 'nowhere'}"
         raise InputError(f"{path}: {kind}, and {what} needs a folder. {_ANOTHER}")
     _refuse_run(path, (path, *_real(path).parents))
 
@@ -162,7 +182,7 @@ def set_aside(folder: Path, paths: Iterable[Path]) -> Path | None:
     if not there:
         return None
     taken = {path.name for path in (folder / "replaced").glob("*")}
-    numbers = (str(number) for number in count(1))
+    numbers = (str(number) for number in itertools.count(1))
     target = folder / "replaced" / next(n for n in numbers if n not in taken)
     try:
         for path in there:

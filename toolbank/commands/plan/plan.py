@@ -40,7 +40,7 @@ from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import current_tools, kept_tools
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about
-from toolbank.system.outputs import check_run_folder, is_run_folder
+from toolbank.system.outputs import is_run_folder
 from toolbank.system.shell import command
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
         InputError: the recipe asks for what can't be, as a run would say it.
         ToolbankError: the journal is damaged.
     """
-    check_run_folder(out)
     folder = RunFolder(out)
+    folder.check()
     recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
     stages = make_stages(recipe.recipe, folder)
     others = find_differences(recipe.recipe, stages)
