@@ -35,7 +35,8 @@ class MlcConfig(RetrieverConfig):
     """Classify the request: a label a tool, all of them at once."""
 
     score: ClassVar[str] = (
-        "the log-odds that the request needs the tool: above 0 more likely than not"
+        "a learned logit that the request needs the tool: compare it within one search, where the "
+        "right tool may well be below 0"
     )
 
     type: Literal["mlc"] = "mlc"

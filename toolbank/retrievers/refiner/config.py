@@ -34,7 +34,8 @@ class RefinerConfig(TwoStageConfig):
     """Judge the candidates of a first stage together with the request."""
 
     score: ClassVar[str] = (
-        "the log-odds that the request needs the tool: above 0 more likely than not"
+        "a learned logit that the request needs the tool: compare it within one search, where the "
+        "right tool may well be below 0"
     )
 
     type: Literal["refiner"] = "refiner"
