@@ -69,6 +69,25 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
 
 
+def find_dense(run: Path, besides: str) -> str:
+    """The best fitted retriever with vectors, whatever the words of a request; "" if no other.
+
+    Raises:
+        InputError: as `load` does.
+    """
+    if is_saved(run):
+        return ""
+    folder = open_run(run)
+    dense = [
+        config
+        for config in load_recipe(str(folder.recipe)).recipe.retrievers
+        if config.has_vectors
+        and config.label != besides
+        and (folder.models / config.label).is_dir()
+    ]
+    return choose_retriever(folder, dense).label if dense else ""
+
+
 def _ask_for_keys(recipe: Recipe, folder: RunFolder, label: str) -> None:
     """Ask before the first search where a key of the user's may go."""
     stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}

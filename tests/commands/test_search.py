@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from tests.commands.test_cli import toolbank
+from tests.tiny_models import tiny_encoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
 
@@ -72,6 +74,35 @@ def test_the_first_line_says_what_the_score_is(odd):
     assert words.stderr.splitlines()[-1] == (
         "by bm25, whose score is BM25, a sum over the words in common: 0 without any"
     )
+
+
+def test_where_words_find_nothing_the_next_command_is_a_search_by_meaning(tmp_path):
+    write_dataset(tmp_path)
+    encoder = tiny_encoder(tmp_path / "encoder")
+    dense = f"{{type: descriptions, encoder: {{model: {encoder}}}}}"
+    recipe = RECIPE.replace("[{type: bm25}", f"[{{type: bm25}}, {dense}")
+    (tmp_path / "odd.yaml").write_text(recipe)
+    assert toolbank("run", "odd.yaml", cwd=tmp_path).returncode == 0
+    asked = ("search", "runs/odd", "is it raining?", "--retriever")
+    told = toolbank(*asked, "bm25", cwd=tmp_path).stdout.splitlines()
+    assert told[0].startswith("No tool fits at all.")
+    _, *command = shlex.split(told[-1])
+    assert command == [*asked, "descriptions"]
+    found = toolbank(*command, cwd=tmp_path)
+    assert len(found.stdout.splitlines()) == len(NAMES)
+
+
+def test_where_all_go_by_words_a_search_without_a_hit_names_no_other(odd):
+    asked = ("search", "runs/odd", "is it raining?", "--retriever", "bm25")
+    done = toolbank(*asked, cwd=odd)
+    assert done.stdout == "No tool fits at all. Say it in other words.\n"
+
+
+@pytest.mark.parametrize("name", ["mlc", "refiner"])
+def test_a_right_tool_below_0_is_not_called_unlikely(name):
+    score = RETRIEVERS.find(name, "retrievers").config.score
+    assert "may well be below 0" in score
+    assert "likely than not" not in score
 
 
 def test_every_method_says_what_its_score_is():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
+from toolbank.system.shell import command
 from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def search(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.search import load, read_queries, write_hits
+    from toolbank.search import find_dense, load, read_queries, write_hits
     from toolbank.system.outputs import is_stream
 
     if (query is None) == (queries is None):
@@ -64,15 +66,26 @@ def search(
     )
     if query is not None:
         hits = finder.search(query, k)
-        echo(
-            _format_hits(hits)
-            if hits
-            else "No tool fits at all. Say it in other words."
-        )
+        if not hits:
+            other = find_dense(run, finder.retriever.name)
+            echo(_advise_without_hits(run, query, other))
+            return
+        echo(_format_hits(hits))
     elif queries is not None and out is not None:
         count = write_hits(finder, queries, k, out, overwrite=overwrite)
         if not is_stream(out):
             echo(f"Wrote the hits of {count:,} requests to {out}")
+
+
+def _advise_without_hits(run: Path, query: str, other: str) -> str:
+    """What to do where no tool was found: ask another retriever, if there is one."""
+    if not other:
+        return "No tool fits at all. Say it in other words."
+    again = f"{command('search', run)} {shlex.quote(query)} --retriever {other}"
+    return (
+        "No tool fits at all. Say it in other words, or have it found by its meaning:\n"
+        f"  {again}"
+    )
 
 
 def _format_hits(hits: Sequence[Hit]) -> str:
