@@ -120,6 +120,15 @@ def test_an_empty_test_is_shown_as_such(bank, retriever):
     assert format_table(records) == told
 
 
+def test_the_users_own_set_is_the_one_to_look_at(bank, retriever):
+    own = make_set("people", bank, [make_query("rows in order", "lab.sort")])
+    test = evaluate(retriever, held_out_set(bank), CONFIG, seed=0)
+    records = test + evaluate(retriever, own, CONFIG, seed=0)
+    told = " ".join(format_table(records).split())
+    assert "Look at people first, labelled apart from the bank (evaluate.on)" in told
+    assert "Look at" not in format_table(test)
+
+
 def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     queries = [
         make_query("rows in order", "lab.sort", "lab.gone"),

@@ -56,6 +56,12 @@ def format_scores(figures: Sequence[Figure], sets: Sequence[str]) -> str:
         f"R@{k}: of a request's tools, those among the first {k} found. "
         f"COMP@{k}: of the requests, those with all of their tools there."
     )
+    given = [one_line(name, LONGEST_SET) for name in sets if name != "test"]
+    if given and "test" in sets:
+        sentence += (
+            f" Look at {' and '.join(given)} first, labelled apart from the bank (evaluate.on): "
+            "the requests of test were made as those of training were."
+        )
     few = [FEW] if min(sizes) < FEWEST else []
     table = lay_out(retrievers, groups)
     return "\n".join([wrap(sentence, WIDTH), "", table, *few])
