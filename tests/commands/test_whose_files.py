@@ -428,6 +428,32 @@ def test_a_run_writes_through_no_link(project):
     refused(project, "run", "mine.yaml", "--out", "lnotes", told=told)
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("sources.0.package=no_such_package", "no_such_package is not installed"),
+        ("retrievers=[{type: bm25}]", "none is left to train on"),
+    ],
+)
+def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
+    recipe = "mine.yaml"
+    if "retrievers" in setting:
+        recipe = "bad.yaml"
+        (project / recipe).write_text(
+            "name: bad\ndataset: {type: jsonl, path: bad}\nretrievers: [{type: bm25}]\n"
+        )
+        (project / "bad").mkdir()
+        (project / "bad/tools.jsonl").write_text(
+            '{"name": "a", "description": "Median."}\n'
+        )
+        (project / "bad/queries.jsonl").write_text(
+            '{"query": "middle value", "tools": ["a"], "split": "test"}\n'
+        )
+    place = ("--out", "runs/mine", "--replace")
+    refused(project, "run", recipe, "--set", setting, *place, told=[told])
+    assert not (project / "runs/mine/replaced").exists()
+
+
 def test_a_recipe_that_was_edited_in_the_folder_is_compared_with_what_made_it(project):
     path = project / "runs/mine/recipe.yaml"
     path.write_text(path.read_text().replace("seed: 0", "seed: 7"))

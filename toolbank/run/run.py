@@ -105,6 +105,8 @@ def _run(
         stage.name in todo for stage in chosen
     ):
         return RunResult(folder, (), tuple(todo))
+    for stage in chosen if others else ():
+        stage.read_ahead()
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():

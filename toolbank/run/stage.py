@@ -102,6 +102,14 @@ class Stage(ABC):
             InputError: which key is wrong, and what to do.
         """
 
+    def read_ahead(self) -> None:  # noqa: B027 - most read nothing from outside
+        """Read what comes from outside, before the results of another recipe make way for it.
+
+        Raises:
+            InputError: it can't be read, or is not enough.
+            ToolbankError: it can't be read now, which may pass.
+        """
+
     def sends(self) -> tuple[Grant, ...]:
         """Which secrets of the environment it sends where; the user is asked before all else.
 

@@ -75,6 +75,10 @@ class DatasetStage(Stage):
         """Refuse a dataset whose files aren't there."""
         self.files()
 
+    def read_ahead(self) -> None:
+        """Read and split the dataset."""
+        read_split(self.recipe)
+
 
 @dataclass(frozen=True)
 class SplitDataset:

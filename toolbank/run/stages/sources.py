@@ -62,6 +62,12 @@ class SourcesStage(Stage):
             problems=(*collected.notes, *collected.problems),
         )
 
+    def read_ahead(self) -> None:
+        """Read every source; the pages of a crawl stay."""
+        from toolbank.sources.collect import collect_tools
+
+        collect_tools(self.recipe.sources, self.folder.cache)
+
     def assets(self) -> tuple[Asset, ...]:
         """The files in crawlers/ that say what is read."""
         names = [f"{s.scope_name}.yaml" for s in self.recipe.sources if s.scope_name]
