@@ -185,6 +185,22 @@ def test_what_is_no_name_of_a_tool_is_not_removed(finder, names, wrong):
     assert finder.tools == (PLAY,)
 
 
+def test_what_it_takes_to_remove_tools_is_not_multiplied_by_those_there(finder):
+    class Name(str):
+        __slots__ = ()
+        looked_up = 0
+
+        def __hash__(self):
+            Name.looked_up += 1
+            return super().__hash__()
+
+    names = [f"tool.{n}" for n in range(100)]
+    finder.add_tools([Tool(name=n, kind="function", summary=n) for n in names])
+    finder.remove_tools([Name(name) for name in names[:50]])
+    assert [tool.name for tool in finder.tools] == [PLAY.name, *names[50:]]
+    assert Name.looked_up <= 10 * 50
+
+
 def test_what_was_saved_is_loaded_with_what_was_added_and_removed(finder, tmp_path):
     finder.add_tools([BELL, get_weather])
     finder.remove_tools(["music.play"])

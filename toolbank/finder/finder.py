@@ -96,10 +96,11 @@ class Finder:
         for name in gone:
             if not isinstance(name, str):
                 raise InputError(f"{name!r} is no name of a tool; give tool.name.")
+        absent = set(gone)
         with self._changing:
             now = self._state
             less = now.retriever.remove_tools(gone)
-            left = tuple(tool for tool in now.tools if tool.name not in set(gone))
+            left = tuple(tool for tool in now.tools if tool.name not in absent)
             self._state = _State(less, left)
 
     def search(self, query: str, k: int = 5) -> list[Hit]:
