@@ -159,7 +159,8 @@ def test_what_is_named_is_a_variable_a_host_a_port_and_a_scheme(
 
 
 @pytest.mark.parametrize(
-    "entry", ["*", "http://", "KEY=", "https://me@x", "x/path", "=x"]
+    "entry",
+    ["*", "http://", "KEY=", "https://me@x", "x/path", "=x", "GROQ_API_KEY"],
 )
 def test_an_entry_that_names_nothing_is_told(entry, monkeypatch):
     monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", entry)

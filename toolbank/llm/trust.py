@@ -33,6 +33,8 @@ _HEAD = """\
 """
 _WITHOUT = "set `api_key_env: null`, or take the variable out of `headers`."
 _ENTRY = re.compile(r"(?:([A-Z_][A-Z0-9_]*)=)?((?:https?://)?[^=@/?#]+)/?")
+# A variable without its `=HOST`; as a host it would be one that nobody has.
+_VARIABLE_ALONE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
@@ -170,7 +172,8 @@ def _read(text: str, path: Path | None) -> set[Grant]:
 
 def _parse(entry: str, where: str) -> Grant:
     try:
-        if match := _ENTRY.fullmatch(entry):
+        match = _ENTRY.fullmatch(entry)
+        if match and not _VARIABLE_ALONE.fullmatch(entry):
             variable, place = match.groups()
             url = place if "://" in place else f"https://{place}"
             return Grant.of(variable or DEFAULT_KEY, url)
