@@ -125,10 +125,23 @@ def rules():
     )
 
 
-@pytest.mark.parametrize("engine", ["openai", "vllm", "recorded", "rules"])
+CHECKED = ("openai", "vllm", "recorded", "rules")
+IN_ROUNDS = ("batch",)
+"""They answer no single call, which is what is checked; `test_batch.py` has theirs."""
+
+
+@pytest.mark.parametrize("engine", CHECKED)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_every_engine_does_it(check, engine, request):
-    check(request.getfixturevalue(engine))
+    case = request.getfixturevalue(engine)
+    assert case.kind.name == engine
+    check(case)
+
+
+def test_no_engine_of_ours_goes_unchecked():
+    kinds = {name: WRITERS.load(name) for name in WRITERS.own}
+    assert {name for name, kind in kinds.items() if kind.in_rounds} == {*IN_ROUNDS}
+    assert {*kinds} == {*CHECKED, *IN_ROUNDS}
 
 
 class Echo:
