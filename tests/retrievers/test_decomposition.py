@@ -1,6 +1,8 @@
 """Task decomposition: a search for every subtask, by rules and by a language model."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -161,6 +163,18 @@ def test_replies_that_came_are_kept_when_another_call_fails(bank, bm25, tmp_path
         served = len(server.calls)
         retriever.split(["one", "two"])
         assert len(server.calls) == served
+
+
+def test_an_interrupt_is_told_in_whole_sentences(bank, bm25, tmp_path):
+    def script(_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return Answer.json({"subtasks": ["send a mail"]})
+
+    with ChatServer(script) as server:
+        retriever = fit(bank, bm25, decompose=by_model(server, tmp_path, concurrency=1))
+        with pytest.raises(ToolbankError) as told:
+            retriever.split(["one", "two"])
+    assert "stopped by an interrupt. The replies that came are in" in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,10 @@ async def _ask_all(
     async with pool.working():
         await pool.carry(lambda: next(waiting, None))
     if len(replies) < len(texts):
-        why = failures[-1] if failures else pool.stop.message
+        why = (failures[-1] if failures else pool.stop.message).removesuffix(".")
         raise ToolbankError(
             f"{len(texts) - len(replies):,} of {len(texts):,} requests were not split into "
-            f"subtasks: {why} The replies that came are in {config.replies}; the same command "
+            f"subtasks: {why}. The replies that came are in {config.replies}; the same command "
             "goes on from there."
         )
     return [replies[number] for number in range(len(texts))]
