@@ -20,6 +20,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.world import good, write_recipe
 from toolbank.journal import Journal
 from toolbank.recipe import load_recipe
+from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import Interrupted
 
@@ -272,3 +273,30 @@ def test_a_stage_that_is_stopped_says_what_of_it_is_kept(
     with pytest.raises(Interrupted) as stopped:
         run_recipe(recipe, tmp_path / "run")
     assert str(stopped.value) == f"stopped in stage {stage}. {said}"
+
+
+def test_fitting_anew_goes_on_after_a_stop(tmp_path, monkeypatch):
+    save = Bm25Retriever.save
+
+    def stop_at_second(retriever, folder):
+        if retriever.config.label == "second":
+            raise KeyboardInterrupt
+        save(retriever, folder)
+
+    def train():
+        return run_recipe(recipe, out, start="retrievers", until="retrievers").did
+
+    path = write_recipe(tmp_path, engine="rules", queries=30)
+    kinds = [{"type": "bm25", "name": name} for name in ("first", "second", "third")]
+    recipe = load_recipe(path, [f"retrievers={json.dumps(kinds)}", "baselines=false"])
+    out = tmp_path / "run"
+    run_recipe(recipe, out, until="retrievers")
+    stages = ("retrievers/first", "retrievers/second", "retrievers/third")
+    assert train() == stages
+    with monkeypatch.context() as patch:
+        patch.setattr(Bm25Retriever, "save", stop_at_second)
+        with pytest.raises(Interrupted, match=r"stopped in stage retrievers/second\."):
+            train()
+    assert train() == stages[1:]
+    assert not (out / "replaced").exists()
+    assert train() == stages

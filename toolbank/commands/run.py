@@ -36,7 +36,8 @@ def run(
         typer.Option(
             "--from",
             metavar="STAGE",
-            help=f"Do this stage anew and go on from it: {_STAGES}.",
+            help="Do this stage anew, or what a stop left of it, and go on from it: "
+            f"{_STAGES}.",
         ),
     ] = None,
     until: Annotated[

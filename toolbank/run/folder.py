@@ -235,6 +235,13 @@ class RunFolder:
         stamp = _Stamp(key=key, complete=complete, outputs=self._hashes(outputs))
         self._write_stamps({**self._stamps(), stage: stamp})
 
+    def reopen(self, stages: Iterable[str]) -> None:
+        """Note that stages that are done are to be made again; their files stay until then."""
+        stamps = self._stamps()
+        for stage in stages:
+            stamps[stage] = stamps[stage].model_copy(update={"complete": False})
+        self._write_stamps(stamps)
+
     def restamp(self, stage: str, changed: Iterable[Path]) -> None:
         """Note that some files of a stage that is done were brought up to date."""
         stamps = self._stamps()

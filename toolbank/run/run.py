@@ -55,6 +55,8 @@ def run_recipe(
 ) -> RunResult:
     """Run the stages that are not done yet, `start` in any case, up to `until`.
 
+    Where `start` has several stages, all are made again if all are done; else those that are not,
+    so that it goes on after a stop.
     A stage that waits for something outside ends the run, with nothing amiss. With `replace`, what
     another recipe has made in the folder is moved to replaced/ in it; the journal stays.
 
@@ -128,9 +130,13 @@ def _run(
         notes = [note for stage in stages for note in stage.notes()]
         for note in (*filter(None, [lost]), *own, *notes):
             print_message(note)
+        again = [stage.name for stage in stages if stage.kind == start]
+        if len(again) > 1 and not set(again) & set(find_todo(stages)):
+            folder.reopen(again)
         for stage in stages:
             _refresh(stage)
-            if stage in chosen and (outcome := _run_stage(stage, stage.kind == start)):
+            anew = again == [stage.name]
+            if stage in chosen and (outcome := _run_stage(stage, anew)):
                 done[stage.name] = outcome
                 if outcome.waiting:
                     break
