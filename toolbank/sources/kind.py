@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
-from toolbank.system.errors import reading_content
+from toolbank.config.content import reading_content
 
 
 class SourceConfig(Config):

@@ -115,6 +115,10 @@ def read_json(path: Path) -> Any:
 
 
 def sha256_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex."""
-    with path.open("rb") as file:
+    """The SHA-256 of a file's bytes, in hex.
+
+    Raises:
+        InputError: the file is missing, or can't be read.
+    """
+    with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

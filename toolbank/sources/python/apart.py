@@ -7,9 +7,10 @@ import sys
 from typing import Any
 
 from toolbank.bank.records import Tool
+from toolbank.config.content import reading_content
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.source import PythonSource
-from toolbank.system.errors import InputError, ToolbankError, reading_content
+from toolbank.system.errors import InputError, ToolbankError
 
 # A package of which the import or a `repr` never ends; the largest take a minute.
 _LONGEST = 600.0  # seconds
