@@ -90,6 +90,27 @@ def test_the_engine_passes_the_checks_of_the_page(package):
     assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
 
 
+REFUSED = """
+import pytest
+from my_package.engine import KIND
+
+from toolbank.generate.config import GenerateConfig
+from toolbank.system.errors import InputError
+
+
+@pytest.mark.parametrize("ignored", ["parameters", "options"])
+def test_what_it_would_ignore(ignored):
+    config = GenerateConfig(engine="mine", model="small", **{ignored: {"top_p": 0.5}})
+    with pytest.raises(InputError, match=rf"^generate\\.{ignored}"):
+        KIND.check(config)
+"""
+
+
+def test_the_engine_of_the_page_refuses_what_it_would_ignore(package):
+    (package / "tests" / "test_engine.py").write_text(REFUSED)
+    assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
+
+
 CHECKED = """
 import pytest
 from my_package import functions, pairs, popular
