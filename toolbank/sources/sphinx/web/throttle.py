@@ -5,8 +5,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 from toolbank.sources.sphinx.web.answer import Answer
 from toolbank.sources.sphinx.web.crawl_settings import CrawlSettings
@@ -15,6 +13,7 @@ from toolbank.sources.sphinx.web.failures import (
     NotAskedError,
     UnansweredError,
 )
+from toolbank.system.waits import read_seconds
 
 _FAILURES_IN_A_ROW = 30
 _START_INTERVAL_S = 0.5
@@ -96,7 +95,8 @@ class Throttle:
         if self._settings.adapts:
             self._adapt(answer, latency_s)
         if answer.status in (429, 503):
-            wait = _retry_after_s(answer, self._clock.time())
+            said = answer.headers.get("retry-after", "")
+            wait = read_seconds(said, self._clock.time())
             if wait is not None and wait > self._policy.wait_s:
                 self.end(f"the site asked for a pause of {wait:.0f} s")
             elif wait is not None:
@@ -139,17 +139,3 @@ class Throttle:
             self.end(f"limit of {self._policy.crawl_min:g} minutes")
         if self.ended:
             raise NotAskedError(self.refusal)
-
-
-def _retry_after_s(answer: Answer, now: float) -> float | None:
-    """Seconds that Retry-After asks for, as a number or a date; None where it says neither."""
-    value = answer.headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value[:9])
-    try:
-        until = parsedate_to_datetime(value)
-        if until.tzinfo is None:
-            until = until.replace(tzinfo=UTC)
-        return max(0.0, until.timestamp() - now)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
