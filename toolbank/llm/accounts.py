@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from toolbank.llm.prices import cost, known_prices
 
 if TYPE_CHECKING:
     from toolbank.journal import StepUsage
     from toolbank.llm.config import EngineConfig, Price
+
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class StepCalls:
+    """The calls of one step, as bank.json and judge.json have them; times in seconds."""
+
+    replies: _Count
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    dollars: _Amount | None
+    failed_tries: dict[str, _Count]
+    latency_s: dict[str, _Amount]
 
 
 def describe_calls(
@@ -33,7 +51,32 @@ def describe_calls(
     by_step = {
         step: [row for row in rows if row.step == step] for step in config.call_steps
     }
-    return {step: _add_up(same, price_of) for step, same in by_step.items() if same}
+    return {
+        step: asdict(add_up_calls(_price(row, price_of) for row in same))
+        for step, same in by_step.items()
+        if same
+    }
+
+
+def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:
+    """Calls together, with the latencies of the part with most replies.
+
+    Their dollars are unknown (None) where those of any part with replies are.
+    """
+    parts = list(parts)
+    costs = [one.dollars for one in parts if one.replies]
+    known = [dollars for dollars in costs if dollars is not None]
+    failed: Counter[str] = Counter()
+    for one in parts:
+        failed.update(one.failed_tries)
+    return StepCalls(
+        sum(one.replies for one in parts),
+        sum(one.prompt_tokens for one in parts),
+        sum(one.completion_tokens for one in parts),
+        round(sum(known), 6) if len(known) == len(costs) else None,
+        dict(sorted(failed.items())),
+        dict(max(parts, key=lambda one: one.replies).latency_s),
+    )
 
 
 def _model_of(identity: str, default: str) -> str:
@@ -62,22 +105,15 @@ def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
     return lambda identity: known.get(_model_of(identity, config.model))
 
 
-def _add_up(
-    rows: Sequence[StepUsage], price_of: Callable[[str], Price | None]
-) -> dict[str, Any]:
-    failed: Counter[str] = Counter()
-    for row in rows:
-        failed.update(row.failed_tries)
-    costs = [cost_of(row, price_of(row.identity)) for row in rows if row.replies]
-    known = [dollars for dollars in costs if dollars is not None]
-    return {
-        "replies": sum(row.replies for row in rows),
-        "prompt_tokens": sum(row.prompt_tokens for row in rows),
-        "completion_tokens": sum(row.completion_tokens for row in rows),
-        "dollars": round(sum(known), 6) if len(known) == len(costs) else None,
-        "failed_tries": dict(sorted(failed.items())),
-        "latency_s": dict(max(rows, key=lambda row: row.replies).latency),
-    }
+def _price(row: StepUsage, price_of: Callable[[str], Price | None]) -> StepCalls:
+    return StepCalls(
+        row.replies,
+        row.prompt_tokens,
+        row.completion_tokens,
+        cost_of(row, price_of(row.identity)),
+        dict(row.failed_tries),
+        dict(row.latency),
+    )
 
 
 def cost_of(row: StepUsage, price: Price | None) -> float | None:

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import Field
-
+from toolbank.llm.accounts import StepCalls, add_up_calls
 from toolbank.report.numbers import Bar
-
-_Count = Annotated[int, Field(ge=0, lt=2**63)]
-_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class StepCalls:
-    """The calls of one step, as bank.json and judge.json have them; times in seconds."""
-
-    replies: _Count
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    dollars: _Amount | None
-    failed_tries: dict[str, _Count]
-    latency_s: dict[str, _Amount]
 
 
 @dataclass(frozen=True)
@@ -50,7 +32,7 @@ class Calls:
         )
 
 
-def add_up_calls(
+def summarise_calls(
     generation: Mapping[str, StepCalls],
     judge: Mapping[str, StepCalls],
     accepted: int,
@@ -59,7 +41,7 @@ def add_up_calls(
     steps = {**generation, **judge}
     if not steps:
         return None
-    total = _add_up(steps.values())
+    total = add_up_calls(steps.values())
     failed = sorted(total.failed_tries.items(), key=lambda one: (-one[1], one))
     tries = total.replies + sum(total.failed_tries.values())
     sections = {"generate": generation, "judge": judge}
@@ -81,24 +63,7 @@ def _per_query(
 ) -> tuple[float, float, float | None] | None:
     if not generation or not accepted:
         return None
-    calls = _add_up(generation.values())
+    calls = add_up_calls(generation.values())
     tokens = calls.prompt_tokens + calls.completion_tokens
     dollars = None if calls.dollars is None else calls.dollars / accepted
     return calls.replies / accepted, tokens / accepted, dollars
-
-
-def _add_up(steps: Iterable[StepCalls]) -> StepCalls:
-    steps = list(steps)
-    costs = [one.dollars for one in steps if one.replies]
-    known = [dollars for dollars in costs if dollars is not None]
-    failed: Counter[str] = Counter()
-    for one in steps:
-        failed.update(one.failed_tries)
-    return StepCalls(
-        sum(one.replies for one in steps),
-        sum(one.prompt_tokens for one in steps),
-        sum(one.completion_tokens for one in steps),
-        sum(known) if len(known) == len(costs) else None,
-        failed,
-        {},
-    )

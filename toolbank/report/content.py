@@ -20,7 +20,7 @@ from toolbank.evaluation.figures import (
     read_labels,
 )
 from toolbank.judge.summary import CriterionSummary
-from toolbank.report.calls import StepCalls
+from toolbank.llm.accounts import StepCalls
 from toolbank.system.errors import InputError
 
 T = TypeVar("T")

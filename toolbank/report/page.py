@@ -17,7 +17,7 @@ from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import load_writer
-from toolbank.report.calls import add_up_calls
+from toolbank.report.calls import summarise_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
 from toolbank.report.curves import overlay
@@ -134,7 +134,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(frames.attempts, made.get("examples") or {}),
         "endings": count_endings(frames.attempts),
-        "calls": add_up_calls(
+        "calls": summarise_calls(
             content.calls,
             (content.judge and content.judge.calls) or {},
             counts["accepted"],
