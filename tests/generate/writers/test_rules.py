@@ -11,7 +11,7 @@ import pytest
 from tests.engines import create_engine
 from tests.world import WORDS
 from toolbank.bank.records import SeeAlso, Tool
-from toolbank.chat.chat import ChatRequest, PolishTask, WriteTask
+from toolbank.chat.chat import ChatRequest, EngineError, PolishTask, WriteTask
 from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.near_duplicates import NearDuplicates
@@ -200,3 +200,9 @@ def test_it_writes_for_one_tool_and_for_exact_numbers(tools):
                 assert not polished.startswith(of_several)
     assert min(numbers[n] for n in (1, 2, 4)) > 10
     assert rejected[1] < numbers[1] / 4
+
+
+def test_what_it_can_not_answer_ends_a_run_with_a_sentence(engine):
+    with pytest.raises(EngineError, match="is asked to judge") as told:
+        answer(engine, 0, "judge", None)
+    assert told.value.fatal

@@ -12,6 +12,7 @@ from toolbank.bank.records import Tool
 from toolbank.chat.chat import (
     ChatReply,
     ChatRequest,
+    EngineError,
     Offers,
     PolishTask,
     WriteTask,
@@ -57,7 +58,7 @@ class RulesEngine:
         """Answer a write or polish request with the JSON that its schema asks for.
 
         Raises:
-            NotImplementedError: the request is to judge.
+            EngineError: the request has no task, which is so of all but those two.
         """
         random = Random(f"{self._seed}:{request.step}:{request.attempt}")
         task = request.task
@@ -70,7 +71,11 @@ class RulesEngine:
                 "query": merge_steps(task.draft, random),
             }
         else:
-            raise NotImplementedError("the rules engine writes and polishes only")
+            raise EngineError(
+                f"The engine rules writes and polishes, and is asked to {request.step}.",
+                reason="not-its-task",
+                fatal=True,
+            )
         return ChatReply(json.dumps(reply, ensure_ascii=False), self.model)
 
     async def close(self) -> None:
