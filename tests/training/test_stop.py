@@ -4,12 +4,14 @@ import io
 import json
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
 from tests.training.classifier import TEXTS, Classifier, Clock, difference
 from toolbank.retrievers.base import FitContext
 from toolbank.training.config import TrainingConfig
+from toolbank.training.context import Saves
 
 # Three epochs of four steps.
 CONFIG = TrainingConfig(epochs=3, batch_size=16, learning_rate=1e-3)
@@ -106,6 +108,44 @@ def test_a_training_that_ended_is_kept_for_those_after_it(folder, tmp_path):
     assert second.steps == 0
     assert (training.steps, training.history) == (12, (0.1, 0.4, 0.7, 0.5))
     assert difference(first.weights(), second.weights()) == 0
+
+
+def train_in_turn(folder, context, length, killed_in=None):
+    """Do a fit of five trainings, each of 12 steps and of `length` seconds; gives the steps done."""
+    done = 0
+    for number in range(5):
+        classifier = Classifier(folder, clock=Clock(length / 12))
+        if killed_in is not None:
+            classifier.on_step[killed_in - done] = kill
+        try:
+            classifier.train(CONFIG, context, part=f"{number}")
+        except Killed:
+            return done + classifier.steps - 1
+        done += classifier.steps
+    return done
+
+
+@pytest.mark.parametrize("killed_in", [24, 36, 47, 60])
+@pytest.mark.parametrize("length", [24, 40, 55, 90, 110])
+def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
+    folder, tmp_path, length, killed_in
+):
+    context = FitContext(checkpoints=tmp_path)
+    before = train_in_turn(folder, context, length, killed_in)
+    again = train_in_turn(folder, replace(context, saves=Saves()), length)
+    lost = before + again - 60
+    assert 0 <= lost * length / 12 <= PAUSE_S + length / 12
+
+
+def test_and_all_their_saves_take_a_twentieth_of_the_time_at_most(folder, tmp_path):
+    rows, context = [], FitContext(checkpoints=tmp_path)
+    for number in range(40):
+        classifier = Classifier(folder, clock=Clock(50 / 12))
+        classifier.rows = SlowToSave(classifier.rows, classifier.clock, 5)
+        rows.append(classifier.rows)
+        classifier.train(CONFIG, context, part=f"{number}")
+    saves = sum(each.saves for each in rows)
+    assert 15 <= saves <= 0.05 * (40 * 50 + 5 * saves) / 5
 
 
 class SlowToSave(list):

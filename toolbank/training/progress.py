@@ -14,8 +14,9 @@ from transformers import (
     TrainingArguments,
 )
 
-from toolbank.system.numbers import duration, seconds
+from toolbank.system.numbers import count, duration, seconds
 from toolbank.system.terminal import print_above_bars
+from toolbank.training.measuring import STEPS
 from toolbank.training.ranks import rank
 from toolbank.training.saving import Clock, Saving
 
@@ -97,13 +98,20 @@ class Progress(TrainerCallback):
             self._bar.set_postfix(self._shown)
 
     def describe(self) -> str:
-        """How far it is, how fast, how long it will take, and what a stop would leave."""
+        """How far it is, how fast, how long it will take, and what a stop would leave.
+
+        How fast, and how long, is told of ten steps; before them, what they took up to now.
+        """
+        done, left = self._step - self._first_step, self._last - self._step
+        passed = self._clock() - self._begun_at
         parts = [f"{self._title}: step {self._step:,} of {self._last:,}"]
-        if pace := self._measure_pace():
-            parts.append(f"{seconds(pace)} a step")
+        if done >= STEPS:
+            parts.append(f"{seconds(passed / done)} a step")
+        elif done:
+            parts.append(f"{count(done, 'step')} in {duration(passed)}")
         parts += [f"{name} {value}" for name, value in self._shown.items()]
-        if pace and (left := self._last - self._step):
-            parts.append(f"about {duration(pace * left)} left")
+        if done >= STEPS and left:
+            parts.append(f"about {duration(passed / done * left)} left")
         kept = self._saving.kept
         parts.append(f"step {kept:,} is kept" if kept else "nothing is kept yet")
         return ", ".join(parts)
@@ -117,8 +125,3 @@ class Progress(TrainerCallback):
     def _tell_on(self) -> None:
         while not self._wait(self._ended, _PAUSE_S):
             print_above_bars(self.describe())
-
-    def _measure_pace(self) -> float | None:
-        """Seconds a step, with what comes between steps; None before the first one."""
-        done = self._step - self._first_step
-        return (self._clock() - self._begun_at) / done if done else None

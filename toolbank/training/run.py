@@ -176,7 +176,7 @@ def _train(
     join_ranks()
     best = BestWeights(model) if validate else None
     title = context.name(title)
-    saving = Saving(title, context.clock)
+    saving = Saving(title, context.clock, context.saves)
     progress = Progress(title, saving, context.clock, context.wait)
     with _folder(context, part) as folder, quiet(), _logs(context, part):
         checkpoint = broadcast(find_checkpoint(folder) if rank() == 0 else None)

@@ -17,12 +17,16 @@ from transformers import (
 )
 
 from toolbank.system.terminal import print_amid_writes
+from toolbank.training.context import Saves
 from toolbank.training.ranks import broadcast, rank, world_size
 
-# At most so much work is lost by a kill, unless saving is slow,
+# At most so much work of a fit is lost by a kill, unless saving is slow,
 _PAUSE_S = 120.0
-# which takes at most this share of a training's time once the first save was timed.
+# which takes at most this share of its trainings' time once the first save was timed.
 _SHARE = 0.05
+# Of that work, trainings that ended have this share at most: those after them would be saved
+# ever more often.
+_ENDED = 0.5
 # Who asks to stop waits for a step that takes no longer, so that it is kept.
 _PATIENCE_S = 30.0
 
@@ -32,19 +36,19 @@ Clock = Callable[[], float]
 class Saving(TrainerCallback):
     """Has a training saved when it is time, and says what of it is kept.
 
-    That is after two minutes, and later where a save takes long: all saves together have at most
-    a twentieth of the time, but for the first, by which it is known what one takes. At its end a
-    training that was saved before is saved if that costs no more, so that a fit of several
-    trainings need not do it again. `kept` is the step that is on disk, 0 for none.
+    That is when a kill would lose two minutes, with the trainings of the same fit that ended
+    without being kept; and later where a save takes long: all saves of the fit together have at
+    most a twentieth of its time, but for the first, by which it is known what one takes. At its
+    end a training is saved if that costs no more, or before the first save if a kill would lose
+    one minute. `kept` is the step that is on disk, 0 for none.
 
     An epoch's last step is saved after its validation, which goes with it.
     """
 
-    def __init__(self, title: str, clock: Clock) -> None:
+    def __init__(self, title: str, clock: Clock, saves: Saves) -> None:
         self._title = title
         self._clock = clock
-        self._cost: float | None = None
-        self._spent = 0.0
+        self._saves = saves
         self._begun_at = self._saved_at = self._step_at = clock()
         self._step_s = 0.0
         self._is_asked = False
@@ -88,8 +92,8 @@ class Saving(TrainerCallback):
         begun = self._clock()
         yield
         self._saved_at = self._clock()
-        self._cost = self._saved_at - begun
-        self._spent += self._cost
+        self._saves.cost = self._saved_at - begun
+        self._saves.spent += self._saves.cost
         self.kept = step
 
     @contextmanager
@@ -171,14 +175,28 @@ class Saving(TrainerCallback):
         if self._is_asked:
             raise KeyboardInterrupt
 
-    def _is_due(self, *, ends: bool = False) -> bool:
-        """Whether enough time went by that another save keeps to its share."""
+    def on_train_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Count the training among those of its fit that ended."""
         now = self._clock()
-        if self._cost is None:
-            return now - self._saved_at >= _PAUSE_S
-        total = now - self._begun_at + self._cost
-        fits = self._spent + self._cost <= _SHARE * total
-        return fits and (ends or now - self._saved_at >= _PAUSE_S)
+        self._saves.trained += now - self._begun_at
+        if self.kept < state.global_step:
+            self._saves.unkept += now - self._saved_at
+
+    def _is_due(self, *, ends: bool = False) -> bool:
+        """Whether a kill would lose so much that another save keeps to its share."""
+        now, saves = self._clock(), self._saves
+        lost = saves.unkept + now - self._saved_at
+        if saves.cost is None:
+            return lost >= (_ENDED * _PAUSE_S if ends else _PAUSE_S)
+        total = saves.trained + now - self._begun_at + saves.cost
+        fits = saves.spent + saves.cost <= _SHARE * total
+        return fits and (ends or lost >= _PAUSE_S)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         waits = self._in_steps and self._step_s <= _PATIENCE_S
