@@ -46,8 +46,9 @@ class Prompts:
         self._domain = domain
         self._config = config
         self._seed = seed
-        self._examples = load_examples(domain)
-        self._single = load_single_examples(domain) if config.is_numbered else ()
+        self._examples = [_show(example) for example in load_examples(domain)]
+        single = load_single_examples(domain) if config.is_numbered else ()
+        self._single = [_show(example) for example in single]
         self._write = PromptTemplate(_write_template(config))
         self._polish = PromptTemplate(POLISH_TEMPLATE)
         self._briefs: dict[str, dict[str, str]] = {}
@@ -118,14 +119,13 @@ class Prompts:
 
         Those of one tool are shown to whom is asked for one, and may be where one will do.
         """
-        if at_most == 1:
-            fit: Sequence[Example] = self._single
-        else:
+        fit = self._single
+        if at_most > 1:
             least = min(at_least, 2)
-            fit = [one for one in self._examples if len(one.tools) >= least]
+            fit = [one for one in self._examples if len(one["tools"]) >= least]
         random = Random(f"{self._seed}:examples:{attempt}")
         size = min(self._config.examples, len(fit))
-        return [_show(example) for example in random.sample(fit, size)]
+        return random.sample(fit, size)
 
     def _show_tools(self, tools: Sequence[Tool]) -> list[dict[str, str]]:
         for tool in tools:

@@ -115,6 +115,8 @@ def hide(text: str, secrets: Sequence[str]) -> str:
     A secret that the end of the text has cut is hidden as well.
     """
     for written in (written for secret in secrets for written in _echoes(secret)):
+        if written[:_SHORTEST_SECRET] not in text:
+            continue
         text = text.replace(written, "***")
         for length in range(len(written) - 1, _SHORTEST_SECRET - 1, -1):
             if text.endswith(written[:length]):
@@ -131,6 +133,8 @@ def hide_in_reply(reply: ChatReply, secrets: Sequence[str]) -> ChatReply:
     or more in one piece, with letters and digits, and no address.
     """
     tokens = [secret for secret in secrets if _is_token(secret)]
+    if not tokens:
+        return reply
     return replace(
         reply, text=hide(reply.text, tokens), model=hide(reply.model, tokens)
     )
