@@ -143,7 +143,11 @@ def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     )
     notes = format_notes([describe_labels(labelled)])
     assert "lab.gone" in notes
-    assert "4 lines need no tool" in notes
+    assert "2 labels name no tool of this bank (3 uses, counted" in notes
+    assert "4 lines need no tool and are left out" in notes
+    notes = format_notes([SetLabels("mine", 1, {"lab.gone": 1}, 1)])
+    assert "1 label names no tool of this bank (1 use, counted" in notes
+    assert "1 line needs no tool and is left out" in notes
 
 
 def test_two_unknown_names_are_two_tools(bank):

@@ -330,7 +330,7 @@ def test_foreign_and_broken_lines_are_passed_over_counted_and_named(tmp_path, ca
     )
     assert set(command(tmp_path, THREE).replies) == {0, 1, 2}
     err = capsys.readouterr().err
-    assert "1 replies are to requests that no file here holds" in err
+    assert "1 reply is to a request that no file here holds" in err
     assert "4 lines can't be read: batch_6f_output.jsonl line 4," in err
 
 

@@ -187,7 +187,7 @@ def test_a_request_whose_reply_is_no_list_stays_whole_and_is_told(
     with ChatServer(lambda _: Answer.text(reply)) as server:
         retriever = fit(bank, bm25, decompose=by_model(server, tmp_path))
         assert retriever.split([BOTH]) == [[BOTH]]
-    assert "1 of 1 requests stay whole" in " ".join(capsys.readouterr().err.split())
+    assert "1 of 1 request stays whole" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path):

@@ -63,7 +63,7 @@ def test_tools_without_descriptions(told):
 
 def test_ids_that_are_nearly_all_one(told):
     text = told(100, id="same")
-    assert "99 of 100 requests of the dataset are left out" in text
+    assert "Left out of the 100 requests of the dataset: 99, most" in text
     assert "its id is another's (99)" in text
 
 

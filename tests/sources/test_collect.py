@@ -55,8 +55,8 @@ def test_of_two_tools_of_one_name_the_first_counts(
         (source["tools"], source["repeated"]) for source in collected.info["sources"]
     ] == [(1, 0), (0, 1)]
     assert collected.notes == (
-        f"python:{package}.deep: 1 of its 1 tools are those of python:{package} too, such as "
-        f"{package}.deep.f; they count once, as read there",
+        f"python:{package}.deep: 1 of its 1 tool is in python:{package} too, such as "
+        f"{package}.deep.f; each counts once, as read there",
     )
 
 

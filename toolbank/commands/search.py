@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
+from toolbank.system.numbers import count
 from toolbank.system.shell import command
 from toolbank.system.terminal import one_line, print_message
 
@@ -72,9 +73,9 @@ def search(
             return
         echo(_format_hits(hits))
     elif queries is not None and out is not None:
-        count = write_hits(finder, queries, k, out, overwrite=overwrite)
+        number = write_hits(finder, queries, k, out, overwrite=overwrite)
         if not is_stream(out):
-            echo(f"Wrote the hits of {count:,} requests to {out}")
+            echo(f"Wrote the hits of {count(number, 'request')} to {out}")
 
 
 def _advise_without_hits(run: Path, query: str, other: str) -> str:

@@ -14,6 +14,7 @@ from toolbank.evaluation.sets import EvaluationSet
 from toolbank.ranking.metrics import Values, comp, find_gold, mrr, ndcg, recall
 from toolbank.retrievers.base import Retriever
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
 
 MRR_DEPTH = 100
 """Ranks that are searched for the first hit; beyond them the reciprocal rank counts as 0."""
@@ -44,8 +45,8 @@ def measure(
     """
     if retriever.tools != evaluated.tools:
         raise InputError(
-            f"{retriever.name} was fitted on {len(retriever.tools)} tools that are not "
-            f"the bank's {len(evaluated.tools)}. Fit it again: toolbank train RUN."
+            f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
+            f"has other ones, {len(evaluated.tools):,} of them. Fit it again: toolbank train RUN."
         )
     depth = max(*config.ks, MRR_DEPTH)
     if not evaluated.queries:

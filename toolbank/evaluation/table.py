@@ -9,6 +9,7 @@ from toolbank.evaluation.config import TEST_PARTS, main_k
 from toolbank.evaluation.figures import Figure, SetLabels
 from toolbank.evaluation.interval import FEWEST
 from toolbank.evaluation.layout import LONGEST_SET, WIDTH, Columns, lay_out
+from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line, wrap
 
 _NAMED = 5
@@ -77,11 +78,12 @@ def format_notes(labels: Sequence[SetLabels]) -> str:
             names = [one_line(tool, _LONGEST_NAME) for tool in unknown]
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             lines.append(
-                f"{name}: {len(names)} labels name no tool of this bank and count as not "
-                f"found ({sum(unknown.values())} uses): {', '.join(names[:_NAMED])}{more}"
+                f"{name}: {count(len(names), 'label names', 'labels name')} no tool of this bank "
+                f"({count(sum(unknown.values()), 'use')}, counted as not found): {', '.join(names[:_NAMED])}{more}"
             )
         if described.refusals:
             lines.append(
-                f"{name}: {described.refusals} lines need no tool and are left out"
+                f"{name}: {count(described.refusals, 'line needs', 'lines need')} no tool and "
+                f"{'is' if described.refusals == 1 else 'are'} left out"
             )
     return "\n".join(lines)

@@ -18,16 +18,18 @@ _FAILED: tuple[Outcome, ...] = ("failed",)
 
 def summarise(maker: AttemptMaker, builder: BankBuilder) -> str:
     """Such as "20 queries of 25 attempts (30 were wanted); 45 replies asked for"."""
-    message = f"{builder.accepted:,} queries of {builder.attempts:,} attempts"
+    message = f"{_accepted(builder)} of {count(builder.attempts, 'attempt')}"
     if builder.wanted is not None and builder.accepted < builder.wanted:
-        message += f" ({builder.wanted:,} were wanted)"
+        message += (
+            f" ({builder.wanted:,} {'was' if builder.wanted == 1 else 'were'} wanted)"
+        )
     return f"{message}; {_describe_calls(maker)}"
 
 
 def describe_wait(pending: int, builder: BankBuilder) -> str:
     """Such as "12 requests wait for their replies"."""
     wait = count(pending, "request waits", "requests wait")
-    so_far = f"; {builder.accepted:,} queries so far" if builder.accepted else ""
+    so_far = f"; {_accepted(builder)} so far" if builder.accepted else ""
     return f"{wait} for {'its reply' if pending == 1 else 'their replies'}{so_far}"
 
 
@@ -49,20 +51,21 @@ def list_problems(maker: AttemptMaker, builder: BankBuilder) -> Iterator[str]:
     missing = maker.describe()["missing_tools"]
     if missing:
         yield (
-            f"{len(missing)} offered tools are not in the bank ({sum(missing.values())} "
-            f"offers), such as {next(iter(missing))}; all are in bank.json"
+            f"{count(len(missing), 'offered tool is', 'offered tools are')} not in the bank "
+            f"({count(sum(missing.values()), 'offer')}), such as {next(iter(missing))}; all are "
+            "in bank.json"
         )
 
 
 def explain_interrupt(maker: AttemptMaker, builder: BankBuilder) -> str:
     """What is kept after Ctrl-C, and how to go on."""
     message = (
-        f"stopped in generate, with {builder.accepted:,} queries accepted. Every reply that came "
+        f"stopped in generate, with {_accepted(builder)} accepted. Every reply that came "
         f"is kept ({_describe_calls(maker)}); the same command goes on from there."
     )
     if builder.accepted:
         message += (
-            f" To make a bank of the {builder.accepted:,} queries that there are, add to it:\n"
+            " To make a bank of what there is, add to it:\n"
             f"  --set generate.queries={builder.accepted}"
         )
     return message
@@ -77,7 +80,7 @@ def explain_nothing(maker: AttemptMaker, builder: BankBuilder) -> str:
             "came are kept."
         )
     lines = [
-        f"None of {builder.attempts:,} attempts gave a query that can be used "
+        f"None of {count(builder.attempts, 'attempt')} gave a query that can be used "
         f"({maker.pool.counts.summary()}):",
         *(f"  {line}" for line in _list_reasons(builder)),
         f"Look at what {maker.engine.name} is asked and answers: toolbank show RUN 0 for what "
@@ -89,6 +92,10 @@ def explain_nothing(maker: AttemptMaker, builder: BankBuilder) -> str:
             "since, give another --out."
         )
     return "\n".join(lines)
+
+
+def _accepted(builder: BankBuilder) -> str:
+    return count(builder.accepted, "query", "queries")
 
 
 def _describe_calls(maker: AttemptMaker) -> str:

@@ -7,6 +7,7 @@ from random import Random
 from toolbank.chat.chat import Offer, Offers
 from toolbank.generate.config import GenerateConfig
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
 
 _DECKS_AT_HAND = 4
 
@@ -31,8 +32,8 @@ def fit_to_tools(config: GenerateConfig, tools: int) -> GenerateConfig:
     if tools < config.fewest_tools:
         key = "tools_per_query" if config.tools_per_query else "min_tools"
         raise InputError(
-            f"generate.{key}: a query uses {config.fewest_tools} tools at least, and the bank "
-            f"has {tools}. Add sources, or ask for fewer."
+            f"generate.{key}: a query uses {count(config.fewest_tools, 'tool')} at least, and "
+            f"the bank has {tools}. Add sources, or ask for fewer."
         )
     shares = config.tools_per_query and {
         number: share
@@ -52,8 +53,8 @@ def describe_fit(config: GenerateConfig, tools: int) -> str:
     """What `fit_to_tools` changes, for people; "" if nothing."""
     if config.offered <= tools:
         return ""
-    said = f"offered: the bank has {tools} tools, so that {tools} and not {config.offered} are"
-    said += " offered in an attempt"
+    said = f"offered: the bank has {count(tools, 'tool')}, so that {tools} and not {config.offered} "
+    said += f"{'is' if tools == 1 else 'are'} offered in an attempt"
     if config.most_tools > tools:
         said += f", and a query uses at most {tools}"
     return said

@@ -25,6 +25,7 @@ from toolbank.llm.pool import Pool
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted
+from toolbank.system.numbers import count
 
 # The winner, "A" (the first text), "B" or "tie"; or why there is none.
 _Answer = str | Rejection
@@ -95,7 +96,7 @@ async def _judge(
             for number, (pair, row) in enumerate(zip(pairs, rows, strict=True))
         ],
     }
-    message = f"{len(pairs) - identical:,} pairs by {name}"
+    message = f"{count(len(pairs) - identical, 'pair')} by {name}"
     if identical:
         message += f", and {identical:,} of the same text twice that nobody judged"
     if model is None:

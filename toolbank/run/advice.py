@@ -32,7 +32,7 @@ def _on_tools(bank: BankFrames) -> str:
     if 2 * bare < bank.tools.height or not bare:
         return ""
     return (
-        f"{bare:,} of {bank.tools.height:,} tools have no description, and a tool is found by it "
+        f"{bare:,} of {count(bank.tools.height, 'tool')} {'has' if bare == 1 else 'have'} no description, and a tool is found by it "
         "until requests use it. Describe each in a sentence."
     )
 
@@ -42,8 +42,8 @@ def _on_number(bank: BankFrames, k: int | None) -> str:
     if k is None or n > k:
         return ""
     return (
-        f"R@{k} is 100 whatever the retriever, as there {count(n, 'tool is', 'tools are')} in "
-        "all. Add tools, or go by R@1."
+        f"With {count(n, 'tool')} in all, R@{k} is 100 whatever the retriever: add tools, or go "
+        "by R@1."
     )
 
 
@@ -58,7 +58,7 @@ def _on_queries(bank: BankFrames) -> str:
         return ""
     most = max(lost, key=lambda reason: lost[reason])
     return (
-        f"{left_out:,} of {left_out + kept:,} requests of the dataset are left out, most of them "
+        f"Left out of the {left_out + kept:,} requests of the dataset: {left_out:,}, most of them "
         f"for one reason: {most} ({lost[most]:,}). Mend it there."
     )
 

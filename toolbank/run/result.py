@@ -8,6 +8,7 @@ from toolbank.evaluation.config import main_k
 from toolbank.evaluation.layout import WIDTH
 from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
+from toolbank.system.numbers import count
 from toolbank.system.shell import command
 from toolbank.system.terminal import wrap
 
@@ -41,7 +42,7 @@ def _describe_bank(result: RunResult) -> str:
     splits = ", ".join(
         f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
-    told = f"{bank.tools.height:,} tools, {bank.queries.height:,} requests ({splits})."
+    told = f"{count(bank.tools.height, 'tool')}, {count(bank.queries.height, 'request')} ({splits})."
     advice = advise(bank, main_k(load_recipe(str(folder.recipe)).recipe.evaluate.ks))
     return "\n".join(
         [f"{folder.path}: {told}", *(wrap(line, WIDTH) for line in advice)]

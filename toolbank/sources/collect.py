@@ -11,6 +11,7 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.prompt_names import with_prompt_names
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
 
 _EXAMPLES = 3
 
@@ -101,8 +102,9 @@ def _describe_known(source: SourceConfig, known: Mapping[str, str]) -> list[str]
     if labels == [source.label] and len(repeated) == len(known):
         return [f"{source.label}: is listed as a source twice; one will do"]
     return [
-        f"{source.label}: {len(repeated):,} of its {len(known):,} tools are those of "
-        f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; they count "
+        f"{source.label}: {len(repeated):,} of its {count(len(known), 'tool')} "
+        f"{'is' if len(repeated) == 1 else 'are'} in "
+        f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; each counts "
         "once, as read there"
     ]
 

@@ -9,6 +9,7 @@ import yaml
 
 from toolbank.config.base import Config
 from toolbank.system.files import write_text
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 from toolbank.training.arguments import METRIC
 from toolbank.training.run import Training
@@ -92,8 +93,8 @@ def read_card(folder: Path) -> str:
 
 def _describe(training: Training) -> list[str]:
     lines = [
-        f"{training.examples:,} examples, {training.steps:,} steps, "
-        f"{training.epochs:g} epochs."
+        f"{count(training.examples, 'example')}, {count(training.steps, 'step')}, "
+        f"{training.epochs:g} epoch{'' if training.epochs == 1 else 's'}."
     ]
     if training.best_epoch is not None:
         last = len(training.history) - 1

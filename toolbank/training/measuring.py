@@ -14,7 +14,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from toolbank.system.numbers import duration
+from toolbank.system.numbers import count, duration
 from toolbank.system.terminal import print_above_bars
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import rank
@@ -113,11 +113,11 @@ def describe_ahead(
     known = own + after
     if known < _WORTH_SAYING_S:
         return []
-    lines = [f"{title}: {left:,} steps to go, about {duration(max(own, 1))}"]
+    lines = [f"{title}: {count(left, 'step')} to go, about {duration(max(own, 1))}"]
     if len(unknown) < len(ahead):
-        count = len(ahead) - len(unknown)
+        later = len(ahead) - len(unknown)
         others = (
-            "the training after it" if count == 1 else f"{count} trainings after it"
+            "the training after it" if later == 1 else f"{later} trainings after it"
         )
         earlier = ", ".join(day for day in days if day != rate.day)
         timed = f", if its texts are like those of {earlier}" if earlier else ""

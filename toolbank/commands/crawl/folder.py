@@ -24,6 +24,7 @@ from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.files import write_text
 from toolbank.system.left import describe_files, is_left, read_mark, write_mark
+from toolbank.system.numbers import count
 from toolbank.system.outputs import check_folder, is_crawl_folder, set_aside
 from toolbank.system.terminal import print_message
 
@@ -48,7 +49,7 @@ class CrawlFolder:
         """What came of the crawl, where it lies, and for a site without rules those it has now."""
         lines = [
             summarize(self.crawl),
-            f"Wrote {self.path}: tools.parquet ({len(self.crawl.tools):,} tools), crawl.json "
+            f"Wrote {self.path}: tools.parquet ({count(len(self.crawl.tools), 'tool')}), crawl.json "
             "(what became of every object, and pages that failed).",
         ]
         if _GONE & set(self.crawl.failed.values()):

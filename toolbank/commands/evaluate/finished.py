@@ -18,6 +18,7 @@ from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
+from toolbank.system.numbers import count
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import command
 
@@ -78,6 +79,6 @@ def evaluate_run(
         format_notes([describe_labels(evaluated) for evaluated in sets]),
         "\n".join(f"{path}: not there, and so not evaluated on" for path in gone),
         format_details(made.figures, made.differences) if everything else "",
-        f"Wrote {len(made.figures)} records to {out}" if out else "",
+        f"Wrote {count(len(made.figures), 'record')} to {out}" if out else "",
     )
     return "\n\n".join(filter(None, blocks))

@@ -28,7 +28,8 @@ def describe_forecast(forecast: Forecast, config: EngineConfig) -> Iterator[str]
     held = sum(forecast.history.held(step.step) for step in forecast.steps)
     if held:
         yield from format_paragraph(
-            "journal", f"holds {held:,} replies already; these are not asked for again"
+            "journal",
+            f"holds {count(held, 'reply', 'replies')} already, not asked for again",
         )
     if held and not forecast.calls(most=True):
         return
@@ -65,10 +66,11 @@ def _tokens(forecast: Forecast) -> str:
         f"{about(step.completion_tokens)} out"
         for step in forecast.steps
     )
+    prompts = count(forecast.prompts, "prompt")
     counted = (
-        f"Counted on {forecast.prompts} prompts, by the tokens that the journal tells"
+        f"Counted on {prompts}, by the tokens that the journal tells"
         if forecast.history.characters_per_token
-        else f"Counted on {forecast.prompts} prompts and on answers as long as the examples', at "
+        else f"Counted on {prompts} and on answers as long as the examples', at "
         f"{CHARACTERS_PER_TOKEN} characters a token; models that think first write more"
     )
     return (

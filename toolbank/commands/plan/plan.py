@@ -39,7 +39,7 @@ from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import current_tools, kept_tools
 from toolbank.system.errors import InputError
-from toolbank.system.numbers import about
+from toolbank.system.numbers import about, count
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.shell import command
 
@@ -146,8 +146,8 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     read = _tools(recipe, folder)
     tools = read.tools
     wanted = wanted_queries(config)
-    queries = f"{wanted:,} queries" if wanted else "all queries of its file"
-    what = f"Generation: {queries} over {len(tools):,} tools, by"
+    queries = count(wanted, "query", "queries") if wanted else "all queries of its file"
+    what = f"Generation: {queries} over {count(len(tools), 'tool')}, by"
     if not writer.asks_model:
         yield f"{what} {config.engine}. No model is called."
         yield from _notes(read)
@@ -181,11 +181,11 @@ def _describe_judge(
     config = recipe.judge
     kind = find_judge(config)
     if kind is None:
-        yield f"Judge: {config.pairs:,} pairs, by a heuristic. No model is called."
+        yield f"Judge: {count(config.pairs, 'pair')}, by a heuristic. No model is called."
         return
     forecast = forecast_judge(recipe, folder, bank_stays=not bank_changes)
     criteria = len(config.criteria)
-    yield f"Judge: {config.pairs:,} pairs, by {kind.describe(config)}"
+    yield f"Judge: {count(config.pairs, 'pair')}, by {kind.describe(config)}"
     yield from format_paragraph(
         "calls",
         f"at most {forecast.calls(most=True):,}: each pair by {criteria} "

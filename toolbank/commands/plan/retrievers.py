@@ -13,6 +13,7 @@ from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
 from toolbank.system.jsonl import read_lines
+from toolbank.system.numbers import count
 
 _SPLITS = ("train", "validation", "test")
 
@@ -49,7 +50,7 @@ def describe_subtasks(
         splits_used = " and ".join((", ".join(used[:-1]), used[-1]))
         labelled = ", and those of evaluate.on" if files else ""
         yield (
-            f"{label}: at most {most:,} requests to "
+            f"{label}: at most {count(most, 'request')} to "
             f"{asked.model or asked.engine}: one for each query of {splits_used}{labelled}. "
             "What was answered before is not asked again."
         )

@@ -16,7 +16,7 @@ from toolbank.retrievers.planning import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
 from toolbank.system.jsonl import read_lines
-from toolbank.system.numbers import duration
+from toolbank.system.numbers import count, duration
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.rates import Rate, add_up, describe_machine, read_rate
 
@@ -51,7 +51,7 @@ def describe_trainings(
             f"{memory}"
         ).rstrip()
     known, unknown, days = add_up(list(zip(planned, rates, strict=True)))
-    steps = f"{sum(each.steps or 0 for each in planned):,} steps"
+    steps = count(sum(each.steps or 0 for each in planned), "step")
     if len(unknown) == len(planned):
         yield f"  In all {steps}."
     elif unknown:

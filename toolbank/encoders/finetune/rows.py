@@ -8,6 +8,7 @@ from toolbank.encoders.finetune.negatives import draw_negatives
 from toolbank.encoders.finetune.pairs import draw_pairs
 from toolbank.encoders.finetune.texts import Rows, make_texts
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
 
 
 def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -> int:
@@ -20,22 +21,22 @@ def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -
     """
     texts = make_texts(EncoderConfig(), [""] * len(uses), uses, [""] * n_tools)
     pairs = draw_pairs(texts, training.pairs, seed)
-    count = len(pairs)
+    rows = len(pairs)
     if training.loss == "triplet":
         # Which negative it is does not matter: a pair has one or has none.
-        count = int((draw_negatives(texts, pairs, seed) != pairs[:, 1]).sum())
-    demand_rows(count, training, len(uses))
-    return count
+        rows = int((draw_negatives(texts, pairs, seed) != pairs[:, 1]).sum())
+    demand_rows(rows, training, len(uses))
+    return rows
 
 
-def demand_rows(count: int, training: EncoderTraining, n_queries: int) -> None:
+def demand_rows(rows: int, training: EncoderTraining, n_queries: int) -> None:
     """Refuse a fine-tuning without any row.
 
     Raises:
         InputError: there is none.
     """
-    if not count:
+    if not rows:
         raise InputError(
-            f"training: no {' or '.join(training.pairs)} pairs can be made of {n_queries} train "
-            "queries. Add queries that use the same tools, or leave training out."
+            f"training: no {' or '.join(training.pairs)} pairs can be made of "
+            f"{count(n_queries, 'train query', 'train queries')}. Add queries that use the same tools, or leave training out."
         )

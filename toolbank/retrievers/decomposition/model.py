@@ -23,6 +23,7 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.retrievers.decomposition.config import TEMPLATE
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
@@ -62,10 +63,11 @@ def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str
             found = [text]
         parts[text] = found
     if unread:
-        why = ", ".join(f"{reason} {count:,}" for reason, count in unread.items())
+        why = ", ".join(f"{reason} {number:,}" for reason, number in unread.items())
+        stay = "stays" if unread.total() == 1 else "stay"
         print_above_bars(
-            f"{unread.total():,} of {len(distinct):,} requests stay whole, because the model gave "
-            f"no list of subtasks ({why})."
+            f"{unread.total():,} of {count(len(distinct), 'request')} {stay} whole, because the "
+            f"model gave no list of subtasks ({why})."
         )
     return [parts[text] for text in texts]
 
@@ -102,9 +104,10 @@ async def _ask_all(
         await pool.carry(lambda: next(waiting, None))
     if len(replies) < len(texts):
         why = (failures[-1] if failures else pool.stop.message).removesuffix(".")
+        left = len(texts) - len(replies)
         raise ToolbankError(
-            f"{len(texts) - len(replies):,} of {len(texts):,} requests were not split into "
-            f"subtasks: {why}. The replies that came are in {config.replies}; the same command "
+            f"{left:,} of {count(len(texts), 'request')} {'was' if left == 1 else 'were'} not "
+            f"split into subtasks: {why}. The replies that came are in {config.replies}; the same command "
             "goes on from there."
         )
     return [replies[number] for number in range(len(texts))]

@@ -14,6 +14,7 @@ from toolbank.run.bank_info import write_bank_info
 from toolbank.run.stage import Outcome, Stage
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class SplitDataset:
 
     def describe(self) -> str:
         """How many tools and queries there are."""
-        return f"{len(self.tools):,} tools, {len(self.queries):,} queries"
+        return f"{count(len(self.tools), 'tool')}, {count(len(self.queries), 'query', 'queries')}"
 
     def describe_left_out(self) -> list[str]:
         """A line for each reason for which something was left out."""
@@ -106,8 +107,8 @@ class SplitDataset:
         ]
         if self.withheld:
             lines.append(
-                f"withheld: {len(self.withheld):,} tools; {self.splits[None]:,} queries that use "
-                "one are not trained on"
+                f"withheld: {count(len(self.withheld), 'tool')}; not trained on: "
+                f"{count(self.splits[None], 'query that uses', 'queries that use')} one"
             )
         return lines
 
@@ -135,7 +136,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
         raise InputError(
             "\n".join(
                 (
-                    f"dataset: of {len(queries):,} queries none is left to train on "
+                    f"dataset: of {count(len(queries), 'query', 'queries')} none is left to train on "
                     f"({splits['validation']:,} validation, {splits['test']:,} test{unused}).",
                     *(f"  {line}" for line in found.describe_left_out()),
                     f"{SPLIT_NAMES} Name one of them train, or leave the splits out to have "

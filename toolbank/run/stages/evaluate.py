@@ -17,6 +17,7 @@ from toolbank.run.stage import (
     model_hashes,
 )
 from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
         if not any(name in bank.index for name in labels):
             example = f", such as {labels[0]}" if labels else ""
             raise InputError(
-                f"{path}: none of its {len(labels)} labels is a tool of this bank{example}. "
+                f"{path}: none of its {count(len(labels), 'label')} is a tool of this bank{example}. "
                 f"The bank's names look like {bank.tools[0].name}."
             )
         sets.append(make_set(file.name, bank, file.queries, file.refusals))

@@ -14,6 +14,7 @@ from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, hash_file
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
@@ -97,7 +98,7 @@ class GenerateStage(Stage):
         splits = Counter(query.split for query in split())
         if not splits["train"]:
             raise InputError(
-                f"split: of {len(made.queries)} queries none is left to train on. Hold back "
+                f"split: of {count(len(made.queries), 'query', 'queries')} none is left to train on. Hold back "
                 "smaller shares, withhold fewer tools, or write more queries."
             )
         queries, attempts = (

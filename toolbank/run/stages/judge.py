@@ -10,6 +10,7 @@ from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
 from toolbank.system.files import write_json
+from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class JudgeStage(Stage):
         return Outcome(
             judged.message,
             (path,),
-            lacks=f"{gone:,} verdicts missing" if gone else "",
+            lacks=f"{count(gone, 'verdict')} missing" if gone else "",
             problems=judged.problems,
         )
 

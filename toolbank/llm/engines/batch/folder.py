@@ -11,6 +11,7 @@ from toolbank.chat.chat import ChatReply
 from toolbank.llm.engines.batch.lines import LIMIT, Refusal, read_line
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import reading, unwritable
+from toolbank.system.numbers import count
 
 _REQUESTS = re.compile(r"round-(\d+)-[a-z]+-\d+\.jsonl")
 _ROUND = re.compile(r"round-(\d+)\b")
@@ -67,16 +68,18 @@ class Folder:
             yield from self._read_replies(file)
         if self._doubled:
             self.notes.append(
-                f"{self._doubled:,} replies came more than once; the first of each counts"
+                f"{count(self._doubled, 'reply', 'replies')} came more than once; the first of each "
+                "counts"
             )
         if self._foreign:
             self.notes.append(
-                f"{self._foreign:,} replies are to requests that no file here holds"
+                f"{count(self._foreign, 'reply is to a request', 'replies are to requests')} that "
+                "no file here holds"
             )
         if self._broken:
             more = len(self._broken) - _NAMED
             self.notes.append(
-                f"{len(self._broken):,} lines can't be read: "
+                f"{count(len(self._broken), 'line')} can't be read: "
                 f"{', '.join(self._broken[:_NAMED])}{f' and {more:,} more' if more > 0 else ''}"
             )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from toolbank.llm.engines.batch.writing import URL, RequestFile
+from toolbank.system.numbers import count
 from toolbank.system.shell import command
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def _list_files(
         tokens = sum(file.tokens for file in written)
         requests = sum(file.requests for file in written)
         yield (
-            f"{requests:,} requests for {config.model} are written, about {tokens:,.0f} tokens "
-            "of prompts:"
+            f"Written: {count(requests, 'request')} for {config.model}, about {tokens:,.0f} "
+            "tokens of prompts:"
         )
         for file in written:
-            yield f"  {file.path}  {file.requests:,} requests, {_size(file.size)}"
+            yield f"  {file.path}  {count(file.requests, 'request')}, {_size(file.size)}"
     if waiting:
         yield "These were written before, and no reply to them lies there yet:"
         for name in sorted(waiting):

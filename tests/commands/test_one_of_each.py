@@ -1,0 +1,65 @@
+"""A package of one function and a bank of one request: what is counted is one thing."""
+
+import json
+import re
+
+import pytest
+
+from tests.commands.test_cli import toolbank
+
+SDK = '''
+def find_order(number):
+    """Find the order of a customer."""
+'''
+RECIPE = """\
+name: one
+sources: [{type: python, package: one_sdk}]
+generate: {engine: rules, queries: 1, tools_per_query: {1: 1}}
+judge: {pairs: 1}
+retrievers: [{type: bm25}]
+baselines: false
+"""
+LABELLED = {"query": "Where is it?", "tools": ["one_sdk.find_order", "gone"]}
+# After a 1, "1 tools" is wrong and "1 tool is", "1 s" and "1 names" are not.
+VERBS = {"s", "is", "was", "as", "has", "needs", "names", "stays", "this", "counts"}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """All that the commands say of it, by command."""
+    folder = tmp_path_factory.mktemp("one")
+    files = {
+        "one_sdk.py": SDK,
+        "one.yaml": RECIPE,
+        "asked.jsonl": json.dumps({"id": "a", "query": "Find my order."}) + "\n",
+        "own.jsonl": json.dumps(LABELLED) + '\n{"query": "No.", "tools": []}\n',
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    commands = {
+        "plan": ("plan", "one.yaml"),
+        "run": ("run", "one.yaml"),
+        "evaluate": ("evaluate", "runs/one", "--on", "own.jsonl", "--all"),
+        "search": (
+            *("search", "runs/one", "--queries", "asked.jsonl"),
+            *("--out", "hits.jsonl"),
+        ),
+        "show": ("show", "runs/one"),
+    }
+    said = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        for name, command in commands.items():
+            done = toolbank(*command, cwd=folder)
+            assert done.returncode == 0, done.stderr
+            said[name] = " ".join(f"{done.stderr}\n{done.stdout}".split())
+    return said
+
+
+def test_one_of_anything_is_told_in_the_singular(told):
+    everything = " ".join(told.values())
+    assert "1 query over 1 tool" in everything
+    wrong = re.findall(r"(?<![\d.,])1 ([a-z]+s)\b", everything)
+    assert not set(wrong) - VERBS
+    assert not re.findall(r"(?<![\d.,])1 \w+ (?:are|were)\b", everything)
+    assert "there 1 tool" not in everything
