@@ -56,27 +56,20 @@ def configs(bank, tmp_path_factory):
             encoder=encoder,
             training=EncoderTraining(hard_negatives=2, accumulation=2, **short),
         ),
-        RefinerConfig(
-            name="over-tuned",
-            first_stage="tuned-tool2vec",
-            vectors="triplets",
-            encoder=encoder,
-            candidates=4,
-            training=RefinerTraining(**short),
-        ),
-        RefinerConfig(
-            name="over-frozen",
-            first_stage="mlc-frozen",
-            encoder=encoder,
-            candidates=4,
-            training=RefinerTraining(**short),
-        ),
-        RefinerConfig(
-            name="over-refiner",
-            first_stage="over-tuned",
-            encoder=encoder,
-            candidates=4,
-            training=RefinerTraining(**short),
+        *(
+            RefinerConfig(
+                name=name,
+                first_stage=first_stage,
+                vectors=vectors,
+                encoder=encoder,
+                candidates=4,
+                training=RefinerTraining(**short),
+            )
+            for name, first_stage, vectors in (
+                ("over-tuned", "tuned-tool2vec", "triplets"),
+                ("over-frozen", "mlc-frozen", "tool2vec"),
+                ("over-refiner", "over-tuned", "tool2vec"),
+            )
         ),
         ProtipConfig(
             name="hard-protip",

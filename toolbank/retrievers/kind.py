@@ -144,16 +144,20 @@ class DenseConfig(RetrieverConfig):
         uses = train_relevance(bank).tools
         rows = count_rows(self.training, uses, len(bank.tools), seed)
         task = f"{self.training.loss} of {2 + self.training.negatives} texts"
-        steps = count_steps(rows, self.training)
-        return [
-            PlannedTraining(
-                self.label,
-                task,
-                describe_architecture(self.encoder),
-                self.training,
-                steps,
-            )
-        ]
+        return [plan_training(self.label, task, self.encoder, self.training, rows)]
+
+
+def plan_training(
+    label: str,
+    task: str,
+    encoder: EncoderConfig,
+    training: TrainingConfig,
+    examples: int,
+) -> PlannedTraining:
+    """The training of an encoder's network on so many examples."""
+    network = describe_architecture(encoder)
+    steps = count_steps(examples, training)
+    return PlannedTraining(label, task, network, training, steps)
 
 
 @dataclass(frozen=True)

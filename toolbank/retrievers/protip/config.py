@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
+from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind, plan_training
 from toolbank.training.config import TrainingConfig
-from toolbank.training.planned import PlannedTraining, count_steps
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.training.planned import PlannedTraining
 
 
 class ProtipTraining(TrainingConfig):
@@ -63,16 +62,9 @@ class ProtipConfig(RetrieverConfig):
         plans = read_plans(bank, "train")
         if not read_plans(bank, "validation"):
             plans, _ = hold_back(plans, seed)
-        steps = count_steps(len(plans), self.training)
         task = f"plans, {self.negatives} negatives"
         return [
-            PlannedTraining(
-                self.label,
-                task,
-                describe_architecture(self.encoder),
-                self.training,
-                steps,
-            )
+            plan_training(self.label, task, self.encoder, self.training, len(plans))
         ]
 
 

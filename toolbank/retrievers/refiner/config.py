@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
-from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
+from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig, plan_training
 from toolbank.training.config import TrainingConfig
-from toolbank.training.planned import PlannedTraining, count_steps
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.training.planned import PlannedTraining
 
 
 class RefinerTraining(TrainingConfig):
@@ -69,17 +68,9 @@ class RefinerConfig(TwoStageConfig):
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
         """That of its network."""
-        steps = count_steps(len(bank.split("train")), self.training)
+        queries = len(bank.split("train"))
         task = f"{self.candidates} candidates"
-        return [
-            PlannedTraining(
-                self.label,
-                task,
-                describe_architecture(self.encoder),
-                self.training,
-                steps,
-            )
-        ]
+        return [plan_training(self.label, task, self.encoder, self.training, queries)]
 
 
 KIND = RetrieverKind(
