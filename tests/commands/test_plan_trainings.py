@@ -90,19 +90,22 @@ def test_measure_times_what_is_not_known(recipe, tmp_path, capfd):
     assert "timing" not in capfd.readouterr().err
 
 
-def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
-    path = write_recipe(tmp_path, retrievers=RETRIEVERS)
+def generating(folder, generate):
+    """The recipe, but that its bank is generated."""
+    path = write_recipe(folder, retrievers=RETRIEVERS)
     text = path.read_text()
     start = text.index("dataset:")
     end = text.index("\n", text.index("type: jsonl"))
-    generated = (
-        text[:start]
-        + "sources: [{type: python, package: json}]\n"
-        + "generate: {engine: rules, queries: 40, max_tools: 2, offered: 4}"
-        + text[end:]
+    sources = "sources: [{type: python, package: json}]\n"
+    path.write_text(f"{text[:start]}{sources}generate: {generate}{text[end:]}")
+    return load_recipe(str(path), ())
+
+
+def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
+    recipe = generating(
+        tmp_path, "{engine: rules, queries: 40, max_tools: 2, offered: 4}"
     )
-    path.write_text(generated)
-    recipe, out = load_recipe(str(path), ()), tmp_path / "run"
+    out = tmp_path / "run"
     _, before = plan(recipe, out)
     assert before["refiner"] == ("about 16", "unknown")
     assert before["tool2vec"][0].startswith("about ")
@@ -110,6 +113,23 @@ def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
     _, after = plan(recipe, out)
     assert after["refiner"] == ("16", "unknown")
     assert after["tool2vec"][0].isdecimal()
+
+
+@pytest.mark.parametrize("asked", ["", ", queries: 4000"])
+def test_no_more_queries_are_planned_than_a_file_holds(tmp_path, asked):
+    line = {
+        "offered": ["json.dumps", "json.loads"],
+        "at_most": 2,
+        "draft": "Read it.",
+        "query": "Read it.",
+        "tools": ["json.loads"],
+    }
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text((json.dumps(line) + "\n") * 40)
+    recipe = generating(tmp_path, f"{{engine: recorded, replies: {replies}{asked}}}")
+    told, trainings = plan(recipe, tmp_path / "run")
+    assert "Generation: 40 queries" in told
+    assert trainings["refiner"][0] == "about 16"
 
 
 def test_a_recipe_without_training_has_no_such_paragraph(tmp_path):

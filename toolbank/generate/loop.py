@@ -83,6 +83,19 @@ def wanted_queries(config: GenerateConfig) -> int | None:
     return config.queries or find_writer(config).default_queries
 
 
+def most_queries(config: GenerateConfig) -> int | None:
+    """How many queries a run accepts at most: those wanted, or fewer where the engine ends.
+
+    None where that isn't known.
+
+    Raises:
+        InputError: the file that it has them of can't be read.
+    """
+    brings = find_writer(config).count_queries(config)
+    known = [n for n in (wanted_queries(config), brings) if n is not None]
+    return min(known, default=None)
+
+
 def most_attempts(config: GenerateConfig) -> int | None:
     """How many attempts a run makes at most; None is as many as there are offers."""
     wanted = wanted_queries(config)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.commands.plan.history import History, read_history
 from toolbank.generate.examples import load_examples
-from toolbank.generate.loop import most_attempts, wanted_queries
+from toolbank.generate.loop import most_attempts, most_queries, wanted_queries
 from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import Draft
 from toolbank.generate.sampling import make_offers
@@ -150,7 +150,7 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     ][:_PROMPTS]
     history = read_history(folder.journal, config, recipe.seed, ())
     history = replace(history, is_of_prompts=bank_stays)
-    pairs = min(config.pairs, wanted_queries(recipe.generate) or config.pairs)
+    pairs = min(config.pairs, most_queries(recipe.generate) or config.pairs)
     calls = float(pairs * len(config.criteria) * _ORDERS)
     answers = [{"reason": _REASON, "winner": "A"}]
     step = _forecast_step("judge", [calls, calls], requests, answers, history)

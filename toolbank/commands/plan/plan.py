@@ -26,7 +26,7 @@ from toolbank.commands.plan.trainings import (
     trains,
 )
 from toolbank.encoders.model import find_here
-from toolbank.generate.loop import wanted_queries
+from toolbank.generate.loop import most_queries
 from toolbank.generate.sampling import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
@@ -145,8 +145,8 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     writer = find_writer(config)
     read = _tools(recipe, folder)
     tools = read.tools
-    wanted = wanted_queries(config)
-    queries = count(wanted, "query", "queries") if wanted else "all queries of its file"
+    most = most_queries(config)
+    queries = count(most, "query", "queries") if most else "all queries that it has"
     what = f"Generation: {queries} over {count(len(tools), 'tool')}, by"
     if not writer.asks_model:
         yield f"{what} {config.engine}. No model is called."

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.split import assign_splits
-from toolbank.generate.loop import wanted_queries
+from toolbank.generate.loop import most_queries
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
-from toolbank.system.jsonl import read_lines
 from toolbank.system.numbers import count
 
 _SPLITS = ("train", "validation", "test")
@@ -63,7 +62,5 @@ def _count_queries(
         return Counter(query.split for query in Bank.load(folder.bank).queries)
     if recipe.dataset is not None:
         return Counter(read_split(recipe).splits)
-    wanted = wanted_queries(recipe.generate)
-    if wanted is None and recipe.generate.replies is not None:
-        wanted = len(read_lines(recipe.generate.replies, lambda row, _: row))
-    return Counter(assign_splits(wanted or 0, recipe.split, recipe.seed))
+    most = most_queries(recipe.generate) or 0
+    return Counter(assign_splits(most, recipe.split, recipe.seed))

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
-from toolbank.generate.loop import wanted_queries
+from toolbank.generate.loop import most_queries
 from toolbank.generate.sampling import fit_to_tools
 from toolbank.recipe import Recipe
 from toolbank.retrievers.planning import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
-from toolbank.system.jsonl import read_lines
 from toolbank.system.numbers import count, duration
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.rates import Rate, add_up, describe_machine, read_rate
@@ -108,13 +107,10 @@ def read_bank(
     withheld = draw_withheld(names, recipe.split, recipe.seed)
     config = fit_to_tools(recipe.generate, len(names))
     used = (config.fewest_tools + config.most_tools) // 2
-    wanted = wanted_queries(config)
-    if wanted is None and config.replies is not None:
-        wanted = sum(1 for _ in read_lines(config.replies, lambda row, _: row))
     in_turn = cycle(names)
     queries = [
         Query(id=f"{n}", query=f"{n}", tools=tuple(islice(in_turn, used)))
-        for n in range(wanted or 0)
+        for n in range(most_queries(config) or 0)
     ]
     split = split_queries(queries, recipe.split, recipe.seed, withheld)
     return Bank(tuple(tools), tuple(split), {"ordered": True})

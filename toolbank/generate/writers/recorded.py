@@ -160,4 +160,5 @@ KIND = EngineKind["GenerateConfig"](
     asks_model=False,
     plays_back=True,
     default_queries=None,
+    count_queries=lambda config: len(read_replies(_find_replies(config))),
 )

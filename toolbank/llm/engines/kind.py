@@ -101,6 +101,7 @@ class EngineKind(Generic[C]):
       words. `plays_back`: they were written before, by another.
     - `fill`, where replies come in rounds: what fills the journal in place of the engine.
     - `default_queries`: how many are wanted where a recipe doesn't say; None is all it has.
+    - `count_queries`: how many it has at most; None is as many as are wanted. May raise an InputError.
     """
 
     name: str
@@ -117,6 +118,7 @@ class EngineKind(Generic[C]):
     plays_back: bool = False
     fill: Callable[[C, Journal, CallCounts], Filler] | None = None
     default_queries: int | None = 1000
+    count_queries: Callable[[C], int | None] = lambda _: None
 
     @property
     def in_rounds(self) -> bool:
