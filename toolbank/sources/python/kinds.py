@@ -70,12 +70,13 @@ def describe_left_out(
     kinds: Iterable[Kind],
     undocumented: Sequence[str] = (),
     *,
+    hidden: int,
     methods: bool,
 ) -> str:
     """How many of which kind were left out, and the key that takes them; "" where none were.
 
     `kinds` are those that were taken; `methods` is the key of that name; `undocumented` names what
-    is of these kinds and has no docstring.
+    is of these kinds and has no docstring; `hidden` counts methods of private classes.
     """
     said = [_describe_kinds(left_out, kinds, methods)] if left_out else []
     if undocumented:
@@ -83,6 +84,8 @@ def describe_left_out(
         more = len(undocumented) - _NAMED
         rest = f" and {more:,} more" if more > 0 else ""
         said.append(f"{len(undocumented):,} without a docstring ({names}{rest})")
+    if hidden:
+        said.append(f"{count(hidden, 'method')} of private classes")
     return f"left out: {'; '.join(said)}" if said else ""
 
 

@@ -10,6 +10,9 @@ from typing import Any
 
 from toolbank.bank.records import ToolKind
 
+NO_API = frozenset({"tests", "test", "conftest", "setup"})
+"""Modules of these names are no part of what a package offers."""
+
 _SCALARS = (int, float, complex, str, bytes)
 _CONTAINERS = (dict, list, tuple, set, frozenset, *_SCALARS)
 _TYPE_MODULES = frozenset({"types", "typing", "typing_extensions"})

@@ -20,18 +20,15 @@ from toolbank.sources.python.kinds import (
 )
 from toolbank.sources.python.members import members
 from toolbank.sources.python.ownership import own_docstring
-from toolbank.sources.python.public import (
-    PublicObject,
-    Walk,
-    import_module,
-    walk_package,
-)
+from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.scope import Scope
 from toolbank.sources.python.source import PythonSource
+from toolbank.sources.python.walk import PublicObject, Walk, text_of
 from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import Signature
 from toolbank.system.errors import InputError
 
+_HIDDEN = "method of a private class"
 _NO_ARGUMENTS = "class that is made without arguments"
 
 
@@ -57,7 +54,11 @@ def read_package(config: PythonSource) -> Collected:
             left_out[kind] += 1
             walk.skip(tool.name, f"kind {kind}")
     note = describe_left_out(
-        left_out, scope.kinds, walk.undocumented, methods=config.methods
+        left_out,
+        scope.kinds,
+        walk.undocumented,
+        hidden=walk.skipped[_HIDDEN],
+        methods=config.methods,
     )
     if not taken:
         raise InputError(
@@ -89,7 +90,7 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
     Such are all but exceptions, enums and records, and these too where they count themselves.
     """
     scope = walk.scope
-    objects = sorted(walk.objects.values(), key=lambda item: _canonical(item))
+    objects = sorted(walk.objects.values(), key=lambda item: item.name)
     kinds = {id(item.value): recipe_kind(item.value, item.kind) for item in objects}
     classes = {
         id(item.value)
@@ -103,7 +104,9 @@ def _tools(walk: Walk, source: str) -> Iterator[tuple[Kind, Tool]]:
             yield from [*_tools_of(item, kinds[id(item.value)], classes, walk, source)]
         except Exception as error:  # a class of the package may raise anything
             reason = f"can't be read ({type(error).__name__})"
-            walk.skip(_canonical(item), reason)
+            walk.skip(item.name, reason)
+    for cls in walk.hidden.values():
+        _count_hidden(cls, classes, walk)
 
 
 def _tools_of(
@@ -115,8 +118,8 @@ def _tools_of(
             yield kind, tool
         else:
             walk.skip(tool.name, _NO_ARGUMENTS)
-    else:
-        walk.miss(_canonical(item), kind, "without documentation")
+    elif not item.is_private:
+        walk.miss(item.name, kind, "without documentation")
     if id(item.value) in classes:
         yield from _methods(item, classes, walk, source)
 
@@ -138,30 +141,8 @@ def _import(name: str) -> ModuleType:
         ) from error
 
 
-def _canonical(item: PublicObject) -> str:
-    """The name that an object goes by: its own where that is public, else the shortest path.
-
-    Of paths that are as short, the one nearest to where the object is defined.
-    """
-    home = _text(item.value, "__module__")
-    own = _text(item.value, "__qualname__") or _text(item.value, "__name__")
-
-    def rank(name: str) -> tuple[bool, int, bool, bool, int, str]:
-        parent, _, last = name.rpartition(".")
-        is_far = not f"{home}.".startswith(f"{parent}.")
-        is_deprecated = bool(item.names[name])
-        return (is_deprecated, name.count("."), last != own, is_far, len(name), name)
-
-    return min(item.names, key=rank)
-
-
-def _text(value: Any, attribute: str) -> str:
-    text = getattr(value, attribute, "")
-    return text if isinstance(text, str) else ""
-
-
 def _tool(item: PublicObject, source: str) -> Tool:
-    name = _canonical(item)
+    name = item.name
     aliases = tuple(sorted(set(item.names) - {name}))
     tool = describe(name, item.kind, item.value, source)
     return tool.model_copy(
@@ -180,7 +161,7 @@ def _methods(
     owner: PublicObject, classes: Collection[int], walk: Walk, source: str
 ) -> Iterator[tuple[Kind, Tool]]:
     for name, value, kind in members(owner.value, lambda base: id(base) in classes):
-        full = f"{_canonical(owner)}.{name}"
+        full = f"{owner.name}.{name}"
         if walk.scope.leaves_out(full):
             if kind in walk.scope.kinds:
                 walk.skip(full, "excluded by the recipe")
@@ -188,6 +169,14 @@ def _methods(
             walk.miss(full, kind, f"{kind} without documentation")
         else:
             yield kind, describe(full, kind, value, source)
+
+
+def _count_hidden(cls: type, classes: Collection[int], walk: Walk) -> None:
+    if "method" not in walk.scope.kinds or recipe_kind(cls, "class") != "class":
+        return
+    for name, value, kind in members(cls, lambda base: id(base) in classes):
+        if kind == "method" and own_docstring(value, kind).strip():
+            walk.skip(f"{cls.__module__}.{cls.__qualname__}.{name}", _HIDDEN)
 
 
 def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
@@ -225,7 +214,7 @@ def _with_init(documented: Documented, cls: Any) -> Documented:
 
 def _marked_deprecated(value: Any) -> str:
     """The message of `warnings.deprecated` (PEP 702)."""
-    return _text(value, "__deprecated__")
+    return text_of(value, "__deprecated__")
 
 
 def _without_self(signature: Signature) -> Signature:

@@ -3,66 +3,24 @@
 import importlib
 import inspect
 import pkgutil
-import sys
 import warnings
-from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from toolbank.bank.records import ToolKind
-from toolbank.sources.python.kinds import Kind
 from toolbank.sources.python.ownership import (
+    NO_API,
     belongs_to,
     is_foreign,
-    kind_of,
     own_docstring,
 )
-from toolbank.sources.python.parts import parts_of
+from toolbank.sources.python.parts import take_parts
 from toolbank.sources.python.scope import Scope
+from toolbank.sources.python.walk import Walk
 
-_NO_API = frozenset({"tests", "test", "conftest", "setup"})
 _NOT_NAMED = "sub-module that __all__ does not name"
-_NAMED_EXAMPLES = 5
 _WARNINGS = DeprecationWarning | PendingDeprecationWarning | FutureWarning
-
-
-@dataclass
-class PublicObject:
-    """An object and the public paths that lead to it, each with its deprecation or ""."""
-
-    value: Any
-    kind: ToolKind
-    is_documented: bool
-    names: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class Walk:
-    """The public objects of a package by identity, and what was left out, by reason."""
-
-    root: ModuleType
-    scope: Scope
-    objects: dict[int, PublicObject] = field(default_factory=dict)
-    skipped: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    undocumented: list[str] = field(default_factory=list)
-
-    def skip(self, name: str, reason: str) -> None:
-        """Count a name that is left out; the first few of a reason are kept."""
-        self.skipped[reason] += 1
-        if len(self.examples[reason]) < _NAMED_EXAMPLES:
-            self.examples[reason].append(name)
-
-    def miss(self, name: str, kind: Kind, reason: str) -> None:
-        """Count what would be a tool if it had a docstring; all of these names are kept.
-
-        A class is not among them: without a docstring it is there for its methods.
-        """
-        self.skip(name, reason)
-        if kind in self.scope.kinds and kind != "class":
-            self.undocumented.append(name)
 
 
 @dataclass(frozen=True)
@@ -83,8 +41,7 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
     where the top `__all__` says so. Sub-modules are those that `__all__` names; if it names
     none, those in the folder, imported before or not. Where there is an `__all__`, one that it
     does not name counts if it has an `__all__` of its own. A class that a public one hangs on its
-    instances counts, too, where neither its name nor its module's is private. Documented functions, classes,
-    modules, callable objects and indexable objects of the package's own types count. Numbers
+    instances counts, too. Documented functions, classes, modules, callable objects and indexable objects of the package's own types count. Numbers
     and text, and their types, are data and don't. Objects are told apart by identity.
     """
     walk = Walk(root, scope)
@@ -97,7 +54,7 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
             declared = _declared(place.module)
             waiting.extend(_named(walk, place, declared))
             waiting.extend(_in_folder(walk, place, declared))
-    _take_parts(walk)
+    take_parts(walk)
     return walk
 
 
@@ -135,44 +92,8 @@ def _look_at(
         walk.skip(full, "of another package")
         return None
     warning = warning or place.deprecated
-    _take(walk, full, value, warning)
+    walk.take(full, value, warning)
     return _Place(full, value, warning) if inspect.ismodule(value) else None
-
-
-def _take(walk: Walk, full: str, value: Any, warning: str) -> None:
-    kind = kind_of(value, walk.root.__name__)
-    if kind is None:
-        walk.skip(full, "not a tool (constant, scalar type or container)")
-        return
-    new = PublicObject(value, kind, bool(own_docstring(value, kind).strip()))
-    walk.objects.setdefault(id(value), new).names[full] = warning
-
-
-def _take_parts(walk: Walk) -> None:
-    """Take the public classes that hang on those taken, and on these in turn."""
-    waiting = [item.value for item in walk.objects.values() if item.kind == "class"]
-    seen = set(map(id, waiting))
-    for owner in waiting:
-        for part in parts_of(owner):
-            full = f"{part.__module__}.{part.__qualname__}"
-            if id(part) in seen:
-                continue
-            seen.add(id(part))
-            if _is_public(walk.root, part) and not walk.scope.leaves_out(full):
-                _take(walk, full, part, "")
-                waiting.append(part)
-
-
-def _is_public(root: ModuleType, cls: type) -> bool:
-    """Whether a class is found in the package by its own name, which is not private."""
-    words = f"{cls.__module__}.{cls.__qualname__}".split(".")
-    module = sys.modules.get(cls.__module__)
-    return (
-        f"{cls.__module__}.".startswith(f"{root.__name__}.")
-        and _NO_API.isdisjoint(words)
-        and not any(word.startswith("_") for word in words)
-        and inspect.getattr_static(module, cls.__qualname__, None) is cls
-    )
 
 
 def _in_folder(
@@ -205,7 +126,7 @@ def _in_folder(
             walk.skip(full, "deprecated module")
         elif declared is None:
             yield _Place(full, child)
-            _take(walk, full, child, "")
+            walk.take(full, child)
         elif (walk.scope.looks_into(full) and _declared(child) is not None) or (
             not names_some and own_docstring(child, "module").strip()
         ):
@@ -218,7 +139,7 @@ def _sub_modules(place: _Place) -> list[str]:
     """The names of the modules in a package's folder that are neither private nor its tests."""
     folder = getattr(place.module, "__path__", None) or ()
     names = sorted(info.name for info in pkgutil.iter_modules(folder))
-    return [name for name in names if not name.startswith("_") and name not in _NO_API]
+    return [name for name in names if not name.startswith("_") and name not in NO_API]
 
 
 def import_module(name: str) -> tuple[ModuleType, str]:
