@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import gc
 import os
 import signal
 import sys
@@ -30,6 +31,13 @@ settings.load_profile("toolbank")
 # A shell ignores SIGINT for what it starts in the background, and children inherit that:
 # the commands that the tests interrupt would not hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def what_is_there_is_not_searched_for_garbage():
+    """Each training searches all objects for garbage, and the libraries' are a million."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
