@@ -43,6 +43,28 @@ def still(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def whole(folder):
+    """A training that nothing stopped."""
+    classifier = slow(folder)
+    values = [0.1, 0.4, 0.6, 0.5]
+    classifier.train(SHORT, FitContext(), scripted(classifier, values))
+    return classifier
+
+
+PATIENT = SHORT.model_copy(update={"epochs": 4, "patience": 3})
+FALLING = [0.1, 0.4, 0.6, 0.5, 0.3]
+
+
+@pytest.fixture(scope="module")
+def patient(folder):
+    """A longer training that nothing stopped."""
+    classifier = slow(folder)
+    context = FitContext(seed=2)
+    classifier.train(PATIENT, context, scripted(classifier, FALLING))
+    return classifier
+
+
 def epochs_of(read):
     assert len(read) % len(TEXTS) == 0
     return [read[i : i + len(TEXTS)] for i in range(0, len(read), len(TEXTS))]
@@ -219,23 +241,21 @@ def test_accumulated_batches_make_the_step_of_a_large_one(still):
 
 
 @pytest.mark.parametrize("killed_in", [2, 3, 4])
-def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, killed_in):
-    config = SHORT.model_copy(update={"epochs": 4, "patience": 3})
-    values = [0.1, 0.4, 0.6, 0.5, 0.3]
-    whole = slow(folder)
-    whole.train(config, FitContext(seed=2), scripted(whole, values))
-
+def test_a_killed_training_goes_on_to_the_same_weights(
+    folder, patient, tmp_path, killed_in
+):
     context = FitContext(seed=2, checkpoints=tmp_path)
     first = slow(folder)
-    cut = [*values[:killed_in], None]
+    cut = [*FALLING[:killed_in], None]
     with pytest.raises(Killed):
-        first.train(config, context, scripted(first, cut))
+        first.train(PATIENT, context, scripted(first, cut))
     second = slow(folder)
-    training = second.train(config, context, scripted(second, values[killed_in:]))
-    assert training.history == tuple(values)
-    assert difference(whole.weights(), second.weights()) == 0
+    left = scripted(second, FALLING[killed_in:])
+    training = second.train(PATIENT, context, left)
+    assert training.history == tuple(FALLING)
+    assert difference(patient.weights(), second.weights()) == 0
     order = first.rows.read[: (killed_in - 1) * len(TEXTS)] + second.rows.read
-    assert order == whole.rows.read
+    assert order == patient.rows.read
 
 
 def cut_weights(checkpoint):
@@ -281,18 +301,16 @@ def plant_a_pickle(checkpoint):
         lose_best_weights,
     ],
 )
-def test_a_checkpoint_that_was_cut_short_is_passed_over(folder, tmp_path, damage):
-    values = [0.1, 0.4, 0.6, 0.5]
-    whole = slow(folder)
-    whole.train(SHORT, FitContext(), scripted(whole, values))
-
+def test_a_checkpoint_that_was_cut_short_is_passed_over(
+    folder, whole, tmp_path, damage
+):
     context = FitContext(checkpoints=tmp_path)
     first = slow(folder)
     with pytest.raises(Killed):
         first.train(SHORT, context, scripted(first, [0.1, 0.4, 0.6, None]))
     damage(tmp_path / "checkpoint-8")
     second = slow(folder)
-    second.train(SHORT, context, scripted(second, values[2:]))
+    second.train(SHORT, context, scripted(second, [0.6, 0.5]))
     assert len(second.rows.read) == 2 * len(TEXTS)
     assert difference(whole.weights(), second.weights()) == 0
 

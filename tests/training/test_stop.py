@@ -33,6 +33,14 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def whole(folder):
+    """The weights of a training that nothing stopped."""
+    classifier = Classifier(folder)
+    classifier.train(CONFIG, FitContext(seed=2), improving())
+    return classifier.weights()
+
+
 def improving():
     """A validation whose figure is best after the second epoch."""
     figures = iter([0.1, 0.4, 0.7, 0.5])
@@ -45,12 +53,9 @@ def checkpoints(folder):
 
 @pytest.mark.parametrize("killed_in", range(1, 13))
 def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_weights(
-    folder, tmp_path, killed_in
+    folder, whole, tmp_path, killed_in
 ):
     """Of steps of two minutes each is kept."""
-    whole = Classifier(folder)
-    whole.train(CONFIG, FitContext(seed=2), improving())
-
     context = FitContext(seed=2, checkpoints=tmp_path)
     first = Classifier(folder, clock=Clock(PAUSE_S))
     first.on_step[killed_in] = kill
@@ -61,7 +66,7 @@ def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_we
     training = second.train(CONFIG, context, figures if killed_in > 1 else improving())
     assert second.steps == 12 - (killed_in - 1)
     assert training.history == (0.1, 0.4, 0.7, 0.5)
-    assert difference(whole.weights(), second.weights()) == 0
+    assert difference(whole, second.weights()) == 0
 
 
 @pytest.mark.parametrize("killed_in", [2, 4, 6, 7])
@@ -179,13 +184,11 @@ def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("step", [1, 6, 8])
 def test_a_signal_ends_it_when_the_step_is_done_and_kept(
-    folder, tmp_path, capfd, number, step
+    folder, whole, tmp_path, capfd, number, step
 ):
     def interrupt(*_):
         pytest.fail("not asked")
 
-    whole = Classifier(folder)
-    whole.train(CONFIG, FitContext(seed=2), improving())
     context = FitContext(seed=2, checkpoints=tmp_path)
     before = {n: signal.signal(n, interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -204,7 +207,7 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     assert "stopping when this step is done" in capfd.readouterr().err
     second = Classifier(folder)
     second.train(CONFIG, context, figures)
-    assert difference(whole.weights(), second.weights()) == 0
+    assert difference(whole, second.weights()) == 0
 
 
 def test_a_signal_amid_a_write_to_stderr_is_taken_as_any_other(
