@@ -11,7 +11,7 @@ from tests.training.classifier import Classifier, Clock
 from toolbank.retrievers.base import FitContext
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining
-from toolbank.training.rates import Rate, read_rate
+from toolbank.training.rates import Rate, read_rates
 
 # Forty steps.
 CONFIG = TrainingConfig(epochs=10, batch_size=16, learning_rate=1e-3)
@@ -75,7 +75,7 @@ def test_less_than_a_minute_is_not_worth_a_word(folder, capfd):
 
 def test_the_rate_is_kept_for_later_runs(folder):
     train(folder, 20)
-    rate = read_rate(HELD_OUT)
+    [rate] = read_rates(HELD_OUT)
     assert rate.seconds == pytest.approx(20)
 
 
@@ -84,7 +84,7 @@ def test_the_rate_is_kept_for_later_runs(folder):
 def test_and_how_much_memory_it_took(folder):
     train(folder, 20)
     [peak] = re.findall(r"^VmHWM:\s+(\d+) kB$", STATUS.read_text(), re.M)
-    assert read_rate(OWN).memory == pytest.approx(1024 * int(peak), rel=0.1)
+    assert read_rates(OWN)[0].memory == pytest.approx(1024 * int(peak), rel=0.1)
 
 
 def test_where_the_system_tells_no_memory_it_is_not_known(folder, monkeypatch):
@@ -93,7 +93,7 @@ def test_where_the_system_tells_no_memory_it_is_not_known(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.delitem(sys.modules, "toolbank.training.measuring")
     train(folder, 20)
-    assert read_rate(OWN) == Rate(pytest.approx(20), None)
+    assert read_rates(OWN) == [Rate(pytest.approx(20), None)]
 
 
 def test_it_is_kept_of_a_training_that_is_stopped(folder):
@@ -105,7 +105,7 @@ def test_it_is_kept_of_a_training_that_is_stopped(folder):
     classifier.on_step[12] = stop
     with pytest.raises(KeyboardInterrupt):
         classifier.train(CONFIG, FitContext(planned=(OWN,)), title="tool2vec")
-    assert read_rate(OWN).seconds == pytest.approx(20)
+    assert read_rates(OWN)[0].seconds == pytest.approx(20)
 
 
 def test_of_a_whole_training_validations_count(folder):
@@ -119,7 +119,8 @@ def test_of_a_whole_training_validations_count(folder):
     context = FitContext(planned=(OWN,))
     classifier.train(CONFIG, context, validate, title="tool2vec")
     # Four steps an epoch; the validation before the first step is not among them.
-    assert read_rate(OWN).seconds == pytest.approx(30)
+    [rate] = read_rates(OWN)
+    assert rate.seconds == pytest.approx(30)
 
 
 def test_a_training_can_be_cut_to_what_is_timed(folder):
@@ -127,7 +128,7 @@ def test_a_training_can_be_cut_to_what_is_timed(folder):
     context = FitContext(planned=(OWN,), most_steps=10)
     training = classifier.train(CONFIG, context, title="tool2vec")
     assert training.steps == 10
-    assert read_rate(OWN).seconds == pytest.approx(20)
+    assert read_rates(OWN)[0].seconds == pytest.approx(20)
 
 
 def test_a_cache_that_cant_be_written_stops_no_training(folder, caches, capfd):

@@ -1,6 +1,8 @@
 """What this machine keeps of how fast it trains."""
 
 import platform
+from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -8,10 +10,10 @@ from toolbank.system.user_folders import cache_folder
 from toolbank.training import rates
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
-from toolbank.training.rates import Rate, read_rate, write_rate
+from toolbank.training.rates import Rate, add_up, describe_time, read_rates, write_rate
 
 PLANNED = PlannedTraining("mlc", "labels", "bert, 6 layers of 384", TrainingConfig(), 9)
-RATE = Rate(2.5, 1_900_000_000, "2026-11-20")
+RATE = Rate(2.5, 1_900_000_000, date(2026, 11, 20))
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +30,11 @@ def other(**training):
 
 
 def test_what_was_measured_holds_for_trainings_like_it():
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
     write_rate(PLANNED, RATE)
-    assert read_rate(PLANNED) == RATE
-    assert read_rate(other(epochs=7, learning_rate=1e-3)) == RATE
-    assert read_rate(PLANNED.within("held-out part 1 of 2, for refiner")) == RATE
+    assert read_rates(PLANNED) == [RATE]
+    assert read_rates(other(epochs=7, learning_rate=1e-3)) == [RATE]
+    assert read_rates(PLANNED.within("held-out part 1 of 2, for refiner")) == [RATE]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_what_was_measured_holds_for_trainings_like_it():
 )
 def test_and_not_for_others(training, monkeypatch):
     write_rate(PLANNED, RATE)
-    assert read_rate(other(**training)) is None
+    assert not read_rates(other(**training))
 
 
 def test_nor_for_other_threads_or_another_network(monkeypatch):
@@ -49,15 +51,15 @@ def test_nor_for_other_threads_or_another_network(monkeypatch):
     large = PlannedTraining(
         "mlc", "labels", "bert, 12 layers of 768", TrainingConfig(), 9
     )
-    assert read_rate(large) is None
+    assert not read_rates(large)
     monkeypatch.setenv("OMP_NUM_THREADS", "13")
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
 
 
 def test_nor_for_another_machine_that_shares_the_home_folder(monkeypatch):
     write_rate(PLANNED, RATE)
     monkeypatch.setattr(platform, "node", lambda: "other-host")
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
 
 
 def test_nor_for_another_of_different_gpus(tmp_path, monkeypatch):
@@ -67,9 +69,9 @@ def test_nor_for_another_of_different_gpus(tmp_path, monkeypatch):
     monkeypatch.setattr(rates, "_GPUS", tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     write_rate(PLANNED, RATE)
-    assert read_rate(PLANNED) == RATE
+    assert read_rates(PLANNED) == [RATE]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
 
 
 def test_a_rate_of_no_day_is_measured_anew():
@@ -77,13 +79,13 @@ def test_a_rate_of_no_day_is_measured_anew():
     write_rate(PLANNED, RATE)
     (path,) = cache_folder().iterdir()
     path.write_text(path.read_text().replace("2026-11-20", "some day"))
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
 
 
 def test_a_network_of_unknown_size_has_no_rate():
     unknown = PlannedTraining("mine", "mine", "", TrainingConfig(), None)
     write_rate(unknown, RATE)
-    assert read_rate(unknown) is None
+    assert not read_rates(unknown)
     assert not cache_folder().exists()
 
 
@@ -96,9 +98,9 @@ def test_a_broken_file_is_as_none_and_is_written_anew(content):
     write_rate(PLANNED, RATE)
     (path,) = cache_folder().iterdir()
     path.write_bytes(content)
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
     write_rate(PLANNED, RATE)
-    assert read_rate(PLANNED) == RATE
+    assert read_rates(PLANNED) == [RATE]
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "NaN", "1e999", '"2"', "true", "null"])
@@ -106,13 +108,36 @@ def test_a_rate_that_is_none_is_not_taken(value):
     write_rate(PLANNED, RATE)
     (path,) = cache_folder().iterdir()
     path.write_text(path.read_text().replace("2.5", value))
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        ([60], "about 10 min"),
+        ([60, 70], "about 10 min"),
+        ([70, 12, 60], "about 2 min to 12 min"),
+    ],
+)
+def test_times_that_are_not_alike_are_told_as_a_span(seconds, told):
+    """As of a machine that did other work besides."""
+    ten = replace(PLANNED, steps=10)
+    for each in seconds:
+        write_rate(ten, Rate(each, None))
+    took, unknown, _ = add_up([(ten, read_rates(ten))])
+    assert (describe_time(*took), unknown) == (told, [])
+
+
+def test_a_slow_training_is_forgotten_after_five_others():
+    for seconds in (90, 2, 2, 2, 2, 2):
+        write_rate(PLANNED, Rate(seconds, None))
+    assert {rate.seconds for rate in read_rates(PLANNED)} == {2}
 
 
 def test_a_folder_that_cant_be_written_to_stops_nothing(caches):
     (caches / "toolbank").write_text("a file where the folder would be")
     write_rate(PLANNED, RATE)
-    assert read_rate(PLANNED) is None
+    assert not read_rates(PLANNED)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,18 @@ from transformers import (
     TrainingArguments,
 )
 
-from toolbank.system.numbers import count, duration
+from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import rank
-from toolbank.training.rates import Rate, add_up, make_key, read_rate, write_rate
+from toolbank.training.rates import (
+    Rate,
+    add_up,
+    describe_time,
+    make_key,
+    read_rates,
+    write_rate,
+)
 from toolbank.training.saving import Clock
 
 STEPS = 10
@@ -47,6 +54,7 @@ class Measuring(TrainerCallback):
         self._clock = clock
         self._begun_at = 0.0
         self._steps = 0
+        self._kept: Rate | None = None
 
     def on_train_begin(
         self,
@@ -72,7 +80,7 @@ class Measuring(TrainerCallback):
             left = state.max_steps - state.global_step
             like = self._own and make_key(self._own)
             rates = [
-                rate if make_key(each) == like else read_rate(each)
+                [rate] if make_key(each) == like else read_rates(each)
                 for each in self._ahead
             ]
             for line in describe_ahead(
@@ -94,7 +102,8 @@ class Measuring(TrainerCallback):
     def _keep(self) -> Rate:
         rate = Rate((self._clock() - self._begun_at) / self._steps, _measure_memory())
         if self._own is not None:
-            write_rate(self._own, rate)
+            write_rate(self._own, rate, self._kept)
+        self._kept = rate
         return rate
 
 
@@ -102,26 +111,26 @@ def describe_ahead(
     title: str,
     rate: Rate,
     left: int,
-    ahead: Sequence[tuple[PlannedTraining, Rate | None]],
+    ahead: Sequence[tuple[PlannedTraining, Sequence[Rate]]],
 ) -> list[str]:
     """What a training and those after it take, by a rate just measured and theirs, if known.
 
     Nothing where that is less than a minute.
     """
     own = rate.seconds * left
-    after, unknown, days = add_up(ahead)
-    known = own + after
-    if known < _WORTH_SAYING_S:
+    (low, high), unknown, days = add_up(ahead)
+    if own + high < _WORTH_SAYING_S:
         return []
-    lines = [f"{title}: {count(left, 'step')} to go, about {duration(max(own, 1))}"]
+    lines = [f"{title}: {count(left, 'step')} to go, {describe_time(own, own)}"]
     if len(unknown) < len(ahead):
         later = len(ahead) - len(unknown)
         others = (
             "the training after it" if later == 1 else f"{later} trainings after it"
         )
-        earlier = ", ".join(day for day in days if day != rate.day)
+        earlier = ", ".join(f"{day}" for day in days if day != rate.day)
         timed = f", if its texts are like those of {earlier}" if earlier else ""
-        lines.append(f"{title}: about {duration(known)} with {others}{timed}")
+        took = describe_time(own + low, own + high)
+        lines.append(f"{title}: {took} with {others}{timed}")
     if unknown:
         lines.append(f"how long they take is not known yet of: {'; '.join(unknown)}")
     return lines

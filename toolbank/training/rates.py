@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import platform
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json
+from toolbank.system.numbers import duration, span
 from toolbank.system.user_folders import cache_folder
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import world_size
 
 _NAME = "training-rates.json"
 _GPUS = Path("/proc/driver/nvidia/gpus")
+# How many trainings of a kind are kept: a machine that did other work besides was slow in one.
+_KEPT = 5
+# Times that differ by less are one.
+_ALIKE = 4 / 3
 _CHOICE = ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")
 
 
@@ -31,53 +36,61 @@ class Rate:
     """Seconds a step took, validation and saving included, and bytes of memory at most.
 
     The memory is the GPU's where there is one, else the process's; None where no one tells.
-    `day`, such as "2026-11-20", says of which texts it is: longer ones take longer.
+    `day` says of which texts it is: longer ones take longer.
     """
 
-    seconds: float
-    memory: int | None
-    day: str = field(default_factory=lambda: date.today().isoformat())
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    memory: Annotated[int, Field(gt=0)] | None
+    day: date = field(default_factory=date.today)
 
 
-def read_rate(planned: PlannedTraining) -> Rate | None:
-    """What was measured of trainings like this; None where nothing was, or it can't be read."""
-    if not planned.network:
-        return None
-    found = _read().get(make_key(planned))
-    if not isinstance(found, dict):
-        return None
-    seconds, memory = found.get("seconds"), found.get("memory")
-    if not _is_number(seconds):
-        return None
-    try:
-        day = date.fromisoformat(found.get("day", "")).isoformat()
-    except (TypeError, ValueError):
-        return None
-    return Rate(float(seconds), int(memory) if _is_number(memory) else None, day)
+_RATES = TypeAdapter(dict[str, list[Rate]])
+
+
+def read_rates(planned: PlannedTraining) -> list[Rate]:
+    """What was measured last of trainings like this; none where that can't be read."""
+    return _read().get(make_key(planned), [])
 
 
 def add_up(
-    rated: Sequence[tuple[PlannedTraining, Rate | None]],
-) -> tuple[float, list[str], list[str]]:
+    rated: Sequence[tuple[PlannedTraining, Sequence[Rate]]],
+) -> tuple[tuple[float, float], list[str], list[date]]:
     """The seconds of the trainings whose steps and rate are known, the days that they were timed.
 
-    And before these the titles of the other trainings.
+    At the fastest and the slowest rate of each. Before the days the titles of the other trainings.
     """
-    known = [(each.steps, rate) for each, rate in rated if each.steps and rate]
+    known = [(each.steps, rates) for each, rates in rated if each.steps and rates]
+    low, high = (
+        sum(steps * pick(rate.seconds for rate in rates) for steps, rates in known)
+        for pick in (min, max)
+    )
     return (
-        sum(steps * rate.seconds for steps, rate in known),
-        [each.title for each, rate in rated if not (each.steps and rate)],
-        sorted({rate.day for _, rate in known}),
+        (low, high),
+        [each.title for each, rates in rated if not (each.steps and rates)],
+        sorted({rate.day for _, rates in known for rate in rates}),
     )
 
 
-def write_rate(planned: PlannedTraining, rate: Rate) -> None:
-    """Keep what was measured. Where that can't be written, it is measured again another time."""
+def describe_time(low: float, high: float) -> str:
+    """Such as 40 min, or 2 min to 7 min where they are not alike."""
+    low = max(low, 1)
+    return f"about {duration(low) if high <= _ALIKE * low else span(duration(low), duration(high))}"
+
+
+def write_rate(
+    planned: PlannedTraining, rate: Rate, before: Rate | None = None
+) -> None:
+    """Keep what was measured, in place of what was `before` in the same training.
+
+    Where that can't be written, it is measured again another time.
+    """
     if not planned.network:
         return
-    key = make_key(planned)
+    rates, key = _read(), make_key(planned)
+    others = [each for each in rates.get(key, []) if each != before]
+    rates[key] = [*others, rate][-_KEPT:]
     with suppress(OSError, ToolbankError):
-        write_json(cache_folder() / _NAME, {**_read(), key: asdict(rate)})
+        write_json(cache_folder() / _NAME, _RATES.dump_python(rates, mode="json"))
 
 
 def make_key(planned: PlannedTraining) -> str:
@@ -122,15 +135,8 @@ def _describe_gpus() -> str:
     return ", ".join((" or ".join(sorted(models)), *chosen)) if models else ""
 
 
-def _read() -> dict[str, Any]:
+def _read() -> dict[str, list[Rate]]:
     try:
-        found = json.loads((cache_folder() / _NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return _RATES.validate_json((cache_folder() / _NAME).read_bytes(), strict=True)
+    except (OSError, ValidationError):
         return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and value > 0

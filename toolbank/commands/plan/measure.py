@@ -15,7 +15,7 @@ from toolbank.system.terminal import print_message
 from toolbank.training.measuring import STEPS
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import world_size
-from toolbank.training.rates import read_rate
+from toolbank.training.rates import read_rates
 
 # A fold may have half of them, and a query may be in no row.
 _SPARE = 3
@@ -35,7 +35,7 @@ def measure_trainings(recipe: Recipe, todo: Sequence[str], bank: Bank) -> None:
             for encoder in config.encoders:
                 find_model(encoder.model)
     planned = plan_trainings(recipe, todo, bank)
-    unknown = {each.title for each in planned if read_rate(each) is None}
+    unknown = {each.title for each in planned if not read_rates(each)}
     by_label = {config.label: config for config in recipe.retrievers}
     wanted: dict[str, RetrieverConfig] = {}
     for config in recipe.retrievers:

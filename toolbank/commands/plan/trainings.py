@@ -15,9 +15,9 @@ from toolbank.recipe import Recipe
 from toolbank.retrievers.planning import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
-from toolbank.system.numbers import count, duration
+from toolbank.system.numbers import count
 from toolbank.training.planned import PlannedTraining
-from toolbank.training.rates import Rate, add_up, describe_machine, read_rate
+from toolbank.training.rates import add_up, describe_machine, describe_time, read_rates
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -33,32 +33,36 @@ def describe_trainings(
     """
     if not planned:
         return
-    rates = [read_rate(each) for each in planned]
+    rated = [(each, read_rates(each)) for each in planned]
     yield f"Trainings, here: {describe_machine()}"
     rows = []
-    for each, rate in zip(planned, rates, strict=True):
+    for each, rates in rated:
         counted = f"{'' if exact else 'about '}{each.steps:,}" if each.steps else "?"
-        took = _time(each, rate)
-        memory = f"{rate.memory / 1e9:.1f} GB" if rate and rate.memory else ""
+        took, unknown, _ = add_up([(each, rates)])
+        memory = max((rate.memory or 0 for rate in rates), default=0)
         rows.append(
-            (each.title, counted, f"about {took}" if took else "unknown", memory)
+            (
+                each.title,
+                counted,
+                "unknown" if unknown else describe_time(*took),
+                f"{memory / 1e9:.1f} GB" if memory else "",
+            )
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for title, counted, took, memory in rows:
+    for title, counted, time, memory_used in rows:
         yield (
-            f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {took:<{widths[2]}}  "
-            f"{memory}"
+            f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {time:<{widths[2]}}  "
+            f"{memory_used}"
         ).rstrip()
-    known, unknown, days = add_up(list(zip(planned, rates, strict=True)))
-    steps = count(sum(each.steps or 0 for each in planned), "step")
-    if len(unknown) == len(planned):
-        yield f"  In all {steps}."
-    elif unknown:
-        yield f"  In all {steps}: about {duration(known)}, and what is unknown."
-    else:
-        yield f"  In all {steps}: about {duration(known)}."
+    took, unknown, days = add_up(rated)
+    in_all = f"  In all {count(sum(each.steps or 0 for each in planned), 'step')}"
+    if len(unknown) < len(planned):
+        in_all += f": {describe_time(*took)}"
+        in_all += ", and what is unknown" if unknown else ""
+    yield f"{in_all}."
     if days:
-        yield f"  That is for texts like those timed on {', '.join(days)}; longer ones take longer."
+        told = ", ".join(map(str, days))
+        yield f"  That is for texts like those timed on {told}; longer ones take longer."
     if unknown:
         yield (
             "  Unknown is what this machine has not trained yet: --measure times ten steps of each."
@@ -114,9 +118,3 @@ def read_bank(
     ]
     split = split_queries(queries, recipe.split, recipe.seed, withheld)
     return Bank(tuple(tools), tuple(split), {"ordered": True})
-
-
-def _time(planned: PlannedTraining, rate: Rate | None) -> str:
-    if rate is None or not planned.steps:
-        return ""
-    return duration(planned.steps * rate.seconds)
