@@ -123,6 +123,8 @@ def test_a_tool_and_a_query_are_shown_on_lines_of_their_own(odd):
     gone = toolbank("show", "runs/odd", "gone", cwd=odd)
     assert gone.returncode == 2
     assert "no query and no tool" in gone.stderr
+    near = toolbank("show", "runs/odd", "plane", cwd=odd)
+    assert "The nearest tools are plain" in near.stderr
 
 
 def test_a_search_by_words_imports_no_torch(odd):

@@ -216,7 +216,7 @@ def test_a_bank_of_an_earlier_version_is_told_from_none(run, tmp_path):
     "name", ["99", "maths-000099", "geometry-000001", "-1", "what", "-", "9" * 30]
 )
 def test_an_id_that_is_not_there_is_refused_with_some_that_are(run, name):
-    with pytest.raises(InputError, match=r"Here they look like maths-000000") as told:
+    with pytest.raises(InputError, match=r"Ids look like maths-000000") as told:
         show_attempt(run, name)
     assert "toolbank show" in str(told.value)
 
@@ -244,8 +244,15 @@ def test_a_tool_is_shown_with_what_it_takes_and_the_requests_that_use_it(run):
     assert "  xbar (any, optional)" in stdev
     assert f"  maths-000000 ({query.split})  {SALES}" in told
     assert show_one(run, "0") == show_attempt(run, "0")
-    with pytest.raises(InputError, match=r"no tool of this run\. Here they look like"):
-        show_one(run, "statistics.gone")
+
+
+@pytest.mark.parametrize("name", ["statistics.medain", "Medain", "median_of"])
+def test_of_a_tool_that_is_not_there_the_nearest_are_named_first(run, name):
+    with pytest.raises(InputError) as told:
+        show_one(run, name)
+    said = str(told.value)
+    assert "no tool of this run. The nearest tools are statistics.median" in said
+    assert said.index("The nearest tools") < said.index("Ids look like maths-000000")
 
 
 def test_of_what_a_source_has_it_is_said_why_it_is_no_tool(tmp_path):

@@ -6,6 +6,7 @@ import shlex
 
 from toolbank.bank.files import read_query, read_tools
 from toolbank.bank.frames import load_bank
+from toolbank.commands.show.tool import name_nearest
 from toolbank.run.folder import RunFolder
 from toolbank.system.errors import InputError
 from toolbank.system.shell import command
@@ -26,9 +27,8 @@ def show_query(folder: RunFolder, name: str) -> str:
     query = read_query(folder.bank / "queries.parquet", name)
     if query is None:
         raise InputError(
-            f"{name}: no query and no tool of this run, whose queries come from a dataset. Some "
-            f"that are: "
-            f"{command('show', folder.path)}"
+            f"{name}: no query and no tool of this run, whose queries come from a dataset. "
+            f"{name_nearest(folder, name)}Ids of queries: {command('show', folder.path)}"
         )
     summaries = {
         tool.name: tool.summary for tool in read_tools(folder.bank / "tools.parquet")

@@ -13,7 +13,7 @@ from toolbank.bank.files import read_attempt, read_attempts, read_query
 from toolbank.bank.records import AttemptRecord
 from toolbank.commands.show.dataset import show_query, show_splits
 from toolbank.commands.show.left_out import explain_left_out
-from toolbank.commands.show.tool import find_tool, show_tool
+from toolbank.commands.show.tool import find_tool, name_nearest, show_tool
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft
@@ -214,7 +214,7 @@ def _read_number(folder: RunFolder, name: str) -> int:
         raise InputError(
             explain_left_out(folder, name)
             or f"{name}: no query, no number of an attempt and no tool of this run. "
-            f"{_describe_ids(folder)}"
+            f"{name_nearest(folder, name)}{_describe_ids(folder)}"
         )
     return int(found["number"])
 
@@ -225,5 +225,5 @@ def _domain(folder: RunFolder) -> str:
 
 def _describe_ids(folder: RunFolder) -> str:
     names = [name for _, _, name in islice(_outcomes(folder), _EXAMPLES)]
-    examples = f"Here they look like {', '.join(names)}. " if names else ""
+    examples = f"Ids look like {', '.join(names)}. " if names else ""
     return f"{examples}All outcomes: {command('show', folder.path)}"

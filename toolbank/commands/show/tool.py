@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from toolbank.bank.files import read_frame, read_tools
@@ -13,6 +14,8 @@ from toolbank.system.terminal import one_line
 _REQUESTS = 10
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
 _ALIASES = 10
+_NEAREST = 3
+_ALIKE = 0.3
 
 
 def find_tool(folder: RunFolder, name: str) -> Tool | None:
@@ -25,6 +28,24 @@ def find_tool(folder: RunFolder, name: str) -> Tool | None:
     tools = read_tools(path) if path.is_file() else ()
     named = (tool for tool in tools if tool.name == name)
     return next(named, next((tool for tool in tools if name in tool.aliases), None))
+
+
+def name_nearest(folder: RunFolder, name: str) -> str:
+    """The tools that are named most like it, as a sentence; "" where nothing is like it.
+
+    Raises:
+        InputError: tools.parquet is damaged.
+    """
+    path = folder.bank / "tools.parquet"
+    known: dict[str, str] = {}
+    for tool in read_tools(path) if path.is_file() else ():
+        # People type the last part alone.
+        for alike in (tool.name, tool.name.rpartition(".")[2]):
+            known.setdefault(alike.lower(), tool.name)
+    near = get_close_matches(name.lower(), known, n=2 * _NEAREST, cutoff=_ALIKE)
+    names = list(dict.fromkeys(known[alike] for alike in near))[:_NEAREST]
+    said = ", ".join(one_line(one, _LONGEST_NAME) for one in names)
+    return f"The nearest tools are {said}. " if said else ""
 
 
 def show_tool(folder: RunFolder, tool: Tool) -> str:
