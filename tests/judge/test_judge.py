@@ -330,3 +330,11 @@ def test_the_prompt_that_comes_along_explains_every_criterion(
     assert "more" in prompt.partition(f"Criterion: {criterion}.")[2][:60]
     assert prompt.index("this one") < prompt.index("that one")
     assert not prompt.startswith("{#")
+
+
+def test_replies_without_a_verdict_are_told_with_the_command_that_shows_them(judge):
+    with ChatServer(lambda _: Answer.text("Hm.")) as server:
+        judge(**model(server))
+    [told] = judge.judged.problems
+    assert told.startswith("replies without a verdict: not-json 48.")
+    assert re.search(r"^  toolbank show /\S+ ID$", told, re.M)

@@ -41,7 +41,7 @@ _OFFERS_AT_HAND = 2048
 class AttemptMaker:
     """Makes attempts: all that they share is here, and nothing that one leaves to the next.
 
-    `pool` makes and counts the calls, and `last_failure` is the message of the newest failed one.
+    `pool` makes and counts the calls, `folder` is that of the journal, and `last_failure` is the message of the newest failed one.
 
     Raises:
         InputError: the bank is too small, or the engine lacks a model, key or file.
@@ -56,7 +56,8 @@ class AttemptMaker:
         journal: Journal,
     ) -> None:
         self.config = config
-        context = EngineContext(tools, seed, journal.path.parent)
+        self.folder = journal.path.parent
+        context = EngineContext(tools, seed, self.folder)
         self.pool = Pool(find_writer(config), config, journal, context)
         self.engine = self.pool.engine
         self.last_failure = ""

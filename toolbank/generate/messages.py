@@ -10,6 +10,7 @@ from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.writers import find_writer
 from toolbank.system.numbers import count
+from toolbank.system.shell import command
 
 _SHOWN = 160
 _REJECTED: tuple[Outcome, ...] = ("declined", "rejected")
@@ -83,8 +84,10 @@ def explain_nothing(maker: AttemptMaker, builder: BankBuilder) -> str:
         f"None of {count(builder.attempts, 'attempt')} gave a query that can be used "
         f"({maker.pool.counts.summary()}):",
         *(f"  {line}" for line in _list_reasons(builder)),
-        f"Look at what {maker.engine.name} is asked and answers: toolbank show RUN 0 for what "
-        "there was of the first attempt, toolbank preview RECIPE for what would be asked.",
+        f"Look at what {maker.engine.name} is asked and answers, in the first attempt and in new "
+        "ones:",
+        f"  {command('show', maker.folder)} 0",
+        f"  {command('preview', maker.folder)}",
     ]
     if find_writer(maker.config).asks_model:
         lines.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -26,6 +27,7 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted
 from toolbank.system.numbers import count
+from toolbank.system.shell import command
 
 # The winner, "A" (the first text), "B" or "tie"; or why there is none.
 _Answer = str | Rejection
@@ -75,7 +77,7 @@ async def _judge(
     else:
         pool = Pool(kind, config, journal, EngineContext(seed=seed))
         name = pool.engine.model
-        rows, model = await _ask_model(pairs, config, pool)
+        rows, model = await _ask_model(pairs, config, pool, journal.path.parent)
         requests = model.requests
     identical = sum(pair.is_identical for pair in pairs)
     content: dict[str, Any] = {
@@ -105,10 +107,10 @@ async def _judge(
 
 
 async def _ask_model(
-    pairs: Sequence[Pair], config: JudgeConfig, pool: Pool
+    pairs: Sequence[Pair], config: JudgeConfig, pool: Pool, folder: Path
 ) -> tuple[list[list[Judgement]], _ModelAsker]:
     """A model's judgements of each pair, and what asking it came to."""
-    model = _ModelAsker(pool)
+    model = _ModelAsker(pool, folder)
     rows: list[list[Judgement]] = [[] for _ in pairs]
     with tqdm(total=len(pairs), desc="judge", unit="pair", disable=None) as bar:
 
@@ -172,10 +174,11 @@ async def _ask_heuristic(
 class _ModelAsker:
     """Asks a model through the journal and counts the calls that failed or were not made."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, folder: Path) -> None:
         self.calls_failed = 0
         self.requests: defaultdict[int, list[str]] = defaultdict(list)
         self._pool = pool
+        self._folder = folder
         self._template = PromptTemplate(TEMPLATE)
         self._last_failure = ""
         self._rejected: Counter[str] = Counter()
@@ -201,7 +204,8 @@ class _ModelAsker:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in counted)
             yield (
                 f"replies without a verdict: {reasons}. They are in the journal, and are not asked "
-                "for again; toolbank show RUN with the id of a query shows its own"
+                "for again. Those of one query, by its id:\n"
+                f"  {command('show', self._folder)} ID"
             )
 
     async def ask(
