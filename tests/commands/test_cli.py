@@ -448,6 +448,24 @@ def test_usage_and_recipes(recipe):
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("run", "mine.yaml", "--out", ""), "--out"),
+        (("plan", "mine.yaml", "--out="), "--out"),
+        (("evaluate", "runs/mine", "--on", "a.jsonl", "--on", ""), "--on"),
+        (("search", "runs/mine", "--queries", "", "--out", "x"), "--queries"),
+        (("export", "runs/mine", "--out", ""), "--out"),
+        (("init", "new", "--dataset", ""), "--dataset"),
+        (("crawl", "--diff", "old", ""), "--diff"),
+        (("show", ""), "RUN"),
+    ],
+)
+def test_an_empty_path_is_not_the_folder_that_one_is_in(recipe, command, named):
+    bad(recipe, *command, code=2, told=[f"'{named}': it is empty"])
+    assert {path.name for path in recipe.iterdir()} == {"mine.yaml"}
+
+
 def test_init_refuses_what_a_recipe_can_not_hold(recipe):
     bad(recipe, "init", "a b", code=2, told=["name"])
     bad(

@@ -1,9 +1,10 @@
-"""How the help of a command reads."""
+"""How the help of a command reads, and what no command takes."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 
@@ -18,6 +19,20 @@ class HelpedCommand(TyperCommand):
         for param in self.params:
             if param.metavar is None:
                 param.metavar = str(param.name).upper()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse a value that is empty, such as of a variable that isn't set; as a path it is `.`.
+
+        Raises:
+            BadParameter: there is one; which.
+        """
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        params: list[Any] = self.params
+        for param in params:
+            value = given.get(param.name)
+            if "" in (value if isinstance(value, list | tuple) else [value]):
+                raise typer.BadParameter("it is empty.", ctx=ctx, param=param)
+        return list(super().parse_args(ctx, args))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """What follows the command's name; in brackets what may be left out."""
