@@ -264,6 +264,12 @@ def test_nothing_is_saved_into_a_run(finder, tmp_path):
     assert not (tmp_path / "run/models").exists()
 
 
+@pytest.mark.parametrize("folder", [None, 3, b"finder", ["finder"], "", " "])
+def test_what_is_no_path_is_refused_by_a_sentence(finder, folder):
+    with pytest.raises(InputError, match=r"it has to be a path, such as save\("):
+        finder.save(folder)
+
+
 def test_nothing_is_saved_through_a_link(finder, tmp_path):
     finder.save(tmp_path / "mine")
     (tmp_path / "link").symlink_to("mine")

@@ -142,9 +142,14 @@ class Finder:
         What an earlier `save` left in the folder is replaced.
 
         Raises:
-            InputError: there is something else in the folder, or it lies in that of a run.
+            InputError: it is no path, there is something else in the folder, or it lies in that
+                of a run.
             ToolbankError: the folder can't be written to.
         """
+        if not isinstance(folder, str | Path) or not str(folder).strip():
+            raise InputError(
+                f'The folder is {folder!r}; it has to be a path, such as save("finder").'
+            )
         now = self._state
         write_saved(Path(folder), now.retriever, now.tools)
 
