@@ -13,6 +13,8 @@ from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder, open_run
+from toolbank.run.inputs import list_inputs
+from toolbank.run.stages import make_stages
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.outputs import check_output, write_output
@@ -116,10 +118,31 @@ def _command(folder: RunFolder) -> str:
     return command("run", folder.path)
 
 
+def describe_lacks(run: Path) -> str:
+    """Which stages of a run have not ended, and what to type; "" where all have.
+
+    Raises:
+        InputError: there is no run, or its recipe can't be read.
+    """
+    if is_saved(run):
+        return ""
+    folder = open_run(run)
+    stages = make_stages(load_recipe(str(folder.recipe)).recipe, folder)
+    lacks = folder.find_unended(stage.name for stage in stages)
+    if not lacks or folder.explain_lost_stamps():
+        return ""
+    return (
+        f"{run}: the run is not finished, or still going on. Not there yet: {', '.join(lacks)}. "
+        f"To finish it: {_command(folder)}"
+    )
+
+
 def read_queries(
-    path: Path, out: Path, *, overwrite: bool = False
+    run: Path, path: Path, out: Path, *, overwrite: bool = False
 ) -> list[tuple[str, str]]:
     """Read the requests of a JSONL file (id, query) whose hits can be written to `out`.
+
+    Neither may be written over: the file, and what the run was made from.
 
     Raises:
         InputError: the file is missing, some of its lines are broken, or `out` can't be written
@@ -127,12 +150,18 @@ def read_queries(
     """
     from toolbank.loaders.requests import read_requests
 
-    check_output(out, [path], overwrite=overwrite)
+    check_output(out, [path, *_inputs(run, out)], overwrite=overwrite)
     return read_requests(path)
 
 
 def write_hits(
-    finder: Finder, queries: Path, k: int, out: Path, *, overwrite: bool = False
+    finder: Finder,
+    run: Path,
+    queries: Path,
+    k: int,
+    out: Path,
+    *,
+    overwrite: bool = False,
 ) -> int:
     """Search for every request of a JSONL file (id, query); write id, tools, scores a line.
 
@@ -141,7 +170,7 @@ def write_hits(
     Raises:
         InputError: as `read_queries` does.
     """
-    requests = read_queries(queries, out, overwrite=overwrite)
+    requests = read_queries(run, queries, out, overwrite=overwrite)
     found = finder.search_many([query for _, query in requests], k)
     lines = [
         json.dumps(
@@ -155,5 +184,12 @@ def write_hits(
         for (number, _), hits in zip(requests, found, strict=True)
     ]
     text = "".join(line + "\n" for line in lines)
-    write_output(out, text, [queries], overwrite=overwrite)
+    write_output(out, text, [queries, *_inputs(run, out)], overwrite=overwrite)
     return len(requests)
+
+
+def _inputs(run: Path, out: Path) -> list[Path]:
+    if is_saved(run):
+        return [path for path in run.rglob("*") if path.is_file()]
+    folder = open_run(run)
+    return list_inputs(load_recipe(str(folder.recipe)).recipe, folder, out)

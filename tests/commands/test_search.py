@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -74,6 +75,24 @@ def test_the_first_line_says_what_the_score_is(odd):
     assert words.stderr.splitlines()[-1] == (
         "by bm25, whose score is BM25, a sum over the words in common: 0 without any"
     )
+
+
+def test_a_search_in_a_run_that_is_not_finished_says_what_it_lacks(odd, tmp_path):
+    whole = toolbank("search", "runs/odd", "knife", cwd=odd)
+    assert "not finished" not in whole.stderr
+    part = tmp_path / "part"
+    shutil.copytree(odd / "runs/odd", part)
+    stages = json.loads((part / "stages.json").read_text())
+    for name in ("retrievers/nearest", "evaluate", "report"):
+        del stages[name]
+    (part / "stages.json").write_text(json.dumps(stages))
+    shutil.rmtree(part / "models/nearest")
+    told = toolbank("search", part, "knife", cwd=odd)
+    assert told.returncode == 0
+    assert told.stdout == whole.stdout
+    [line] = [line for line in told.stderr.splitlines() if "not finished" in line]
+    assert "Not there yet: retrievers/nearest, evaluate, report." in line
+    assert line.endswith(f"toolbank run {part}")
 
 
 def test_where_words_find_nothing_the_next_command_is_a_search_by_meaning(tmp_path):

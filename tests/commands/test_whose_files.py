@@ -266,6 +266,20 @@ def test_a_file_is_written_over_where_that_is_said(project, command, monkeypatch
         )
 
 
+@pytest.mark.parametrize(
+    "command",
+    [COMMANDS["search"], COMMANDS["evaluate"], ("evaluate", "runs/mine")],
+)
+def test_what_a_run_was_made_from_is_written_over_by_no_word(project, command):
+    own = ("--set", "evaluate.on=[data/own.jsonl]", "--until", "sources")
+    (project / "data/own.jsonl").write_text(ASKED)
+    assert toolbank("run", "mine.yaml", *own, cwd=project).returncode == 0
+    (project / "mine.yaml").rename(project / "renamed.yaml")
+    for place in ("data/own.jsonl", "renamed.yaml"):
+        written = ("--out", place, "--overwrite")
+        refused(project, *command, *written, told=["what is read", place])
+
+
 @pytest.mark.parametrize("command", ["search", "evaluate"])
 def test_a_pipe_and_the_devices_may_be_written_to(project, command):
     to_pipe = (*COMMANDS[command], "--out")

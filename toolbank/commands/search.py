@@ -47,7 +47,13 @@ def search(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Find the tools that a request needs."""
-    from toolbank.search import find_dense, load, read_queries, write_hits
+    from toolbank.search import (
+        describe_lacks,
+        find_dense,
+        load,
+        read_queries,
+        write_hits,
+    )
     from toolbank.system.outputs import is_stream
 
     if (query is None) == (queries is None):
@@ -59,8 +65,10 @@ def search(
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
     if queries is not None and out is not None:
-        read_queries(queries, out, overwrite=overwrite)
+        read_queries(run, queries, out, overwrite=overwrite)
     finder = load(run, retriever)
+    if lacks := describe_lacks(run):
+        print_message(lacks)
     print_message(
         f"by {finder.retriever.name}, whose score is {finder.retriever.config.score}"
         + ("" if retriever else "; another: --retriever NAME")
@@ -73,7 +81,7 @@ def search(
             return
         echo(_format_hits(hits))
     elif queries is not None and out is not None:
-        number = write_hits(finder, queries, k, out, overwrite=overwrite)
+        number = write_hits(finder, run, queries, k, out, overwrite=overwrite)
         if not is_stream(out):
             echo(f"Wrote the hits of {count(number, 'request')} to {out}")
 

@@ -205,6 +205,11 @@ class RunFolder:
             and not self._changed(stamp)
         )
 
+    def find_unended(self, stages: Iterable[str]) -> list[str]:
+        """Those that no run has brought to their end; what they left is not looked at."""
+        ended = {name for name, stamp in self._stamps().items() if stamp.complete}
+        return [stage for stage in stages if stage not in ended]
+
     def explain_lost_stamps(self) -> str:
         """Why nothing counts as done in a folder that has something; "" where it can."""
         path = self._stamps_path

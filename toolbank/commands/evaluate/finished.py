@@ -14,6 +14,7 @@ from toolbank.evaluation.config import EvaluateConfig
 from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import open_run
+from toolbank.run.inputs import list_inputs
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
@@ -44,10 +45,11 @@ def evaluate_run(
     from toolbank.evaluation.sets import describe_labels, held_out_set
     from toolbank.evaluation.table import format_notes, format_table
 
-    if out is not None:
-        check_output(out, on, overwrite=overwrite)
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
+    inputs = [*on, *list_inputs(recipe, folder, out)] if out is not None else []
+    if out is not None:
+        check_output(out, inputs, overwrite=overwrite)
     again = command("run", path)
     if lost := folder.explain_lost_stamps():
         raise InputError(f"{lost} by: {again}")
@@ -73,7 +75,7 @@ def evaluate_run(
     made = evaluate_sets(recipe, folder, sets)
     if out is not None:
         text = json_text([asdict(figure) for figure in made.figures])
-        write_output(out, text, on, overwrite=overwrite)
+        write_output(out, text, inputs, overwrite=overwrite)
     blocks = (
         format_table(made.figures),
         format_notes([describe_labels(evaluated) for evaluated in sets]),
