@@ -6,6 +6,9 @@ import re
 import pytest
 
 from tests.commands.test_cli import toolbank
+from toolbank.generate.loop import most_queries
+from toolbank.recipe import load_recipe
+from toolbank.run.advice import advise_before
 
 SDK = '''
 def find_order(number):
@@ -54,6 +57,22 @@ def told(tmp_path_factory):
             assert done.returncode == 0, done.stderr
             said[name] = " ".join(f"{done.stderr}\n{done.stdout}".split())
     return said
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_where_figures_will_mean_nothing_it_is_said_before(told, command):
+    said = told[command]
+    few = said.index("With 1 tool in all, R@5 is 100 whatever the retriever: add")
+    untested = said.index("0 requests to test on are too few to tell retrievers apart")
+    before = {"plan": "Judge: 1 pair", "run": "generate 1 query of"}
+    assert max(few, untested) < said.index(before[command])
+
+
+@pytest.mark.parametrize("name", ["aws", "numpy", "pandas", "quickstart"])
+def test_no_recipe_that_comes_along_is_called_too_small(name):
+    recipe = load_recipe(name).recipe
+    most = most_queries(recipe.generate)
+    assert most is None or not advise_before(recipe, 100, most)
 
 
 def test_one_of_anything_is_told_in_the_singular(told):

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolbank.bank.frames import BankFrames
+from toolbank.bank.split import assign_splits
+from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import has_copied_wording
 from toolbank.system.numbers import count
 
+if TYPE_CHECKING:
+    from toolbank.recipe import Recipe
 
-def advise(bank: BankFrames, k: int | None) -> list[str]:
-    """A line for each thing that the user should mend; none where all is well.
 
-    The main figure is the recall of the first `k` tools, if there is one.
+def advise_on_size(tools: int, test: int, recipe: EvaluateConfig) -> list[str]:
+    """A sentence for each reason for which figures on the bank's own test split say nothing.
+
+    `test` are the requests of that split. Where the recipe names labelled files of one's own
+    (evaluate.on), those are what counts, and few requests in the split are no harm.
     """
-    return [
-        line
-        for line in (
-            _on_tools(bank),
-            _on_number(bank, k),
-            _on_queries(bank),
-            _on_wording(bank),
-            _on_test(bank),
+    k, lines = main_k(recipe.ks), []
+    if k is not None and tools <= k:
+        lines.append(
+            f"With {count(tools, 'tool')} in all, R@{k} is 100 whatever the retriever: add tools, "
+            "or go by R@1."
         )
-        if line
+    if test < FEWEST and not recipe.on:
+        lines.append(
+            f"{count(test, 'request to test on is', 'requests to test on are')} too few to "
+            "tell retrievers apart: use more requests, a larger split.test, or a labelled file of "
+            "your own (evaluate.on)."
+        )
+    return lines
+
+
+def advise_before(recipe: Recipe, tools: int, most: int) -> list[str]:
+    """What `advise_on_size` will say of a bank of so many tools and at most so many written queries."""
+    splits = assign_splits(most, recipe.split, recipe.seed)
+    return advise_on_size(tools, splits.count("test"), recipe.evaluate)
+
+
+def advise(bank: BankFrames, recipe: EvaluateConfig) -> list[str]:
+    """A line for each thing that the user should mend; none where all is well."""
+    test = bank.queries.filter(split="test").height
+    lines = [
+        _on_tools(bank),
+        *advise_on_size(bank.tools.height, test, recipe),
+        _on_queries(bank),
+        _on_wording(bank),
     ]
+    return [line for line in lines if line]
 
 
 def _on_tools(bank: BankFrames) -> str:
@@ -34,16 +62,6 @@ def _on_tools(bank: BankFrames) -> str:
     return (
         f"{bare:,} of {count(bank.tools.height, 'tool')} {'has' if bare == 1 else 'have'} no description, and a tool is found by it "
         "until requests use it. Describe each in a sentence."
-    )
-
-
-def _on_number(bank: BankFrames, k: int | None) -> str:
-    n = bank.tools.height
-    if k is None or n > k:
-        return ""
-    return (
-        f"With {count(n, 'tool')} in all, R@{k} is 100 whatever the retriever: add tools, or go "
-        "by R@1."
     )
 
 
@@ -70,15 +88,4 @@ def _on_wording(bank: BankFrames) -> str:
         "The requests are of the reference's own words, as people's are not: on the bank's own "
         "test split, retrievers by words look better than they are. Trust a labelled file of real "
         "requests (evaluate.on) more."
-    )
-
-
-def _on_test(bank: BankFrames) -> str:
-    n = bank.queries.filter(split="test").height
-    if n >= FEWEST:
-        return ""
-    return (
-        f"{count(n, 'request to test on is', 'requests to test on are')} too few to "
-        "tell retrievers apart: use more requests, a larger split.test, or a labelled file of "
-        "your own (evaluate.on)."
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolbank.evaluation.config import main_k
 from toolbank.evaluation.layout import WIDTH
 from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
@@ -43,7 +42,7 @@ def _describe_bank(result: RunResult) -> str:
         f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
     told = f"{count(bank.tools.height, 'tool')}, {count(bank.queries.height, 'request')} ({splits})."
-    advice = advise(bank, main_k(load_recipe(str(folder.recipe)).recipe.evaluate.ks))
+    advice = advise(bank, load_recipe(str(folder.recipe)).recipe.evaluate)
     return "\n".join(
         [f"{folder.path}: {told}", *(wrap(line, WIDTH) for line in advice)]
     )

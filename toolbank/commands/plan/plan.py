@@ -32,6 +32,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.llm.trust import foretell, is_named
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
+from toolbank.run.advice import advise_before
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.origin import find_differences
@@ -150,6 +151,7 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
     what = f"Generation: {queries} over {count(len(tools), 'tool')}, by"
     if not writer.asks_model:
         yield f"{what} {config.engine}. No model is called."
+        yield from _describe_size(recipe, len(tools))
         yield from _notes(read)
         if writer.default_queries is not None:
             # The offers are those of any engine, and wrong settings are found here.
@@ -158,10 +160,18 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
         return
     forecast = forecast_generation(recipe, tools, folder)
     yield f"{what} {writer.describe(config)}"
+    yield from _describe_size(recipe, len(tools))
     yield from _describe_offers(config, len(tools))
     yield from _notes(read)
     yield from format_paragraph("calls", _calls_of_generation(forecast))
     yield from describe_forecast(forecast, config)
+
+
+def _describe_size(recipe: Recipe, tools: int) -> Iterator[str]:
+    """Why the figures of so small a bank will say nothing, where it is one."""
+    if most := most_queries(recipe.generate):
+        for line in advise_before(recipe, tools, most):
+            yield from format_paragraph("size", line)
 
 
 def _describe_offers(config: GenerateConfig, tools: int) -> Iterator[str]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.split import assign_splits
+from toolbank.commands.plan.calls import format_paragraph
 from toolbank.generate.loop import most_queries
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
+from toolbank.run.advice import advise_on_size
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
 from toolbank.system.numbers import count
@@ -27,6 +29,8 @@ def describe_dataset(recipe: Recipe) -> Iterator[str]:
     splits = ", ".join(f"{read.splits[name]:,} {name}" for name in _SPLITS)
     yield f"Dataset: {read.describe()}: {splits}"
     yield from (f"  {line}" for line in read.describe_left_out())
+    for line in advise_on_size(len(read.tools), read.splits["test"], recipe.evaluate):
+        yield from format_paragraph("size", line)
 
 
 def describe_subtasks(

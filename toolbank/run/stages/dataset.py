@@ -42,6 +42,7 @@ class DatasetStage(Stage):
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
         from toolbank.bank.files import write_queries, write_tools
+        from toolbank.run.advice import advise_on_size
 
         config = _config(self.recipe)
         found = read_split(self.recipe)
@@ -64,7 +65,9 @@ class DatasetStage(Stage):
             splits=found.splits,
             withheld=found.withheld,
         )
-        problems = tuple(found.describe_left_out())
+        size = len(found.tools), found.splits["test"]
+        advice = advise_on_size(*size, self.recipe.evaluate)
+        problems = (*found.describe_left_out(), *advice)
         return Outcome(found.describe(), (tools, queries, info), problems=problems)
 
     def files(self) -> tuple[Path, ...]:

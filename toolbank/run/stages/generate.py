@@ -62,10 +62,11 @@ class GenerateStage(Stage):
         from toolbank.bank.files import read_tools, write_attempts, write_queries
         from toolbank.bank.split import draw_withheld, split_queries
         from toolbank.generate.attempts import NothingAcceptedError
-        from toolbank.generate.loop import generate
+        from toolbank.generate.loop import generate, most_queries
         from toolbank.generate.sampling import describe_fit
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
+        from toolbank.run.advice import advise_before
 
         recipe, folder = self.recipe, self.folder
         tools = read_tools(folder.bank / "tools.parquet")
@@ -73,6 +74,9 @@ class GenerateStage(Stage):
         has_own = self._writer.default_queries is None
         if not has_own and (fit := describe_fit(recipe.generate, len(tools))):
             print_message(fit)
+        if most := most_queries(recipe.generate):
+            for line in advise_before(recipe, len(tools), most):
+                print_message(line)
         with Journal(folder.journal) as journal:
             try:
                 made = generate(
