@@ -13,6 +13,9 @@ from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import load_recipe
 from toolbank.retrievers.refiner.config import RefinerConfig
 from toolbank.run.run import run_recipe
+from toolbank.system.errors import Interrupted
+from toolbank.training import saving
+from toolbank.training.trainers import CarefulTrainer
 
 TRAINING = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3}
 RETRIEVERS = [
@@ -66,6 +69,28 @@ def test_a_run_leaves_the_rates_for_the_next_plan(recipe, tmp_path):
     assert re.search(r"In all 4,852 steps: about [\d.]+ (s|min)\.", told)
     assert "unknown" not in told
     assert f"timed on {date.today().isoformat()}" in told
+
+
+def test_of_a_run_that_was_stopped_the_steps_are_told_as_the_most(
+    recipe, tmp_path, monkeypatch
+):
+    def stop(trainer, number):
+        if number == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(saving, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(saving, "_SHARE", float("inf"))
+    out = tmp_path / "run"
+    with monkeypatch.context() as stopped:
+        stopped.setattr(CarefulTrainer, "begin_epoch", stop)
+        with pytest.raises((KeyboardInterrupt, Interrupted)):
+            run_recipe(recipe(), out, until="retrievers")
+    told, _ = plan(recipe(), out)
+    assert "In all at most 138 steps" in told
+    assert "kept a part of tool2vec;" in told
+    run_recipe(recipe(), out, until="retrievers")
+    told, _ = plan(recipe("retrievers.1.training.epochs=300"), out)
+    assert "at most" not in told
 
 
 def test_a_run_plans_its_trainings_once(recipe, tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from toolbank.commands.plan.forecast import (
 from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
 from toolbank.commands.plan.trainings import (
     describe_trainings,
+    find_begun,
     plan_trainings,
     read_bank,
     trains,
@@ -221,7 +222,8 @@ def _describe_trainings(
 
         measure_trainings(recipe, todo, bank)
     planned = plan_trainings(recipe, todo, bank)
-    yield from describe_trainings(planned, exact=not generates)
+    begun = find_begun(recipe.retrievers, todo, folder)
+    yield from describe_trainings(planned, exact=not generates, begun=begun)
 
 
 def _describe_downloads(recipe: Recipe, todo: list[str]) -> Iterator[str]:

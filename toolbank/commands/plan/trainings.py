@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 
 def describe_trainings(
-    planned: Sequence[PlannedTraining], *, exact: bool
+    planned: Sequence[PlannedTraining], *, exact: bool, begun: Sequence[str] = ()
 ) -> Iterator[str]:
     """A line for each training, those of held-out fits among them, and one for all of them.
 
-    `exact` where the bank is there: its steps are then those that will be done.
+    `exact` where the bank is there: its steps are then those that will be done. `begun` names
+    the retrievers of which an earlier run has kept a part.
     """
     if not planned:
         return
@@ -55,11 +56,17 @@ def describe_trainings(
             f"{memory_used}"
         ).rstrip()
     took, unknown, days = add_up(rated)
-    in_all = f"  In all {count(sum(each.steps or 0 for each in planned), 'step')}"
+    most = "at most " if begun else ""
+    in_all = f"  In all {most}{count(sum(each.steps or 0 for each in planned), 'step')}"
     if len(unknown) < len(planned):
         in_all += f": {describe_time(*took)}"
         in_all += ", and what is unknown" if unknown else ""
     yield f"{in_all}."
+    if begun:
+        yield (
+            f"  An earlier run has kept a part of {', '.join(begun)}; what has not changed since "
+            "is not done again."
+        )
     if days:
         told = ", ".join(map(str, days))
         yield f"  That is for texts like those timed on {told}; longer ones take longer."
@@ -81,6 +88,18 @@ def plan_trainings(
         config for config in recipe.retrievers if f"retrievers/{config.label}" in todo
     ]
     return list(plan_fits(configs, recipe.retrievers, bank, recipe.seed))
+
+
+def find_begun(
+    configs: Sequence[RetrieverConfig], todo: Sequence[str], folder: RunFolder
+) -> list[str]:
+    """The retrievers to be fitted whose trainings an earlier run has kept something of."""
+    return [
+        config.label
+        for config in configs
+        if f"retrievers/{config.label}" in todo
+        and any((folder.checkpoints / config.label).glob("**/*.safetensors"))
+    ]
 
 
 def trains(configs: Sequence[RetrieverConfig], todo: Sequence[str]) -> bool:
