@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.commands.test_cli import toolbank
+from tests.commands.in_process import toolbank
 from toolbank.generate.loop import most_queries
 from toolbank.recipe import load_recipe
 from toolbank.run.advice import advise_before

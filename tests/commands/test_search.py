@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.commands.test_cli import toolbank
+from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig

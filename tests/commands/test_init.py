@@ -1,0 +1,99 @@
+"""`toolbank init`: a recipe to begin with."""
+
+import json
+import re
+
+from tests.commands.in_process import toolbank
+from tests.commands.refusals import bad
+
+
+def test_init_writes_a_recipe_that_reads(tmp_path):
+    done = toolbank("init", "mine", "--package", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert toolbank("plan", "mine.yaml", cwd=tmp_path).returncode == 0
+    again = toolbank("init", "mine", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "there already" in again.stderr
+
+
+def test_init_leaves_nothing_that_a_plan_takes_for_an_answer(tmp_path):
+    toolbank(
+        "init",
+        "mine",
+        "--package",
+        "json",
+        "--base-url",
+        "http://127.0.0.1:1/v1",
+        cwd=tmp_path,
+    )
+    done = toolbank("plan", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Write `model: NAME` under `generate`" in done.stderr
+    toolbank("init", "bare", cwd=tmp_path)
+    done = toolbank("plan", "bare.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "needs `sources`" in done.stderr
+    for name in ("mine", "bare"):
+        assert "your" not in re.sub("#.*", "", (tmp_path / f"{name}.yaml").read_text())
+
+
+def test_init_gives_editors_the_schema(tmp_path):
+    told = toolbank("init", "mine", "--package", "json", cwd=tmp_path).stdout
+    assert "Wrote toolbank.schema.json" in told
+    first = (tmp_path / "mine.yaml").read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=toolbank.schema.json"
+    schema = tmp_path / "toolbank.schema.json"
+    assert json.loads(schema.read_text()) == json.loads(
+        toolbank("schema", cwd=tmp_path).stdout
+    )
+    schema.write_text("mine")
+    told = toolbank("init", "other", "--package", "json", cwd=tmp_path).stdout
+    assert "schema" not in told
+    assert schema.read_text() == "mine"
+
+
+def test_init_finds_the_format_of_a_dataset_by_its_files(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    done = toolbank("init", "mine", "--dataset", "data", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "tools.jsonl: no such file" in done.stderr
+    tools = [{"name": f"t{n}", "description": f"Does {n}."} for n in range(6)]
+    queries = [
+        {"query": f"Do the thing {n}?", "tools": [f"t{n % 6}"]} for n in range(40)
+    ]
+    for name, rows in (("tools", tools), ("queries", queries)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (data / f"{name}.jsonl").write_text(lines)
+    (tmp_path / "recipes").mkdir()
+    done = toolbank(
+        *("init", "mine", "--dataset", "data", "--out", "recipes/mine.yaml"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    told = toolbank("plan", "recipes/mine.yaml", cwd=tmp_path).stdout
+    assert "Dataset: 6 tools" in told
+    both = toolbank("init", "x", "--dataset", "data", "--package", "json", cwd=tmp_path)
+    assert both.returncode == 2
+
+
+def test_what_init_only_hints_at_may_be_switched_on(tmp_path):
+    toolbank("init", "mine", "--package", "json", "--model", "m", cwd=tmp_path)
+    path = tmp_path / "mine.yaml"
+    text = path.read_text()
+    for key in ("price", "budget", "concurrency"):
+        assert f"  # {key}: " in text
+        text = text.replace(f"  # {key}: ", f"  {key}: ")
+    path.write_text(text)
+    told = toolbank("plan", "mine.yaml", cwd=tmp_path).stdout
+    assert "cost     about $" in told
+
+
+def test_init_refuses_what_a_recipe_can_not_hold(recipe):
+    bad(recipe, "init", "a b", code=2, told=["name"])
+    bad(
+        *(recipe, "init", "new", "--base-url", "http://me:secret@host/v1"),
+        code=2,
+        told=["base_url"],
+    )
+    assert not (recipe / "new.yaml").exists()

@@ -1,0 +1,144 @@
+"""Runs and their stages, as a user types them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.commands.conftest import BY_RULES
+from tests.commands.in_process import toolbank
+from tests.world import write_recipe
+from toolbank.evaluation.config import TEST_PARTS
+
+
+def rerun(folder, command, *settings):
+    sets = [part for setting in settings for part in ("--set", setting)]
+    return toolbank(command, "mine.yaml", *sets, cwd=folder)
+
+
+def test_every_file_of_a_run_is_on_its_page(finished):
+    page = (Path(__file__).resolve().parents[2] / "docs/run-folder.md").read_text()
+    table = page.partition("\n\n    ")[2].partition("\n\n")[0]
+    named = {word.strip(",") for line in table.splitlines() for word in line.split()}
+    [run] = (finished / "runs").iterdir()
+    for path in run.rglob("*"):
+        name = path.relative_to(run).as_posix()
+        if path.is_file() and not name.startswith("."):
+            own = name.replace(path.stem, "<retriever>")
+            folder = re.sub(r"^models/.*", "models/<retriever>/", name)
+            assert {name, own, folder} & named, name
+
+
+def test_a_run_leaves_what_was_promised(finished):
+    run = finished / "runs" / "mine"
+    for name in (
+        *("recipe.yaml", "bank/tools.parquet", "bank/queries.parquet"),
+        *("bank/attempts.parquet", "bank/bank.json", "journal.sqlite", "models/bm25"),
+        *("metrics.json", "comparisons.json", "hits/bm25.jsonl", "judge.json"),
+        "report.html",
+    ):
+        assert (run / name).exists(), name
+    records = json.loads((run / "metrics.json").read_text())
+    assert set(records[0]) == {
+        *("retriever", "set", "metric", "k", "value", "low", "high", "n")
+    }
+    sets = {record["set"] for record in records}
+    assert {"test"} < sets <= {"test", *TEST_PARTS}
+    counts = json.loads((run / "bank" / "bank.json").read_text())["counts"]
+    assert counts["accepted"] == 30
+
+
+def test_a_second_run_does_nothing_and_says_so(finished):
+    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*.parquet")}
+    command = [Path(sys.executable).with_name("toolbank"), "run", "mine.yaml"]
+    done = subprocess.run(command, cwd=finished, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Everything was done already" in done.stdout
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_more_queries_go_on_from_those_that_are_there(finished, tmp_path):
+    out = tmp_path / "out"
+    toolbank("generate", finished / "mine.yaml", "--out", out, cwd=tmp_path)
+    done = toolbank(
+        *("generate", finished / "mine.yaml", "--out", out),
+        *("--set", "generate.queries=40"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert "40 queries" in done.stderr
+    assert " 0 from the journal" not in done.stderr
+
+
+def test_figures_of_an_earlier_bank_are_not_shown_nor_used(tmp_path):
+    write_recipe(tmp_path, **BY_RULES)
+    assert "R@5" in toolbank("run", "mine.yaml", cwd=tmp_path).stdout
+    done = rerun(tmp_path, "generate", "generate.queries=45")
+    assert "R@5" not in done.stdout
+    assert "retrievers/bm25" in done.stdout
+    stale = toolbank("evaluate", "runs/mine", cwd=tmp_path)
+    assert stale.returncode == 2
+    assert "not fitted on this bank" in stale.stderr
+    for command in ("judge", "train", "report"):
+        refused = rerun(tmp_path, command, "generate.queries=60")
+        assert refused.returncode == 2
+        assert "not done under this recipe" in refused.stderr
+    kept = (tmp_path / "runs" / "mine" / "recipe.yaml").read_text()
+    assert "queries: 45" in kept
+    assert rerun(tmp_path, "run", "generate.queries=45").stdout.count("R@5") >= 1
+
+
+def test_one_stage_alone_changes_its_part_of_the_recipe_and_keeps_its_origin(finished):
+    before = (finished / "runs" / "mine" / "recipe.yaml").read_text()
+    done = toolbank("judge", "runs/mine", "--set", "judge.pairs=7", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    after = (finished / "runs" / "mine" / "recipe.yaml").read_text()
+    assert after.splitlines()[0] == before.splitlines()[0]
+    assert "pairs: 7" in after
+    assert toolbank("run", "mine.yaml", cwd=finished).returncode == 0
+
+
+def test_a_folder_with_a_recipes_name_is_not_taken_for_a_run(tmp_path):
+    (tmp_path / "quickstart").mkdir()
+    done = toolbank("plan", "quickstart", cwd=tmp_path)
+    assert "runs/quickstart" in done.stdout
+
+
+def test_the_python_of_the_pages_runs_as_it_stands(finished):
+    page = Path(__file__).resolve().parents[2] / "docs" / "run-folder.md"
+    section = page.read_text().partition("## From Python")[2]
+    code = section.partition("```python")[2].partition("```")[0]
+    code = code.replace("runs/quickstart", "runs/mine").replace(
+        '"quickstart"', '"mine.yaml"'
+    )
+    code = code.replace("queries=500", "queries=31")
+    script = f"import asyncio\nasync def cell():\n{indented(code)}\nasyncio.run(cell())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=finished, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 5
+    shutil.rmtree(finished / "runs" / "mine")
+    assert toolbank("run", "mine.yaml", cwd=finished).returncode == 0
+
+
+def indented(code):
+    return "\n".join(f"    {line}" for line in code.splitlines())
+
+
+def test_plan_and_preview_keep_nothing(recipe):
+    plan = toolbank("plan", "mine.yaml", cwd=recipe)
+    assert plan.returncode == 0, plan.stderr
+    assert "30 queries" in plan.stdout
+    preview = toolbank("preview", "mine.yaml", "--count", "2", cwd=recipe)
+    assert preview.returncode == 0, preview.stderr
+    assert preview.stdout.count("--- write: reply") == 2
+    assert not (recipe / "runs").exists()
+
+
+def test_a_finished_run_can_be_planned_with_more_queries(finished):
+    plan = toolbank("plan", "mine.yaml", "--set", "generate.queries=50", cwd=finished)
+    assert plan.returncode == 0, plan.stderr
+    assert "50 queries over" in plan.stdout

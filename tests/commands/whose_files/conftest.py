@@ -1,0 +1,78 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import BY_RULES
+from tests.commands.in_process import toolbank
+from tests.commands.whose_files.project import fresh
+from tests.world import write_recipe
+
+SMALL = """\
+name: small
+sources: [{type: python, package: json}]
+generate: {engine: rules, queries: 3}
+retrievers: [{type: bm25}]
+baselines: false
+"""
+
+
+ASKED = '{"query": "middle value", "tools": ["statistics.median"]}\n'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory):
+    """A home folder of the tests' own."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "diary.txt").write_text("mine")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        patch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A project of a user: recipes, data, links, and a run."""
+    folder = tmp_path_factory.mktemp("world") / "project"
+    folder.mkdir()
+    recipe = Path(write_recipe(folder, **BY_RULES))
+    done = toolbank("run", "mine.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "small.yaml").write_text(SMALL)
+    by_hand = "# My own words.\n" + recipe.read_text()
+    texts = {
+        "recipe.yaml": by_hand,
+        "asked.jsonl": ASKED,
+        "report.html": "<p>mine",
+        "data/tools.jsonl": "{}\n",
+        "data/deep/functions.json": "[]",
+        "byhand/recipe.yaml": by_hand,
+        "stages/recipe.yaml": by_hand,
+        "stages/stages.json": '{"first": {"name": "mine"}}',
+        "hidden/.keep": "",
+        "locked/.lock": "mine",
+        "prompts/write.jinja": "mine",
+        "crawled/rules.yaml": "mine",
+        "crawled/cache/notes.txt": "mine",
+    }
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "empty").mkdir()
+    for name, target in {
+        "link.jsonl": "asked.jsonl",
+        "nowhere.jsonl": "missing.jsonl",
+        "linked": "data",
+        "loop": "loop",
+        "runs/linked": "../empty",
+    }.items():
+        (folder / name).symlink_to(target)
+    os.link(folder / "asked.jsonl", folder / "hard.jsonl")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+@pytest.fixture
+def project(world, tmp_path):
+    return fresh(world, tmp_path)

@@ -1,0 +1,169 @@
+"""No recipe writes over the results of another."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.commands.whose_files.project import fresh, refused, seen
+from tests.small_disk import small_disk
+
+
+def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
+    refused(
+        *(project, "run", "mine.yaml", "--out", "byhand"),
+        told=["byhand: holds recipe.yaml", "not the folder of a run"],
+    )
+    refused(project, "run", "byhand", told=["byhand", "give the file"])
+    shutil.copy(project / "runs/mine/recipe.yaml", project / "byhand")
+    refused(project, "run", "mine.yaml", "--out", "byhand", told=["recipe.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("settings_", "told"),
+    [
+        (["name=other"], ["name: mine there, other in this recipe"]),
+        (["seed=7"], ["seed: 0 there, 7 in this recipe"]),
+        (["sources.0.package=csv"], ["sources: {type: python, package: json}", "csv"]),
+    ],
+)
+def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
+    sets = [part for setting in settings_ for part in ("--set", setting)]
+    place = ("--out", "runs/mine")
+    for command in ("run", "generate", "judge", "train", "report"):
+        refused(
+            *(project, command, "mine.yaml", *sets, *place), told=[*told, "--replace"]
+        )
+    refused(project, "run", "runs/mine", *sets, told=told)
+    planned = toolbank("plan", "mine.yaml", *sets, *place, cwd=project)
+    assert told[0] in planned.stdout
+    assert "--replace" in planned.stdout
+
+
+def test_replace_keeps_all_that_the_other_recipe_made(project):
+    earlier = seen(project / "runs/mine")
+    done = toolbank(
+        *("run", "mine.yaml", "--set", "seed=7", "--out", "runs/mine", "--replace"),
+        cwd=project,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "runs/mine/replaced/1" in done.stderr
+    kept = seen(project / "runs/mine/replaced/1")
+    apart = (".lock", ".lock.owner", "journal.sqlite")
+    assert kept == {k: v for k, v in earlier.items() if k not in apart}
+    assert (project / "runs/mine/journal.sqlite").is_file()
+    assert "seed: 7" in (project / "runs/mine/recipe.yaml").read_text()
+    found = toolbank("search", "runs/mine/replaced/1", "middle value", cwd=project)
+    assert "statistics.median" in found.stdout
+    again = toolbank("run", "runs/mine", cwd=project)
+    assert "Everything was done already" in again.stdout
+    refused(project, "run", "mine.yaml", told=["seed: 7 there, 0 in this recipe"])
+
+
+def test_a_run_writes_through_no_link(project):
+    shutil.copytree(project / "runs/mine", project / "runs/other")
+    models = project / "runs/other/models"
+    shutil.rmtree(models / "bm25")
+    for link in (models / "bm25", models):
+        if link == models:
+            shutil.rmtree(models)
+        link.symlink_to(project / "runs/mine/models" / link.relative_to(models))
+        for command in ("run", "plan"):
+            refused(
+                *(project, command, "mine.yaml", "--out", "runs/other"),
+                told=[f"{link.relative_to(project)}: a link"],
+            )
+    (project / "notes.txt").write_text("mine")
+    (project / "lnotes").symlink_to("notes.txt")
+    told = ["lnotes: a link that leads to a file, and a run needs a folder"]
+    refused(project, "run", "mine.yaml", "--out", "lnotes", told=told)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("sources.0.package=no_such_package", "no_such_package is not installed"),
+        ("retrievers=[{type: bm25}]", "none is left to train on"),
+    ],
+)
+def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
+    recipe = "mine.yaml"
+    if "retrievers" in setting:
+        recipe = "bad.yaml"
+        (project / recipe).write_text(
+            "name: bad\ndataset: {type: jsonl, path: bad}\nretrievers: [{type: bm25}]\n"
+        )
+        (project / "bad").mkdir()
+        (project / "bad/tools.jsonl").write_text(
+            '{"name": "a", "description": "Median."}\n'
+        )
+        (project / "bad/queries.jsonl").write_text(
+            '{"query": "middle value", "tools": ["a"], "split": "test"}\n'
+        )
+    place = ("--out", "runs/mine", "--replace")
+    refused(project, "run", recipe, "--set", setting, *place, told=[told])
+    assert not (project / "runs/mine/replaced").exists()
+
+
+def test_a_recipe_that_was_edited_in_the_folder_is_compared_with_what_made_it(project):
+    path = project / "runs/mine/recipe.yaml"
+    path.write_text(path.read_text().replace("seed: 0", "seed: 7"))
+    refused(project, "run", "runs/mine", told=["seed: 0 there, 7"])
+
+
+def test_a_recipe_that_grows_goes_on_in_its_folder(project):
+    done = toolbank(
+        *("run", "mine.yaml", "--set", "retrievers=[{type: bm25}, {type: nearest}]"),
+        *("--set", "generate.queries=35"),
+        cwd=project,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (project / "runs/mine/replaced").exists()
+
+
+def write_dataset(folder, *others):
+    folder.mkdir(exist_ok=True)
+    tools = ["find flights", "book hotels", "read mails", *others]
+    (folder / "tools.jsonl").write_text(
+        "".join(
+            f'{{"name": "t{n}", "description": "{t}"}}\n' for n, t in enumerate(tools)
+        )
+    )
+    (folder / "queries.jsonl").write_text(
+        "".join(
+            f'{{"query": "{t} {m}", "tools": ["t{n}"]}}\n'
+            for n, t in enumerate(tools)
+            for m in ("now", "today", "soon", "for me", "please")
+        )
+    )
+
+
+def test_a_dataset_may_move_and_grow_and_another_one_is_refused(tmp_path):
+    write_dataset(tmp_path / "data")
+    (tmp_path / "own.yaml").write_text(
+        "name: own\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
+        "baselines: false\n"
+    )
+    run = ("run", "own.yaml", "--until", "retrievers")
+    assert toolbank(*run, cwd=tmp_path).returncode == 0
+    write_dataset(tmp_path / "data", "send letters")
+    assert toolbank(*run, cwd=tmp_path).returncode == 0
+    (tmp_path / "data").rename(tmp_path / "moved")
+    done = toolbank(*run, "--set", "dataset.path=moved", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    write_dataset(tmp_path / "other", "plant trees")
+    refused(
+        *(tmp_path, *run, "--set", "dataset.path=other"),
+        told=["dataset: ", f"{tmp_path}/moved there", f"{tmp_path}/other in this"],
+    )
+
+
+def test_a_finished_run_that_can_not_be_written_to_prints_its_table(world, tmp_path):
+    with small_disk(tmp_path / "disk", 20_000):
+        place = fresh(world, tmp_path / "disk")
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
+        done = toolbank("run", "mine.yaml", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "R@5" in done.stdout
+    assert "Everything was done already" in done.stdout

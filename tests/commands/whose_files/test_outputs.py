@@ -1,0 +1,141 @@
+"""Where commands write to by `--out`, and where they do not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.commands.whose_files.conftest import ASKED
+from tests.commands.whose_files.project import (
+    COMMANDS,
+    read_by_others,
+    refused,
+)
+from toolbank.export.export import FORMATS
+
+
+@pytest.mark.parametrize("command", ["search", "evaluate"])
+def test_a_file_is_written_over_where_that_is_said(project, command, monkeypatch):
+    written = (*COMMANDS[command], "--out", "out.json")
+    (project / "out.json").write_text("of an hour ago")
+    refused(project, *written, told=["is there already", "--overwrite"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "none"))
+    for _ in range(2):
+        done = toolbank(*written, "--overwrite", cwd=project)
+        assert done.returncode == 0, done.stderr
+    assert "ago" not in (project / "out.json").read_text()
+    assert not (project / "none").exists()
+    for place, told in {
+        "asked.jsonl": "what is read",
+        "hard.jsonl": "what is read",
+        "link.jsonl": "what is read",
+        "nowhere.jsonl": "a link",
+        "data": "a folder",
+        "runs/mine/recipe.yaml": "in the folder of a run",
+    }.items():
+        asked = () if command == "search" else ("--on", "asked.jsonl")
+        refused(
+            *(project, *COMMANDS[command], *asked, "--out", place, "--overwrite"),
+            told=[told],
+        )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [COMMANDS["search"], COMMANDS["evaluate"], ("evaluate", "runs/mine")],
+)
+def test_what_a_run_was_made_from_is_written_over_by_no_word(project, command):
+    own = ("--set", "evaluate.on=[data/own.jsonl]", "--until", "sources")
+    (project / "data/own.jsonl").write_text(ASKED)
+    assert toolbank("run", "mine.yaml", *own, cwd=project).returncode == 0
+    (project / "mine.yaml").rename(project / "renamed.yaml")
+    for place in ("data/own.jsonl", "renamed.yaml"):
+        written = ("--out", place, "--overwrite")
+        refused(project, *command, *written, told=["what is read", place])
+
+
+@pytest.mark.parametrize("command", ["search", "evaluate"])
+def test_a_pipe_and_the_devices_may_be_written_to(project, command):
+    to_pipe = (*COMMANDS[command], "--out")
+    with read_by_others(project / "pipe") as reader:
+        assert toolbank(*to_pipe, "pipe", cwd=project).returncode == 0
+        assert b"statistics.median" in os.read(reader, 100_000) or command != "search"
+    assert (project / "pipe").is_fifo()
+    assert toolbank(*to_pipe, "/dev/null", cwd=project).returncode == 0
+    full = toolbank(*to_pipe, "/dev/full", cwd=project)
+    assert (full.returncode, "No space left" in full.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_hits_go_where_the_shell_sends_them(project, to_file):
+    command = [sys.executable, "-m", "toolbank", *COMMANDS["search"]]
+    command += ["--out", "/dev/stdout"]
+    path = project / "out.json"
+    path.touch()
+    with path.open("a" if to_file else "r") as file:
+        done = subprocess.run(
+            command,
+            cwd=project,
+            stdout=file if to_file else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    [line] = (path.read_text() if to_file else done.stdout).splitlines()
+    assert "statistics.median" in json.loads(line)["tools"]
+
+
+def test_a_file_that_is_read_is_not_written_to(project):
+    for place in ("asked.jsonl", "link.jsonl", "hard.jsonl", "data/../asked.jsonl"):
+        refused(
+            *(project, "evaluate", "runs/mine", "--on", "asked.jsonl"),
+            *("--out", place),
+            told=[place, "what is read (asked.jsonl)", "another place"],
+        )
+
+
+def test_the_root_and_the_home_are_no_folders_of_runs(project, home):
+    for place, called in (("/", "root of the disk"), (home, "your home folder")):
+        for command in ("run", "plan", "preview"):
+            refused(project, command, "mine.yaml", "--out", place, told=[called])
+        for form in FORMATS:
+            refused(
+                *(project, "export", "runs/mine", "--format", form, "--out", place),
+                told=[called],
+            )
+
+
+def test_no_folder_is_made_for_a_file(project):
+    refused(
+        *(project, "search", "runs/mine", "--queries", "asked.jsonl"),
+        *("--out", "nowhere/deep/h.jsonl"),
+        told=["nowhere/deep: no such folder", "mkdir -p"],
+    )
+
+
+def test_a_run_does_not_read_what_it_writes(project):
+    hits = project / "runs/mine/hits/bm25.jsonl"
+    refused(
+        *(project, "run", "mine.yaml", "--set", f"evaluate.on=[{hits}]"),
+        told=[str(hits), "which this run writes"],
+    )
+
+
+def test_requests_that_are_missing_are_told_before_a_model_is_loaded(project):
+    shutil.rmtree(project / "runs/mine/models")
+    refused(
+        *(project, "search", "runs/mine", "--queries", "none.jsonl"),
+        *("--out", "h.jsonl"),
+        told=["none.jsonl"],
+    )
+
+
+def test_an_export_to_a_file_says_what_is_in_its_way(project):
+    refused(
+        *(project, "export", "runs/mine", "--format", "jsonl", "--out", "asked.jsonl"),
+        told=["asked.jsonl: a file, and an export needs a folder"],
+    )
