@@ -64,7 +64,10 @@ class ChatRequest:
             [[message.role, message.content] for message in self.messages],
             self.schema,
         ]
-        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(content, sort_keys=True)
+        # Where nothing had to be escaped, that is the same and quicker.
+        if "\\u" in text:
+            text = json.dumps(content, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -22,6 +22,8 @@ def read_seconds(text: str, now: float) -> float | None:
     as 6m0s, and a time since 1970 in seconds or milliseconds. What is over is 0.
     """
     text = text.strip()
+    if not text:
+        return None
     value = read_number(text)
     if value is not None:
         if value >= _EPOCH_MS:
