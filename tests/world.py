@@ -16,7 +16,6 @@ SHOP = [
         name=f"shop.{verb}_{noun}",
         kind="function",
         summary=f"{verb.title()} the {noun} of a customer.",
-        prompt_name=f"{verb}_customer_{noun}",
     )
     for verb in ("find", "total", "list", "merge")
     for noun in ("orders", "letters", "returns", "prices")

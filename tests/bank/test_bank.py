@@ -185,6 +185,16 @@ def test_a_file_from_before_raises_versions_and_structure_is_read(tmp_path):
     assert read_tools(path) == (tool,)
 
 
+def test_a_file_from_when_tools_had_names_for_prompts_is_read(tmp_path):
+    path = tmp_path / "tools.parquet"
+    tool = Tool(name="a", kind="function")
+    write_tools(path, [tool])
+    names = pa.array(["what_it_does"])
+    earlier = parquet.read_table(path).append_column("prompt_name", names)
+    parquet.write_table(earlier, path)
+    assert read_tools(path) == (tool,)
+
+
 def test_a_bank_file_that_is_no_object_is_named(tmp_path):
     Bank((Tool(name="a", kind="function"),)).save(tmp_path)
     (tmp_path / "bank.json").write_text("[1]")

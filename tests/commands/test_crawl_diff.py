@@ -106,7 +106,7 @@ def test_every_change_is_told_by_what_it_means_to_a_caller(
 
 
 def test_another_address_is_no_change() -> None:
-    moved = {"url": "https://new.example/a", "source": "sphinx:x 2", "prompt_name": "z"}
+    moved = {"url": "https://new.example/a", "source": "sphinx:x 2"}
     assert changes(tool("a"), tool("a", **moved)) == ()
 
 

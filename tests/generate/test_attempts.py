@@ -24,7 +24,7 @@ from toolbank.system.errors import ToolbankError
 def answer(request):
     """A reply that passes every check, a function of the attempt alone."""
     text = sentence(request.attempt)
-    names = [tool.prompt_name for tool in request.task.tools[:2]]
+    names = [tool.name for tool in request.task.tools[:2]]
     reply = polished(text) if request.step == "polish" else drafted(names, text)
     return ChatReply(json.dumps(reply), "m", 10, 5)
 

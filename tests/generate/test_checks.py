@@ -13,18 +13,13 @@ from toolbank.generate.replies import Draft, read_draft, read_polished
 from toolbank.llm.json_answer import Rejection
 
 TOOLS = (
-    Tool(
-        name="numpy.absolute",
-        kind="function",
-        aliases=("numpy.abs",),
-        prompt_name="elemental_magnitude",
-    ),
-    Tool(name="numpy.mean", kind="function", prompt_name="average"),
-    Tool(name="numpy.log2", kind="function", prompt_name="binary_logarithm"),
-    Tool(name="numpy.linalg.norm", kind="function", prompt_name="length_of_vector"),
-    Tool(name="numpy.nan_to_num", kind="function", prompt_name="gap_filler"),
-    Tool(name="pandas.DataFrame", kind="class", prompt_name="table"),
-    Tool(name="numpy.sort", kind="function", prompt_name="gap_filler"),
+    Tool(name="numpy.absolute", kind="function", aliases=("numpy.abs",)),
+    Tool(name="numpy.mean", kind="function"),
+    Tool(name="numpy.log2", kind="function"),
+    Tool(name="numpy.linalg.norm", kind="function"),
+    Tool(name="numpy.nan_to_num", kind="function"),
+    Tool(name="pandas.DataFrame", kind="class"),
+    Tool(name="numpy.sort", kind="function"),
 )
 CHECKER = Checker(TOOLS, GenerateConfig(min_words=4, max_words=30))
 TEXT = "How far from zero are the balances of my three accounts?"
@@ -43,21 +38,22 @@ def reason(*tools, text=TEXT, at_most=3):
     )
 
 
-@pytest.mark.parametrize("name", ["elemental_magnitude", "numpy.absolute", "numpy.abs"])
+@pytest.mark.parametrize("name", ["numpy.absolute", "numpy.abs"])
 def test_a_tool_may_go_by_any_of_its_names(name):
-    assert reason("average", name) == ["numpy.mean", "numpy.absolute"]
+    assert reason("numpy.mean", name) == ["numpy.mean", "numpy.absolute"]
 
 
 @pytest.mark.parametrize(
     ("tools", "at_most", "expected"),
     [
-        (("average", "table"), 3, "tool-not-offered"),
-        (("average", "pandas.DataFrame"), 3, "tool-not-offered"),
-        (("average", "numpy.made_up"), 3, "tool-not-offered"),
-        (("average", "numpy.mean"), 3, "repeated-tool"),
-        (("average",), 3, "too-few-tools"),
+        (("numpy.mean", "mean"), 3, "tool-not-offered"),
+        (("numpy.mean", "pandas.DataFrame"), 3, "tool-not-offered"),
+        (("numpy.mean", "numpy.made_up"), 3, "tool-not-offered"),
+        (("numpy.mean", "numpy.mean"), 3, "repeated-tool"),
+        (("numpy.absolute", "numpy.abs"), 3, "repeated-tool"),
+        (("numpy.mean",), 3, "too-few-tools"),
         ((), 3, "too-few-tools"),
-        (("average", "gap_filler", "binary_logarithm"), 2, "too-many-tools"),
+        (("numpy.mean", "numpy.nan_to_num", "numpy.log2"), 2, "too-many-tools"),
     ],
 )
 def test_drafts_that_break_the_rules_of_tools(tools, at_most, expected):
@@ -67,9 +63,9 @@ def test_drafts_that_break_the_rules_of_tools(tools, at_most, expected):
 @pytest.mark.parametrize(
     ("tools", "asked", "expected"),
     [
-        (("average",), 1, ["numpy.mean"]),
-        (("average", "binary_logarithm"), 1, "other-number-of-tools"),
-        (("average",), 2, "other-number-of-tools"),
+        (("numpy.mean",), 1, ["numpy.mean"]),
+        (("numpy.mean", "numpy.log2"), 1, "other-number-of-tools"),
+        (("numpy.mean",), 2, "other-number-of-tools"),
         ((), 1, "other-number-of-tools"),
     ],
 )
@@ -85,12 +81,6 @@ def test_where_a_number_of_tools_is_asked_for_another_is_rejected(
         assert [tool.name for tool in checked] == expected
 
 
-def test_two_offered_tools_with_one_prompt_name_are_told_apart_as_the_prompt_does():
-    offered = (TOOLS[4], TOOLS[6])
-    chosen = CHECKER.check_draft(draft("gap_filler_2", "gap_filler"), offered, 2)
-    assert [tool.name for tool in chosen] == ["numpy.sort", "numpy.nan_to_num"]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -101,7 +91,7 @@ def test_two_offered_tools_with_one_prompt_name_are_told_apart_as_the_prompt_doe
 )
 def test_length_and_language(text, expected):
     assert CHECKER.check_text(text).reason == expected
-    assert reason("average", "elemental_magnitude", text=text) == expected
+    assert reason("numpy.mean", "numpy.absolute", text=text) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,7 +99,7 @@ def test_length_and_language(text, expected):
     [
         (CHECKER.check_text("Average them all."), "3 words, at least 4"),
         (CHECKER.check_text("the balance " * 80), "160 words, at most"),
-        (CHECKER.check_draft(draft("average"), TOOLS[:5], 3), "1, at least 2"),
+        (CHECKER.check_draft(draft("numpy.mean"), TOOLS[:5], 3), "1, at least 2"),
     ],
 )
 def test_what_is_too_short_or_too_long_is_told_with_the_bound(rejection, expected):
@@ -122,7 +112,7 @@ def test_half_a_character_of_a_reply_is_rejected_and_not_mended(sign):
     written = read_draft(
         json.dumps(
             {
-                "tools": ["average", "elemental_magnitude"],
+                "tools": ["numpy.mean", "numpy.absolute"],
                 "explanation": "",
                 "draft": text,
             }
@@ -141,7 +131,7 @@ def test_half_a_character_of_a_reply_is_rejected_and_not_mended(sign):
 def test_signs_that_steer_a_terminal_or_turn_the_writing_are_rejected(sign):
     text = TEXT.replace("zero", f"ze{sign}ro")
     assert CHECKER.check_text(text).reason == "control-sign"
-    hidden = Draft(TEXT, ("average", "numpy.abs"), f"One feeds{sign} the other.")
+    hidden = Draft(TEXT, ("numpy.mean", "numpy.abs"), f"One feeds{sign} the other.")
     checked = CHECKER.check_draft(hidden, TOOLS[:5], 3)
     assert checked.reason == "control-sign"
     assert checked.detail == f"U+{ord(sign[0]):04X}"
@@ -158,7 +148,6 @@ def test_signs_that_steer_a_terminal_or_turn_the_writing_are_rejected(sign):
         "Put the three readings into a DataFrame.",
         "Put the three readings through nan_to_num.",
         "Put the three readings through Nan_To_Num!",
-        "Find the elemental_magnitude of my readings.",
         "Please use numpy.abs on the three readings.",
     ],
 )
@@ -191,7 +180,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_an_identifier_is_found_wherever_it_stands(text):
-    coined = {"log2", "nan_to_num", "DataFrame", "elemental_magnitude", "gap_filler"}
+    coined = {"log2", "nan_to_num", "DataFrame"}
     words = re.findall(r"\w+", text)
     dotted = re.findall(r"[^\W\d]\w*(?:\.\w+)+", text)
     called = re.findall(r"\b([^\W\d]\w*)\(\)", text)

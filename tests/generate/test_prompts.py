@@ -20,7 +20,6 @@ TOOLS = (
     Tool(
         name="shop.nan_total",
         kind="function",
-        prompt_name="sum_with_gaps",
         summary="Add up values and leave gaps out.",
         parameters={
             "type": "object",
@@ -28,8 +27,8 @@ TOOLS = (
         },
         returns=(Returned(name="total", description="The total."),),
     ),
-    Tool(name="shop.sort", kind="function", prompt_name="ascending", summary="Order."),
-    Tool(name="shop.sort2", kind="function", prompt_name="ascending", summary="Again."),
+    Tool(name="shop.sort", kind="function", summary="Order."),
+    Tool(name="shop.sort2", kind="function", summary="Again."),
 )
 DRAFT = Draft("Order the sales. Then add them up.", ("a", "b"), "Ordered, then added.")
 DOMAINS = ["numpy", "pandas", "aws", "generic"]
@@ -56,15 +55,13 @@ def user_file(folder, monkeypatch, name, content):
     return path
 
 
-def test_the_writer_sees_neutral_names_and_what_the_tools_do():
+def test_the_writer_sees_what_the_tools_are_called_and_what_they_do():
     prompt = text(write())
-    assert "- sum_with_gaps: Add up values and leave gaps out." in prompt
+    assert "- shop.nan_total: Add up values and leave gaps out." in prompt
     assert "Takes: values (What to add up)" in prompt
     assert "Gives: The total" in prompt
-    assert "- ascending: Order." in prompt
-    assert "- ascending_2: Again." in prompt
-    assert "shop." not in prompt
-    assert "nan_total" not in prompt
+    assert "- shop.sort: Order." in prompt
+    assert "- shop.sort2: Again." in prompt
 
 
 def test_the_writer_is_told_how_many_tools_and_the_domains_instructions():
@@ -85,7 +82,7 @@ def test_a_recipe_that_says_nothing_of_numbers_gets_the_prompts_that_it_always_g
         for request in (made.write(7, TOOLS, at_most), made.polish(7, DRAFT, TOOLS[:2]))
     ]
     told = " ".join([*asked, prompt_hash("numpy", GenerateConfig())])
-    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "8daa6e38da15e7c1"
+    assert hashlib.sha256(told.encode()).hexdigest()[:16] == "89b17eccb4b57fc0"
 
 
 def test_one_tool_is_asked_for_by_a_prompt_of_its_own():
@@ -144,8 +141,8 @@ def test_a_template_of_ones_own_that_is_not_used_is_told(tmp_path, monkeypatch):
 def test_the_schema_allows_the_shown_names_only():
     validator = Draft202012Validator(write().schema)
     answer = {"declined": False, "reason": "", "explanation": "e", "draft": "d"}
-    assert validator.is_valid({**answer, "tools": ["ascending_2", "sum_with_gaps"]})
-    assert not validator.is_valid({**answer, "tools": ["shop.sort"]})
+    assert validator.is_valid({**answer, "tools": ["shop.sort2", "shop.nan_total"]})
+    assert not validator.is_valid({**answer, "tools": ["sort"]})
 
 
 def test_requests_carry_the_same_as_data_for_engines_that_read_no_prompts():
@@ -161,7 +158,7 @@ def test_the_polisher_sees_the_draft_and_what_the_tools_do():
     assert DRAFT.draft in prompt
     assert DRAFT.explanation in prompt
     assert "- Order." in prompt
-    assert "sum_with_gaps" not in prompt
+    assert "nan_total" not in prompt
 
 
 def test_examples_are_a_function_of_seed_and_attempt():
@@ -191,7 +188,7 @@ def test_what_the_prompts_show_as_an_answer_is_one_that_can_be_read():
 
 def test_tools_and_drafts_are_never_read_as_templates():
     evil = "{{ 7 * 6 }}{% for x in ().__class__.__base__.__subclasses__() %}"
-    tool = Tool(name="a.b", kind="function", prompt_name=evil, summary=evil)
+    tool = Tool(name=evil, kind="function", summary=evil)
     assert text(write(tools=(tool, TOOLS[0]), instructions=evil)).count(evil) == 3
     polish = prompts().polish(0, Draft(evil, (), evil), (tool,))
     assert text(polish).count(evil) == 3
@@ -237,9 +234,9 @@ def test_all_that_a_template_may_use_is_there(tmp_path, monkeypatch):
     made = prompts(domain="cakes", instructions=" In pence. ")
     assert text(made.write(0, TOOLS, 3)) == (
         "cakes 2 3 In pence.\n"
-        "1 sum_with_gaps: Add up values and leave gaps out.|values (What to add up)|The total\n"
-        "2 ascending: Order.||\n"
-        "3 ascending_2: Again.||\n"
+        "1 shop.nan_total: Add up values and leave gaps out.|values (What to add up)|The total\n"
+        "2 shop.sort: Order.||\n"
+        "3 shop.sort2: Again.||\n"
         "mix (To mix.); bake (To bake.)\n"
         "Bake it, crème? / It chains. / "
         '{"declined": false, "reason": "", "tools": ["mix", "bake"], '

@@ -26,8 +26,6 @@ DATA = Path(__file__).parent / "data"
 QUERIES = [tuple(row) for row in json.loads((DATA / "queries.json").read_text())]
 WARM = '{"engine": "openai", "model": "m", "temperature": 0.9, "max_tokens": 4096}'
 COOL = WARM.replace("0.9", "0.2")
-# In those runs, prompts gave tools their own names.
-TOOLS = [tool.model_copy(update={"prompt_name": ""}) for tool in SHOP]
 
 
 def config(**settings):
@@ -64,7 +62,7 @@ def test_an_unchanged_recipe_asks_nothing_again(journal_file):
     for _ in range(2):
         with Journal(journal_file) as journal:
             replies = len(journal)
-            made = generate(TOOLS, config(), domain="shop", seed=0, journal=journal)
+            made = generate(SHOP, config(), domain="shop", seed=0, journal=journal)
             assert len(journal) == replies == 22
         assert made.complete
         assert made.counts["rejected"] == {"not-json": 3}

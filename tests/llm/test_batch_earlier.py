@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from tests.journal.test_earlier_versions import DATA, QUERIES, TOOLS, config
+from tests.journal.test_earlier_versions import DATA, QUERIES, config
 from tests.servers.batch import BatchServer, HostedBatch, answer_file
 from tests.servers.chat import Answer
-from tests.world import drafted, good
+from tests.world import SHOP, drafted, good
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
 from toolbank.llm.engines.batch import hosted
@@ -39,7 +39,7 @@ def said(call):
 def run(folder, **settings):
     asked = config(engine="batch", retries=1, **settings)
     with Journal(folder / "journal.sqlite") as journal:
-        return generate(TOOLS, asked, domain="shop", seed=0, journal=journal)
+        return generate(SHOP, asked, domain="shop", seed=0, journal=journal)
 
 
 def queries(made):

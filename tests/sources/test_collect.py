@@ -27,10 +27,6 @@ def test_sources_are_read_into_one_sorted_list(
         [PythonSource(package=second), PythonSource(package=first)], tmp_path
     )
     assert [tool.name for tool in collected.tools] == [f"{first}.b", f"{second}.a"]
-    assert [tool.prompt_name for tool in collected.tools] == [
-        "count_rows",
-        "draw_line",
-    ]
     assert collected.info["tools"] == 2
     assert [source["source"] for source in collected.info["sources"]] == [
         f"python:{second}",

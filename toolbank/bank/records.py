@@ -60,7 +60,6 @@ class Tool(Record):
 
     `name` is fully qualified and unique in a bank; `aliases` are other names of the same object.
     `parameters` is a JSON Schema of type "object" whose properties stand in signature order.
-    `prompt_name` is the neutral name that a writing model sees in place of the identifier.
     """
 
     name: str
@@ -81,7 +80,6 @@ class Tool(Record):
     url: str = ""
     source: str = ""
     aliases: tuple[str, ...] = ()
-    prompt_name: str = ""
 
     def as_function(self, name: str = "") -> dict[str, Any]:
         """The tool in the function-calling format of chat-completions APIs.

@@ -39,12 +39,13 @@ def make_row(record: Record) -> dict[str, Any]:
 
 
 def parse_row(kind: type[Record], row: dict[str, Any]) -> dict[str, Any]:
-    """What `make_row` turned into text, as objects again.
+    """What `make_row` turned into text, as objects again; without a column that tools once had.
 
     Raises:
         KeyError, TypeError, ValueError: the row is of another layout.
     """
     if kind is Tool:
+        row.pop("prompt_name", None)
         row["parameters"] = json.loads(row["parameters"])
         for returned in row["returns"]:
             if returned.get("structure") is not None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
-from toolbank.generate.names import shown_names
 from toolbank.generate.replies import Draft
 from toolbank.llm.json_answer import Rejection
 from toolbank.system.text import find_control_sign
@@ -46,8 +45,8 @@ class Checker:
     A text is rejected as holding an `identifier` where it has
 
     - a dotted name, or part of one ("numpy.linalg.norm", "linalg.norm", "np.norm");
-    - a last part of a name, or a prompt name, that no one would write as a word: with an
-      underscore, a digit or CamelCase in it ("nan_to_num", "log2", "DataFrame");
+    - a last part of a name that no one would write as a word: with an underscore, a digit or
+      CamelCase in it ("nan_to_num", "log2", "DataFrame");
     - a plain last part written as a call ("mean()").
 
     Aliases count as names do. A plain last part that stands as a word ("mean") is allowed:
@@ -66,8 +65,7 @@ class Checker:
             for suffix in _suffixes(name)
             if "." in suffix
         }
-        coined = self._last_parts | {tool.prompt_name for tool in tools}
-        self._identifiers = {word for word in coined if _is_identifier(word)}
+        self._identifiers = {word for word in self._last_parts if _is_identifier(word)}
         self._identifiers |= {word.lower() for word in self._identifiers if "_" in word}
 
     def check_draft(
@@ -75,19 +73,12 @@ class Checker:
     ) -> tuple[Tool, ...] | Rejection:
         """The tools of a draft, in call order, or why the draft is rejected.
 
-        Tools may go by the name that the prompt showed, their own name or an alias.
+        Tools may go by an alias.
         """
         tools: list[Tool] = []
-        by_name = {
-            **{tool.prompt_name: tool for tool in offered if tool.prompt_name},
-            **dict(zip(shown_names(offered), offered, strict=True)),
-        }
-        by_own_name = {tool.name: tool for tool in offered}
         for name in draft.tools:
-            tool = by_name.get(name)
-            if tool is None and name in self._index:
-                tool = by_own_name.get(self._tools[self._index[name]].name)
-            if tool is None:
+            tool = self._tools[self._index[name]] if name in self._index else None
+            if tool is None or tool not in offered:
                 return Rejection("tool-not-offered", name[:100])
             tools.append(tool)
         names = [tool.name for tool in tools]

@@ -15,7 +15,7 @@ class _Line(BaseModel):
 
 
 class ExampleTool(_Line):
-    """A tool of an example, by its neutral name."""
+    """A tool of an example, by its name, as prompts show it."""
 
     name: str = Field(min_length=1)
     description: str = Field(min_length=1)

@@ -21,7 +21,6 @@ from toolbank.generate.examples import (
     load_examples,
     load_single_examples,
 )
-from toolbank.generate.names import shown_names
 from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
 from toolbank.llm.templates import PromptTemplate
 
@@ -62,8 +61,8 @@ class Prompts:
     ) -> ChatRequest:
         """Ask for a draft that needs `at_least` to `at_most` of `tools`, or for a decline.
 
-        Without `at_least`, as few as the recipe allows. The schema allows no tool names but
-        those that the prompt shows.
+        Without `at_least`, as few as the recipe allows. The schema allows no names but those
+        of `tools`.
 
         Raises:
             InputError: the user's own template is broken.
@@ -81,7 +80,7 @@ class Prompts:
             **DRAFT_SCHEMA["properties"],
             "tools": {
                 "type": "array",
-                "items": {"type": "string", "enum": list(shown_names(tools))},
+                "items": {"type": "string", "enum": [tool.name for tool in tools]},
             },
         }
         return ChatRequest(
@@ -131,10 +130,7 @@ class Prompts:
         for tool in tools:
             if tool.name not in self._briefs:
                 self._briefs[tool.name] = _brief(tool)
-        return [
-            {"name": name, **self._briefs[tool.name]}
-            for name, tool in zip(shown_names(tools), tools, strict=True)
-        ]
+        return [self._briefs[tool.name] for tool in tools]
 
 
 def prompt_assets(domain: str, config: GenerateConfig) -> tuple[Asset, ...]:
@@ -184,6 +180,7 @@ def _brief(tool: Tool) -> dict[str, str]:
     ]
     gives = [_shorten(value.description) for value in tool.returns[:2]]
     return {
+        "name": tool.name,
         "summary": textwrap.shorten(
             tool.summary or tool.description, _SUMMARY_CHARACTERS, placeholder=" ..."
         ),

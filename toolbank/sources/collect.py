@@ -9,7 +9,6 @@ from toolbank.bank.records import Tool
 from toolbank.config.assets import find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.sources.prompt_names import with_prompt_names
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
@@ -20,7 +19,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     """Read every source; of two tools that have a name in common the first counts.
 
     `cache` is a folder that a source may keep files in, as a crawl does its pages. The tools are
-    sorted by name, and each gets its prompt name.
+    sorted by name.
 
     Raises:
         InputError: a source can't be read, or all of them together give no tool.
@@ -45,10 +44,9 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
             "sources: no tool was found. Give a source that has some, such as "
             "{type: python, package: numpy}."
         )
-    named = with_prompt_names([tools[name] for name in sorted(tools)])
     return Collected(
-        tuple(named),
-        {"tools": len(named), "sources": infos},
+        tuple(tools[name] for name in sorted(tools)),
+        {"tools": len(tools), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(
             problem

@@ -90,7 +90,6 @@ def check_tools(case: SourceCase) -> None:
     others = [alias for tool in collected.tools for alias in tool.aliases]
     assert not set(names) & set(others), "another name of a tool is no tool's own"
     for tool in collected.tools:
-        assert not tool.prompt_name, "names for prompts are given to all tools at once"
         assert tool.source, f"{tool.name} says which source it is of"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "tools.parquet"

@@ -24,8 +24,7 @@ class Comparison:
 
     `renamed` holds names that are gone as tools and are now another name of one, by that one's
     name. `changed` are called in another way or give something else, `reworded` are only
-    described in other words. A tool whose every field but its address and its names for prompts
-    is the same did not change.
+    described in other words. A tool whose every field but its address is the same did not change.
     """
 
     added: tuple[Tool, ...]

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from toolbank.bank.files import write_tools
 from toolbank.config.explain import explain
-from toolbank.sources.prompt_names import with_prompt_names
 from toolbank.sources.sphinx.crawl import crawl_site
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import problems, summarize
@@ -132,7 +131,7 @@ def crawl_to_folder(
         write_text(rules, site_yaml(crawl.found))
     else:
         rules.unlink(missing_ok=True)
-    write_tools(path / "tools.parquet", with_prompt_names(crawl.tools))
+    write_tools(path / "tools.parquet", crawl.tools)
     write_mark(mark, describe_files(path, own))
     return CrawlFolder(path, crawl)
 
