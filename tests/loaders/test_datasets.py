@@ -148,6 +148,23 @@ def test_toollens(tmp_path):
     }
 
 
+@pytest.mark.parametrize("kind", ["toolbench", "toollens"])
+def test_files_of_train_may_be_missing(tmp_path, kind):
+    {"toolbench": make_toolbench, "toollens": make_toollens}[kind](tmp_path)
+    whole = labels(read(kind, tmp_path))
+    for path in [path for path in tmp_path.rglob("*") if "train" in path.name]:
+        path.unlink()
+    tested = {text: found for text, found in whole.items() if found[1] == "test"}
+    assert labels(read(kind, tmp_path)) == tested
+
+
+def test_queries_of_train_without_their_labels_are_an_error(tmp_path):
+    make_toolbench(tmp_path)
+    (tmp_path / "qrels.train.tsv").unlink()
+    with pytest.raises(InputError, match=r"qrels\.train\.tsv: no such file"):
+        read("toolbench", tmp_path)
+
+
 def test_documents_of_one_name_are_tools_of_their_own(tmp_path):
     make_toolbench(tmp_path)
     second = {**API, "api_description": "Newer."}

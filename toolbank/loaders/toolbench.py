@@ -15,8 +15,6 @@ from toolbank.loaders.tables import read_table
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 
-_SPLITS: tuple[Split, ...] = ("train", "test")
-
 
 class ToolbenchConfig(DatasetConfig):
     """One folder of ToolBench's retrieval data."""
@@ -28,9 +26,10 @@ def read_toolbench(config: ToolbenchConfig) -> Dataset:
     """Read corpus.tsv, {train,test}.query.txt and qrels.{train,test}.tsv (arXiv 2307.16789).
 
     corpus.tsv has docid and document_content, the JSON of an API; a query file qid and text; a
-    label file qid, a number without meaning, docid and label, all without a header. Each
-    document is a tool of its own, named TOOL::API; where several have one name, all but the
-    first end in their docid. The files repeat rows, which changes nothing.
+    label file qid, a number without meaning, docid and label, all without a header. Those of
+    train may both be missing. Each document is a tool of its own, named TOOL::API; where several
+    have one name, all but the first end in their docid. The files repeat rows, which changes
+    nothing.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -39,7 +38,7 @@ def read_toolbench(config: ToolbenchConfig) -> Dataset:
     tools = _read_corpus(config.path / "corpus.tsv", left_out)
     queries = [
         query
-        for split in _SPLITS
+        for split in _find_splits(config.path)
         for query in _read_queries(config.path, split, tools, left_out)
     ]
     return gather(tools.values(), queries, left_out)
@@ -47,11 +46,19 @@ def read_toolbench(config: ToolbenchConfig) -> Dataset:
 
 def toolbench_files(config: ToolbenchConfig) -> tuple[Path, ...]:
     """The files that are read."""
-    return (
-        config.path / "corpus.tsv",
-        *(config.path / f"{split}.query.txt" for split in _SPLITS),
-        *(config.path / f"qrels.{split}.tsv" for split in _SPLITS),
-    )
+    pairs = [_query_files(config.path, split) for split in _find_splits(config.path)]
+    return config.path / "corpus.tsv", *(path for pair in pairs for path in pair)
+
+
+def _find_splits(folder: Path) -> tuple[Split, ...]:
+    """Test, and before it train if any file of it is there."""
+    has_train = any(path.is_file() for path in _query_files(folder, "train"))
+    return ("train", "test") if has_train else ("test",)
+
+
+def _query_files(folder: Path, split: Split) -> tuple[Path, Path]:
+    """The queries of a split, and their labels."""
+    return folder / f"{split}.query.txt", folder / f"qrels.{split}.tsv"
 
 
 def _read_corpus(path: Path, left_out: LeftOut) -> dict[str, Tool]:
@@ -105,13 +112,12 @@ def _text(api: dict[str, Any], key: str) -> str:
 def _read_queries(
     folder: Path, split: Split, tools: dict[str, Tool], left_out: LeftOut
 ) -> list[Query]:
-    path = folder / f"{split}.query.txt"
+    path, labels = _query_files(folder, split)
     texts: dict[str, str] = {}
     for number, (qid, text) in read_table(path, ("qid", "query"), header=False):
         if texts.setdefault(qid, text) != text:
             left_out.add("query: its id is another's", f"{path.name}, line {number}")
     used: dict[str, dict[str, None]] = defaultdict(dict)
-    labels = folder / f"qrels.{split}.tsv"
     columns = ("qid", "unused", "docid", "label")
     for number, (qid, _, docid, label) in read_table(labels, columns, header=False):
         if label.strip() not in ("0", "1"):

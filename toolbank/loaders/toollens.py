@@ -37,7 +37,7 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     """Read corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv (COLT, arXiv 2405.16089).
 
     A line of the corpus and of the queries has `_id` and `text`; a line of the labels
-    query-id, corpus-id and score, below a header. Labels of dev are optional. A text of the
+    query-id, corpus-id and score, below a header. Only labels of test have to be there. A text of the
     form that ToolBench's documents have is taken apart, and its tool named TOOL::API.
 
     Raises:
@@ -77,10 +77,10 @@ def toollens_files(config: ToollensConfig) -> tuple[Path, ...]:
 
 
 def _label_files(folder: Path) -> list[tuple[Split, Path]]:
-    files: list[tuple[Split, Path]] = [("train", folder / "qrels" / "train.tsv")]
-    if (folder / "qrels" / "dev.tsv").is_file():
-        files.append(("validation", folder / "qrels" / "dev.tsv"))
-    return [*files, ("test", folder / "qrels" / "test.tsv")]
+    names: tuple[tuple[Split, str], ...] = ("train", "train"), ("validation", "dev")
+    files = [(split, folder / "qrels" / f"{name}.tsv") for split, name in names]
+    there = [(split, path) for split, path in files if path.is_file()]
+    return [*there, ("test", folder / "qrels" / "test.tsv")]
 
 
 def _parse_text(row: dict[str, Any], number: int) -> tuple[str, str]:
