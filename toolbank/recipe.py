@@ -138,6 +138,16 @@ class Recipe(Config):
             )
         return self
 
+    @field_validator("split")
+    @classmethod
+    def _leaves_train(cls, split: SplitConfig, info: ValidationInfo) -> SplitConfig:
+        made = info.data.get("dataset", True) is None
+        if made and split.validation + split.test >= 1:
+            raise ValueError(
+                f"validation ({split.validation}) and test ({split.test}) leave nothing to train on"
+            )
+        return split
+
     @field_validator("retrievers")
     @classmethod
     def _list_baselines(
@@ -190,7 +200,8 @@ class RecipeFile:
     """A recipe, the file that it was read from, and that file's hash.
 
     `own` says that a file of the user's went before one of the same name that comes along, and
-    `typed` where the user's own settings let keys go.
+    `typed` where the user's own settings let keys go. Of the recipe's retrievers, the last `listed`
+    are those that the file or the user names; the others were added.
     """
 
     recipe: Recipe
@@ -198,6 +209,7 @@ class RecipeFile:
     sha256: str
     own: bool = False
     typed: tuple[Grant, ...] = ()
+    listed: int = 0
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -238,7 +250,7 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     sha256 = hashlib.sha256(content).hexdigest()
     listed = len(data.get("retrievers") or ())
     typed = tuple(_grants(recipe, listed, overrides))
-    return RecipeFile(recipe, path, sha256, own, typed)
+    return RecipeFile(recipe, path, sha256, own, typed, listed)
 
 
 def read_recipe(data: dict[str, Any]) -> Recipe:

@@ -10,6 +10,7 @@ from tests.retrievers.small_methods import TRAINED, configure, encoder_for, need
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
+from toolbank.retrievers.base import ALONE
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
@@ -24,6 +25,7 @@ from toolbank.testing.retrievers import (
     check_saving,
     check_search,
     check_unfitted,
+    check_without_train,
 )
 
 CONFIGS = {
@@ -91,6 +93,27 @@ def test_what_a_method_does_wrong_is_told(cases, monkeypatch, check, wrong):
     with pytest.raises((AssertionError, InputError), match=wrong):
         check(case)
     check_unfitted(case)
+
+
+class Peeking(Bm25Retriever):
+    def fit(self, bank, context=ALONE):
+        asked = [
+            tool.model_copy(update={"summary": query.query})
+            for tool in bank.tools
+            for query in bank.split("train")
+            if tool.name in query.tools
+        ]
+        named = {tool.name: tool for tool in (*bank.tools, *asked)}
+        super().fit(Bank(tuple(named.values())), context)
+
+
+def test_a_method_that_says_it_needs_no_query_and_reads_them_is_told(
+    cases, monkeypatch
+):
+    monkeypatch.setattr("toolbank.retrievers.bm25.retriever.Bm25Retriever", Peeking)
+    case = RetrieverCase(cases["bm25"].kind, Bm25Config(), cases["bm25"].bank)
+    with pytest.raises(AssertionError, match="without train queries, same hits"):
+        check_without_train(case)
 
 
 @pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])

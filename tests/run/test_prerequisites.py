@@ -184,6 +184,7 @@ def test_without_train_queries_all_that_was_left_out_is_told(recipe, tmp_path):
     rows += [{"query": f"b {i}", "tools": ["x"], "split": "train"} for i in range(2)]
     rows += [{"query": "c", "tools": [NAMES[1]], "split": "training"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given(recipe, {"type": "nearest", "by": "bm25"})
     with pytest.raises(InputError, match=r"(?s)'training' \(1\).*valid, val, dev"):
         run(recipe, tmp_path / "out")
 

@@ -16,7 +16,12 @@ class SplitConfig(Config):
     validation: float = Field(
         default=0.1, ge=0, lt=1, description="share for choosing the best weights"
     )
-    test: float = Field(default=0.1, gt=0, lt=1, description="share for the figures")
+    test: float = Field(
+        default=0.1,
+        gt=0,
+        le=1,
+        description="share for the figures; of a dataset, it may be all",
+    )
     withhold_tools: float = Field(
         default=0,
         ge=0,
@@ -25,10 +30,10 @@ class SplitConfig(Config):
     )
 
     @model_validator(mode="after")
-    def _leaves_train(self) -> Self:
-        if self.validation + self.test >= 1:
+    def _is_at_most_all(self) -> Self:
+        if self.validation + self.test > 1:
             raise ValueError(
-                f"validation ({self.validation}) and test ({self.test}) leave nothing to train on"
+                f"validation ({self.validation}) and test ({self.test}) are more than all"
             )
         return self
 

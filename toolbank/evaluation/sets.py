@@ -101,7 +101,7 @@ def describe_labels(evaluated: EvaluationSet) -> SetLabels:
 
 
 def held_out_set(bank: Bank) -> EvaluationSet:
-    """The test split; its parts tell apart what training has shown.
+    """The test split; its parts, where there are train queries, tell apart what these have shown.
 
     - test-seen-sets, test-unseen-sets: whether a train query needs the same set of tools
     - test-seen-tools, test-unseen-tools: whether train queries use each of the tools
@@ -110,6 +110,8 @@ def held_out_set(bank: Bank) -> EvaluationSet:
     sets = set(train)
     tools = frozenset[int | str]().union(*train)
     test = bank.split("test")
+    if not train:
+        return make_set("test", bank, test)
     seen: dict[str, Callable[[_Tools], bool]] = {
         "sets": lambda needed: needed in sets,
         "tools": lambda needed: needed <= tools,

@@ -58,7 +58,8 @@ def format_scores(figures: Sequence[Figure], sets: Sequence[str]) -> str:
         f"COMP@{k}: of the requests, those with all of their tools there."
     )
     given = [one_line(name, LONGEST_SET) for name in sets if name != "test"]
-    if given and "test" in sets:
+    # Without a training the test has no parts.
+    if given and "test" in sets and any(one.set in TEST_PARTS for one in figures):
         sentence += (
             f" Look at {' and '.join(given)} first, labelled apart from the bank (evaluate.on): "
             "the requests of test were made as those of training were."

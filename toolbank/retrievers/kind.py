@@ -62,6 +62,11 @@ class RetrieverConfig(Config):
         return ""
 
     @property
+    def needs_queries(self) -> bool:
+        """Whether it can't be fitted without train queries; so it is unless a method says no."""
+        return True
+
+    @property
     def encoders(self) -> tuple[EncoderConfig, ...]:
         """The encoders that it loads itself: those among its settings."""
         return tuple(value for _, value in self if isinstance(value, EncoderConfig))

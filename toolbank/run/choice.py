@@ -27,8 +27,8 @@ def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Ch
     """The best of those that are fitted, of which there is at least one.
 
     That is the one with the best Recall@5 on the validation queries, the first of equals; before
-    the evaluation, or without such queries, the first with vectors of tools that is no baseline,
-    or the first. Where the queries are of the reference's own words, which people's are not, one
+    the evaluation, or without such queries, the first that learns vectors of tools, or else the
+    first that has some, or the first. Where the queries are of the reference's own words, which people's are not, one
     that finds by words alone is taken only if there is no other.
 
     Raises:
@@ -64,11 +64,16 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
         elif others:
             why += f" (next: {others[0].retriever}, {_percent(others[0])})"
         return Choice(best.retriever, why)
-    dense = (config for config in fitted if config.has_vectors and not config.baseline)
-    if (first := next(dense, None)) is not None:
-        lacks = "no validation requests to choose by"
-        return Choice(first.label, f"{lacks}; the first that learns vectors of tools")
-    return Choice(fitted[0].label, "no validation requests to choose by; the first")
+    lacks = "no validation requests to choose by"
+    dense = [config for config in fitted if config.has_vectors]
+    for config in dense:
+        if config.needs_queries:
+            return Choice(
+                config.label, f"{lacks}; the first that learns vectors of tools"
+            )
+    if dense:
+        return Choice(dense[0].label, f"{lacks}; the first with vectors of tools")
+    return Choice(fitted[0].label, f"{lacks}; the first")
 
 
 def _rank(folder: RunFolder, labels: Sequence[str]) -> list[Figure]:

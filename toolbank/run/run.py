@@ -16,6 +16,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import make_stages
+from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.files import write_text
 from toolbank.system.outputs import set_aside
@@ -88,7 +89,8 @@ def _run(
     until: str | None,
     replace: bool,
 ) -> RunResult:
-    recipe = dataclasses.replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    given = dataclasses.replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    recipe = suit_dataset(given, folder)
     stages = make_stages(recipe.recipe, folder)
     folder.check()
     chosen = _choose(recipe, stages, start, until)
@@ -127,7 +129,8 @@ def _run(
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe)
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
-        notes = [note for stage in stages for note in stage.notes()]
+        notes = note_left_out(given.recipe, recipe.recipe)
+        notes += [note for stage in stages for note in stage.notes()]
         for note in (*filter(None, [lost]), *own, *notes):
             print_message(note)
         again = [stage.name for stage in stages if stage.kind == start]

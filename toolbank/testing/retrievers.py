@@ -157,6 +157,20 @@ def check_fit(case: RetrieverCase) -> None:
     )
 
 
+def check_without_train(case: RetrieverCase) -> None:
+    """One that says that it needs no train queries finds the same without."""
+    if any(config.needs_queries for config in (*case.built_on, case.config)):
+        return
+    bare = case.fit(
+        Bank(case.bank.tools, case.bank.split("validation"), case.bank.info)
+    )
+    n_tools = len(case.bank.tools)
+    expected = case.fitted.search(REQUESTS, n_tools)
+    _assert_same(
+        bare.search(REQUESTS, n_tools), expected, "without train queries, same hits"
+    )
+
+
 def check_saving(case: RetrieverCase) -> None:
     """Loaded without the bank it finds the same; saved twice it has the same bytes."""
     with _folder() as folder:
@@ -342,6 +356,7 @@ CHECKS = (
     check_order_of_tools,
     check_parts_of_a_search,
     check_fit,
+    check_without_train,
     check_saving,
     check_damage,
     check_impossible_values,

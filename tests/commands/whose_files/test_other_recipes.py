@@ -84,7 +84,7 @@ def test_a_run_writes_through_no_link(project):
     ("setting", "told"),
     [
         ("sources.0.package=no_such_package", "no_such_package is not installed"),
-        ("retrievers=[{type: bm25}]", "none is left to train on"),
+        ("retrievers=[{type: bm25}]", "no query in it can be used"),
     ],
 )
 def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
@@ -99,7 +99,7 @@ def test_what_a_recipe_can_not_read_replaces_nothing(project, setting, told):
             '{"name": "a", "description": "Median."}\n'
         )
         (project / "bad/queries.jsonl").write_text(
-            '{"query": "middle value", "tools": ["a"], "split": "test"}\n'
+            '{"query": "middle value", "tools": ["b"], "split": "test"}\n'
         )
     place = ("--out", "runs/mine", "--replace")
     refused(project, "run", recipe, "--set", setting, *place, told=[told])

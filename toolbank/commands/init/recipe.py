@@ -56,6 +56,7 @@ dataset:
   # ordered: true
 
 # Shares of the requests that are held back, where the data have no splits of their own.
+# With {{validation: 0, test: 1}} all are the test, and nothing is trained.
 # split: {{validation: 0.1, test: 0.1}}
 """
 

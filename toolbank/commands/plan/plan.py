@@ -40,6 +40,7 @@ from toolbank.run.origin import find_differences
 from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import current_tools, kept_tools
+from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about, count
 from toolbank.system.outputs import is_run_folder
@@ -65,7 +66,8 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
     """
     folder = RunFolder(out)
     folder.check()
-    recipe = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    given = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    recipe = suit_dataset(given, folder)
     stages = make_stages(recipe.recipe, folder)
     others = find_differences(recipe.recipe, stages)
     todo = [stage.name for stage in stages] if others else find_todo(stages)
@@ -78,6 +80,7 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
         f"  {stage.name:<24} {'to do' if stage.name in todo else 'done'}"
         for stage in stages
     ]
+    lines += [f"  {note}" for note in note_left_out(given.recipe, recipe.recipe)]
     with recipe.at_work():
         lines += _note_unnamed([stage for stage in stages if stage.name in todo])
     for paragraph in _describe_stages(recipe.recipe, folder, todo, measure):

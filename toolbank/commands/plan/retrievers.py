@@ -23,7 +23,7 @@ def describe_dataset(recipe: Recipe) -> Iterator[str]:
     """How many tools and queries a dataset has, what of it is left out, and its splits.
 
     Raises:
-        InputError: it can't be read, or leaves nothing to train on.
+        InputError: it can't be read.
     """
     read = read_split(recipe)
     splits = ", ".join(f"{read.splits[name]:,} {name}" for name in _SPLITS)

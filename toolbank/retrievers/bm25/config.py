@@ -13,6 +13,11 @@ class Bm25Config(RetrieverConfig):
     type: Literal["bm25"] = "bm25"
 
     @property
+    def needs_queries(self) -> bool:
+        """It indexes the tools' texts alone."""
+        return False
+
+    @property
     def lexical(self) -> bool:
         """By the words of the tools' texts."""
         return True

@@ -52,6 +52,11 @@ class DecompositionConfig(TwoStageConfig):
     ] = Field(default="rules", description="rules, or the settings of an engine")
 
     @property
+    def needs_queries(self) -> bool:
+        """It splits requests by what it knows of language."""
+        return False
+
+    @property
     def baseline(self) -> Baseline:
         """What can be done for a request of many parts without learning their order."""
         return "decomposition"

@@ -33,6 +33,11 @@ class DescriptionsConfig(DenseConfig):
     )
 
     @property
+    def needs_queries(self) -> bool:
+        """Only to train its encoder."""
+        return self.training is not None
+
+    @property
     def baseline(self) -> Baseline | None:
         """What can be done without queries, if its encoder is not trained on any."""
         return None if self.training else "descriptions"

@@ -31,6 +31,11 @@ class NnnConfig(TwoStageConfig):
     )
 
     @property
+    def needs_queries(self) -> bool:
+        """It learns nothing but its strengths, from validation queries where there are any."""
+        return False
+
+    @property
     def needs_vectors(self) -> str:
         """Its first stage."""
         return self.first_stage

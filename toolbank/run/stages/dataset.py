@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.records import Query, Tool
+from toolbank.config.checked import read_checked
 from toolbank.config.shape import shape
 from toolbank.run.bank_info import write_bank_info
 from toolbank.run.stage import Outcome, Stage
@@ -79,6 +80,17 @@ class DatasetStage(Stage):
         """Refuse a dataset whose files aren't there."""
         self.files()
 
+    def has_train_queries(self) -> bool:
+        """Whether the dataset has queries to train on: by the bank where that is made, or else read.
+
+        Raises:
+            InputError: it can't be read.
+        """
+        if not self.is_done:
+            return read_split(self.recipe).splits["train"] > 0
+        info = read_checked(self.folder.bank / "bank.json", dict[str, Any])
+        return bool(info["splits"]["train"])
+
     def read_ahead(self) -> None:
         """Read and split the dataset."""
         read_split(self.recipe)
@@ -120,10 +132,9 @@ def read_split(recipe: Recipe) -> SplitDataset:
     """Read a recipe's dataset, and split it.
 
     Raises:
-        InputError: a file is missing or broken, or no query is left to train on.
+        InputError: a file is missing or broken, or withheld tools leave none to train on.
     """
     from toolbank.bank.split import draw_withheld, split_dataset
-    from toolbank.loaders.kind import SPLIT_NAMES
 
     config = _config(recipe)
     dataset = _find_kind(config).read(config)
@@ -134,20 +145,12 @@ def read_split(recipe: Recipe) -> SplitDataset:
     found = SplitDataset(
         dataset.tools, queries, splits, withheld, dataset.left_out.describe()
     )
-    if not splits["train"]:
-        unused = f", {splits[None]:,} use a withheld tool" if splits[None] else ""
+    if withheld and not splits["train"]:
         raise InputError(
-            "\n".join(
-                (
-                    f"dataset: of {count(len(queries), 'query', 'queries')} none is left to train on "
-                    f"({splits['validation']:,} validation, {splits['test']:,} test{unused}).",
-                    *(f"  {line}" for line in found.describe_left_out()),
-                    f"{SPLIT_NAMES} Name one of them train, or leave the splits out to have "
-                    "them drawn; hold back smaller shares (split), or withhold fewer tools.",
-                )
-            )
+            f"split.withhold_tools: of {count(len(queries), 'query', 'queries')} none is left to "
+            f"train on ({splits[None]:,} use a withheld tool). Withhold fewer tools, or none."
         )
-    if not splits["validation"]:
+    if splits["train"] and not splits["validation"]:
         try:
             recipe.demand_validation()
         except ValueError as error:

@@ -1,0 +1,187 @@
+"""A run on tools and labelled requests alone, without any to train on."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.run.test_dataset import run, write_recipe
+from tests.tiny_models import tiny_encoder
+from toolbank.bank.bank import Bank
+from toolbank.commands.init.recipe import write_recipe as init_recipe
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.show.show import show_outcomes
+from toolbank.evaluation.figures import read_figures
+from toolbank.recipe import load_recipe
+from toolbank.run.result import describe_result
+from toolbank.search import load
+from toolbank.system.errors import InputError
+
+NOTE = "not fitted, since the dataset has no train queries: nearest"
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return {"model": str(tiny_encoder(tmp_path / "tiny"))}
+
+
+def write(folder, retrievers=None, split=lambda number: "test"):
+    """Write the recipe, by default of no list, and its dataset with these splits; gives its path."""
+    path = Path(write_recipe(folder))
+    queries = folder / "data" / "queries.jsonl"
+    rows = [json.loads(line) for line in queries.read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["split"] = split(number)
+    queries.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    content = yaml.safe_load(path.read_text())
+    del content["baselines"], content["retrievers"]
+    if retrievers:
+        content["retrievers"] = retrievers
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def untrained(tiny):
+    return [
+        {"type": "descriptions", "encoder": tiny},
+        {"type": "nnn", "first_stage": "descriptions"},
+        {"type": "decomposition", "first_stage": "descriptions"},
+    ]
+
+
+def test_methods_that_learn_from_no_request_are_fitted_evaluated_and_searched(
+    tmp_path, tiny, capsys
+):
+    recipe = write(tmp_path, untrained(tiny))
+    result = run(recipe, tmp_path / "out")
+    labels = ["bm25", "descriptions", "nnn", "decomposition"]
+    assert result.todo == ()
+    assert NOTE in capsys.readouterr().err
+    assert sorted(path.name for path in result.folder.models.iterdir()) == sorted(
+        labels
+    )
+    figures = read_figures(result.folder.metrics)
+    assert {(one.retriever, one.set, one.n) for one in figures} == {
+        (label, "test", 40) for label in labels
+    }
+    assert all(one.low is not None for one in figures)
+    found = load(result.folder.path).search("Please tool_plot it", k=3)
+    assert len(found) == 3
+    told = " ".join(describe_result(result, everything=True).split())
+    assert "40 requests (0 train, 0 validation, 40 test)" in told
+    assert "test: R@5 of the retriever minus that of another" in told
+    assert "train request" not in told
+    assert "train request" not in result.folder.report.read_text()
+    assert "trained on" not in result.folder.report.read_text()
+    assert "test                40" in show_outcomes(result.folder.path)
+
+
+def test_its_own_recipe_and_the_users_go_on_with_it(tmp_path, tiny):
+    recipe = write(tmp_path, untrained(tiny))
+    folder = run(recipe, tmp_path / "out").folder
+    assert run(recipe, folder.path).did == ()
+    assert run(str(folder.path), folder.path).did == ()
+    more = "retrievers.2={type: bm25, name: words}"
+    assert "retrievers/words" in run(recipe, folder.path, more).did
+
+
+def test_the_list_by_default_is_of_those_that_can(tmp_path):
+    told = describe_plan(load_recipe(write(tmp_path)), tmp_path / "out")
+    assert "retrievers/bm25 " in told
+    assert "retrievers/descriptions " in told
+    assert "retrievers/nearest" not in told
+    assert f"{NOTE}, tool2vec" in told
+    assert "0 train, 0 validation, 40 test" in told
+
+
+def test_the_two_files_of_the_page_are_a_run(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "datasets.md"
+    tool, query = re.findall(r"^    (\{.*\})$", page.read_text(), re.MULTILINE)
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "tools.jsonl").write_text(f"{tool}\n")
+    (tmp_path / "two" / "queries.jsonl").write_text(f"{query}\n")
+    path, *_ = init_recipe(
+        tmp_path / "mine.yaml", name="mine", dataset=tmp_path / "two"
+    )
+    bm25 = "retrievers=[{type: bm25}]"
+    run(str(path), tmp_path / "out", bm25, "baselines=false")
+    [hit] = load(tmp_path / "out").search("a noisy signal")
+    assert hit.tool.name == "signal.smooth"
+
+
+def test_a_listed_method_that_needs_train_queries_is_told_before_anything(tmp_path):
+    recipe = write(
+        tmp_path,
+        [
+            {"type": "nearest", "by": "bm25"},
+            {"type": "bm25"},
+            {"type": "decomposition", "first_stage": "nearest"},
+            {"type": "mlc", "training": {"patience": 2}},
+            {"type": "descriptions", "name": "tuned", "training": {}},
+        ],
+    )
+    needing = "nearest, decomposition (over nearest), mlc, tuned"
+    for refused in (
+        lambda: run(recipe, tmp_path / "out"),
+        lambda: describe_plan(load_recipe(recipe), tmp_path / "out"),
+    ):
+        with pytest.raises(InputError) as error:
+            refused()
+        told = str(error.value)
+        assert "no train queries (0 validation, 40 test)" in told
+        assert f"can't be fitted without: {needing}." in told
+        assert "these need none: bm25, descriptions; over them, nnn, decom" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_validation_a_search_takes_vectors_before_words(tmp_path, tiny):
+    recipe = write(tmp_path, [{"type": "bm25"}, *untrained(tiny)])
+    result = run(recipe, tmp_path / "out")
+    assert load(result.folder.path).retriever.name == "descriptions"
+    assert (
+        "A search takes descriptions: no validation requests to choose by; the first with "
+        "vectors of tools" in " ".join(describe_result(result).split())
+    )
+
+
+def test_with_validation_queries_a_search_takes_the_best_on_them(tmp_path, tiny):
+    def split(number):
+        return "test" if number % 2 else "validation"
+
+    recipe = write(tmp_path, untrained(tiny), split)
+    result = run(recipe, tmp_path / "out")
+    told = " ".join(describe_result(result).split())
+    assert "0 train, 20 validation, 20 test" in told
+    assert "the highest R@5 on the 20 validation requests" in told
+
+
+def test_all_queries_of_a_dataset_may_be_the_test(tmp_path):
+    recipe = write(tmp_path, [{"type": "bm25"}], split=lambda _: None)
+    all_of_it = "split={test: 1, validation: 0}"
+    folder = run(recipe, tmp_path / "out", all_of_it, until="dataset").folder
+    assert {query.split for query in Bank.load(folder.bank).queries} == {"test"}
+    with pytest.raises(InputError, match=r"split.*leave nothing to train on"):
+        load_recipe("quickstart", [all_of_it])
+    with pytest.raises(InputError, match=r"split.*more than all"):
+        load_recipe(recipe, ["split.test=1"])
+
+
+def test_no_tool_is_withheld_from_no_training(tmp_path):
+    recipe = write(tmp_path, [{"type": "bm25"}])
+    with pytest.raises(InputError, match=r"split\.withhold_tools: of 40 queries none"):
+        run(recipe, tmp_path / "out", "split.withhold_tools=0.4")
+
+
+def test_a_labelled_file_is_no_better_an_exam_than_a_test_that_nothing_was_trained_for(
+    tmp_path,
+):
+    recipe = write(tmp_path, [{"type": "bm25"}])
+    own = tmp_path / "own.jsonl"
+    own.write_text('{"query": "plot it", "tools": ["tool_plot"]}\n')
+    setting = f"evaluate.on=[{own}]"
+    settings = (setting, "baselines=false")
+    told = describe_result(run(recipe, tmp_path / "out", *settings))
+    assert "own (n = 1)" in told
+    assert "Look at" not in told
