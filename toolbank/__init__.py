@@ -6,7 +6,7 @@
     for hit in finder.search("middle value of house prices, ignoring blanks", k=5):
         print(f"{hit.score:.2f}  {hit.tool.name}  {hit.tool.summary}")
 
-`toolbank.load_bank` gives the queries, tools and attempts of a run as polars frames;
+`toolbank.load_bank` gives the queries, asks, tools and attempts of a run as polars frames;
 `toolbank.load_recipe` and `toolbank.run_recipe` do what `toolbank run` does. What can't be used
 raises `toolbank.InputError`, a `toolbank.ToolbankError`, with a message for people.
 """
@@ -18,7 +18,7 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.bank.frames import BankFrames, load_bank
-    from toolbank.bank.records import Query, Tool
+    from toolbank.bank.records import Ask, Query, Tool
     from toolbank.finder.finder import Finder, Hit
     from toolbank.recipe import load_recipe
     from toolbank.run.run import run_recipe
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolbank.system.errors import InputError, ToolbankError
 
 __all__ = [
+    "Ask",
     "Bank",
     "BankFrames",
     "Finder",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Ask": "bank.records",
     "Bank": "bank.bank",
     "BankFrames": "bank.frames",
     "Finder": "finder.finder",

@@ -12,6 +12,7 @@ from pyarrow import parquet
 from tests.small_disk import small_disk
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import (
+    read_asks,
     read_attempt,
     read_attempts,
     read_queries,
@@ -22,6 +23,7 @@ from toolbank.bank.files import (
 )
 from toolbank.bank.frames import load_bank
 from toolbank.bank.records import (
+    Ask,
     AttemptRecord,
     Provenance,
     Query,
@@ -63,30 +65,35 @@ tools = st.builds(
     see_also=st.lists(st.builds(SeeAlso, name=texts), max_size=2).map(tuple),
     aliases=st.lists(texts, max_size=2).map(tuple),
 )
+provenances = st.none() | st.builds(
+    Provenance,
+    attempt=st.integers(0, 10**9),
+    engine=texts,
+    model=texts,
+    prompt_hash=texts,
+    seed=st.integers(-(2**40), 2**40),
+)
 queries = st.builds(
     Query,
     id=texts,
     query=texts,
     tools=st.lists(texts, max_size=3).map(tuple),
     split=st.sampled_from(["train", "test", None]),
-    provenance=st.none()
-    | st.builds(
-        Provenance,
-        attempt=st.integers(0, 10**9),
-        engine=texts,
-        model=texts,
-        prompt_hash=texts,
-        seed=st.integers(-(2**40), 2**40),
-    ),
+    provenance=provenances,
 )
+asks = st.builds(Ask, tool=texts, kind=texts, ask=texts, provenance=provenances)
 
 
 @settings(max_examples=40)
-@given(st.lists(tools, max_size=4), st.lists(queries, max_size=4))
+@given(
+    st.lists(tools, max_size=4),
+    st.lists(queries, max_size=4),
+    st.lists(asks, max_size=4),
+)
 def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
-    tmp_path_factory, some_tools, some_queries
+    tmp_path_factory, some_tools, some_queries, some_asks
 ):
-    bank = Bank(tuple(some_tools), tuple(some_queries), {"layout": 1})
+    bank = Bank(tuple(some_tools), tuple(some_queries), {"layout": 1}, tuple(some_asks))
     first, second = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
     bank.save(first)
     loaded = Bank.load(first)
@@ -94,6 +101,28 @@ def test_a_saved_bank_reads_back_to_the_same_and_saves_to_the_same_bytes(
     loaded.save(second)
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes()
+
+
+def test_a_bank_saved_over_one_with_asks_has_none(tmp_path):
+    tool, ask = Tool(name="a"), Ask(tool="a", kind="plain", ask="do what a does")
+    Bank((tool,), asks=(ask,)).save(tmp_path)
+    assert read_asks(tmp_path / "asks.parquet") == (ask,)
+    Bank((tool,)).save(tmp_path)
+    assert Bank.load(tmp_path).asks == ()
+
+
+def test_train_queries_are_those_of_the_split_and_the_asks_each_for_its_tool():
+    train, test = (
+        Query(id=split, query="q", tools=("a", "b"), split=split)
+        for split in ("train", "test")
+    )
+    asks = tuple(Ask(tool=name, kind="plain", ask=f"do {name}") for name in "ab")
+    bank = Bank((Tool(name="a"), Tool(name="b")), (train, test), {"x": 1}, asks)
+    learnt = [(query.query, query.tools) for query in bank.train_queries]
+    assert learnt == [("q", ("a", "b")), ("do a", ("a",)), ("do b", ("b",))]
+    assert bank.without_train_queries([0, 2]) == Bank(
+        bank.tools, (test,), bank.info, asks[:1]
+    )
 
 
 def test_saving_and_loading_do_not_wait_for_pandas(tmp_path):
@@ -156,6 +185,7 @@ def test_frames_hold_the_rows_of_a_bank(tmp_path):
         assert frames.tools.columns == list(Tool.model_fields)
         assert frames.attempts.is_empty()
         assert frames.attempts.columns == list(AttemptRecord.model_fields)
+        assert frames.asks.is_empty()
         assert frames.info == {"name": "small"}
     with pytest.raises(InputError, match="no bank in it"):
         load_bank(tmp_path / "nothing")

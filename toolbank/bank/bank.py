@@ -1,31 +1,38 @@
-"""A bank: tools, and the queries that use them."""
+"""A bank: tools, the queries that use them, and the asks for each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from toolbank.bank.files import (
     explain_foreign_file,
+    read_asks,
     read_queries,
     read_tools,
+    write_asks,
     write_queries,
     write_tools,
 )
-from toolbank.bank.records import Query, Split, Tool
+from toolbank.bank.records import Ask, Query, Split, Tool
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 
 
 @dataclass(frozen=True)
 class Bank:
-    """Tools, the queries that use them, and `info`, the content of bank.json."""
+    """Tools, the queries that use them, and `info`, the content of bank.json.
+
+    `asks` are requests for one tool each. They are in no split: all are there to learn from.
+    """
 
     tools: tuple[Tool, ...]
     queries: tuple[Query, ...] = ()
     info: dict[str, Any] = field(default_factory=dict)
+    asks: tuple[Ask, ...] = ()
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -46,10 +53,49 @@ class Bank:
         """The queries of one split."""
         return tuple(query for query in self.queries if query.split == name)
 
+    @cached_property
+    def train_queries(self) -> tuple[Query, ...]:
+        """What methods learn from: the queries of split "train", and each ask as one more."""
+        asked = tuple(
+            Query(
+                id=f"ask-{number}",
+                query=ask.ask,
+                tools=(ask.tool,),
+                split="train",
+                provenance=ask.provenance,
+            )
+            for number, ask in enumerate(self.asks)
+        )
+        return self.split("train") + asked
+
+    def without_train_queries(self, rows: Iterable[int]) -> Bank:
+        """One without some of `train_queries`, given by their positions among these."""
+        out = set(rows)
+        left = [row for row in range(len(self.train_queries)) if row not in out]
+        train = self.split("train")
+        kept = {id(train[row]) for row in left if row < len(train)}
+        return replace(
+            self,
+            queries=tuple(
+                q for q in self.queries if q.split != "train" or id(q) in kept
+            ),
+            asks=tuple(
+                self.asks[row - len(train)] for row in left if row >= len(train)
+            ),
+        )
+
     def save(self, folder: Path) -> None:
-        """Write tools.parquet, queries.parquet and bank.json, each atomically."""
+        """Write tools.parquet, queries.parquet, asks.parquet and bank.json, each atomically.
+
+        Without asks there is no asks.parquet.
+        """
         write_tools(folder / "tools.parquet", self.tools)
         write_queries(folder / "queries.parquet", self.queries)
+        asks = folder / "asks.parquet"
+        if self.asks:
+            write_asks(asks, self.asks)
+        else:
+            asks.unlink(missing_ok=True)
         write_json(folder / "bank.json", self.info)
 
     @classmethod
@@ -61,9 +107,10 @@ class Bank:
         """
         tools = read_tools(folder / "tools.parquet")
         queries = read_queries(folder / "queries.parquet")
+        asks = read_asks(folder / "asks.parquet")
         info = read_json(folder / "bank.json")
         if not isinstance(info, dict):
             raise InputError(
                 explain_foreign_file(folder / "bank.json", TypeError("no JSON object"))
             )
-        return cls(tools, queries, info)
+        return cls(tools, queries, info, asks)

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolbank.bank.records import AttemptRecord, Query, Record, Tool
+from toolbank.bank.records import Ask, AttemptRecord, Query, Record, Tool
 from toolbank.bank.schema import make_frame, make_schema, parse_row
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path
@@ -36,6 +36,11 @@ def write_queries(path: Path, queries: Iterable[Query]) -> None:
     _write_records(path, Query, queries)
 
 
+def write_asks(path: Path, asks: Iterable[Ask]) -> None:
+    """Write asks to a parquet file as `write_queries` does queries."""
+    _write_records(path, Ask, asks)
+
+
 def write_attempts(path: Path, attempts: Iterable[AttemptRecord]) -> None:
     """Write attempts to a parquet file as `write_queries` does queries."""
     _write_records(path, AttemptRecord, attempts)
@@ -57,6 +62,15 @@ def read_queries(path: Path) -> tuple[Query, ...]:
         InputError: the file is missing, damaged, or not of this layout.
     """
     return tuple(_read_records(path, Query))
+
+
+def read_asks(path: Path) -> tuple[Ask, ...]:
+    """Read an asks.parquet; a bank without the file has none.
+
+    Raises:
+        InputError: the file is damaged, or not of this layout.
+    """
+    return tuple(_read_records(path, Ask)) if path.exists() else ()
 
 
 def read_query(path: Path, name: str) -> Query | None:

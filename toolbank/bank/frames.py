@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import read_frame
-from toolbank.bank.records import AttemptRecord
+from toolbank.bank.records import Ask, AttemptRecord, Record
 from toolbank.bank.schema import make_frame
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BankFrames:
-    """The rows of a bank's files, a column a field of `Tool`, `Query` and `AttemptRecord`.
+    """The rows of a bank's files, a column a field of `Tool`, `Query`, `Ask`, `AttemptRecord`.
 
-    `tools.parameters` is JSON Schema as text. `attempts` says how each attempt of the generation
-    ended; it has no rows where the bank is of another's dataset. `info` is bank.json.
+    `tools.parameters` is JSON Schema as text. `asks` has no rows where none were written.
+    `attempts` says how each attempt of the generation ended; it has no rows where the bank is of
+    another's dataset. `info` is bank.json.
     """
 
     tools: pl.DataFrame
     queries: pl.DataFrame
+    asks: pl.DataFrame
     attempts: pl.DataFrame
     info: Mapping[str, Any]
 
@@ -49,12 +51,14 @@ def load_bank(run: str | Path) -> BankFrames:
         raise InputError(
             f"{run}: no bank in it. Give the folder of a run that has made one."
         )
-    attempts = folder / "attempts.parquet"
     return BankFrames(
         tools=read_frame(folder / "tools.parquet"),
         queries=read_frame(folder / "queries.parquet"),
-        attempts=read_frame(attempts)
-        if attempts.is_file()
-        else make_frame(AttemptRecord, ()),
+        asks=_read_if_there(folder / "asks.parquet", Ask),
+        attempts=_read_if_there(folder / "attempts.parquet", AttemptRecord),
         info=read_json(folder / "bank.json"),
     )
+
+
+def _read_if_there(path: Path, kind: type[Record]) -> pl.DataFrame:
+    return read_frame(path) if path.is_file() else make_frame(kind, ())

@@ -1,4 +1,4 @@
-"""Tool, Query and what they are made of: the rows of a bank."""
+"""Tool, Query, Ask and what they are made of: the rows of a bank."""
 
 from __future__ import annotations
 
@@ -119,6 +119,15 @@ class Query(Record):
     explanation: str = ""
     domain: str = ""
     split: Split | None = None
+    provenance: Provenance | None = None
+
+
+class Ask(Record):
+    """A request for one tool alone; `kind` is what kind of asking it is, as the recipe has it."""
+
+    tool: str
+    kind: str
+    ask: str
     provenance: Provenance | None = None
 
 
