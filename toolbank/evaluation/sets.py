@@ -106,7 +106,7 @@ def held_out_set(bank: Bank) -> EvaluationSet:
     - test-seen-sets, test-unseen-sets: whether a train query needs the same set of tools
     - test-seen-tools, test-unseen-tools: whether train queries use each of the tools
     """
-    train = [_tool_set(bank, query) for query in bank.split("train")]
+    train = [_tool_set(bank, query) for query in bank.train_queries]
     sets = set(train)
     tools = frozenset[int | str]().union(*train)
     test = bank.split("test")

@@ -10,13 +10,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.records import Tool
-from toolbank.finder.given import make_tools
+from toolbank.finder.given import check_asks, check_request, make_tools
 from toolbank.finder.saved import write_saved
 from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.base import Retriever
+    from toolbank.retrievers.base import Asks, Retriever
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Finder:
         """The tools that are found now, those of the fit before those added."""
         return self._state.tools
 
-    def add_tools(self, tools: Iterable[Any]) -> None:
+    def add_tools(self, tools: Iterable[Any], asks: Asks | None = None) -> None:
         """Have tools found that were not there in the fit; nothing is trained.
 
         Each is a `Tool`, a function with a docstring, or a dict with a name, a description and
@@ -72,14 +72,17 @@ class Finder:
         The result of MCP's tools/list, {"tools": [...]}, is taken for the list in it.
         `save` keeps them.
 
+        `asks` are requests for some of them, {name: [request, ...]}, by which Tool2Vec, nearest
+        neighbours and what is built on them find a tool far better than by its description.
+
         Raises:
             InputError: one of them is there already, has no name or no description, or can't be
-                read; then none is added.
+                read; or the asks are no such texts, or of another tool; then none is added.
         """
-        added = make_tools(tools)
+        added, asks = make_tools(tools), check_asks(asks)
         with self._changing:
             now = self._state
-            grown = now.retriever.add_tools(added)
+            grown = now.retriever.add_tools(added, asks)
             self._state = _State(grown, now.tools + added)
 
     def remove_tools(self, names: Iterable[str]) -> None:
@@ -121,7 +124,7 @@ class Finder:
             raise InputError(f"k is {k!r}; it has to be a whole number, at least 1.")
         if isinstance(queries, str | bytes) or not isinstance(queries, Iterable):
             raise InputError("search_many takes a list: search_many([request]).")
-        asked = [_check_query(query) for query in queries]
+        asked = [check_request(query) for query in queries]
         now = self._state
         if not now.tools:
             return [[] for _ in asked]
@@ -152,16 +155,3 @@ class Finder:
             )
         now = self._state
         write_saved(Path(folder), now.retriever, now.tools)
-
-
-def _check_query(query: object) -> str:
-    if not isinstance(query, str) or not query.strip():
-        raise InputError(f"The request is {query!r}; it has to be a text.")
-    try:
-        query.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"The request has half of a character in it ({query[error.start]!r} at "
-            f"{error.start}), which is no text. Decode it anew."
-        ) from error
-    return query

@@ -1,4 +1,4 @@
-"""Tools as users have them at hand: tools, functions of an agent, dicts of an API's schema."""
+"""Tools and requests as users have them at hand: functions of an agent, dicts, texts."""
 
 from __future__ import annotations
 
@@ -33,6 +33,49 @@ def make_tools(given: Iterable[Any]) -> tuple[Tool, ...]:
             "such as [tool]."
         )
     return tuple(_make_tool(item, number) for number, item in enumerate(given, 1))
+
+
+def check_asks(given: Any) -> dict[str, list[str]]:
+    """Requests for tools by their names, {name: [request, ...]}; None is none.
+
+    Raises:
+        InputError: it is something else, or a request is empty or no sound text.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"The asks are {_show(given)}; they have to be requests by the tools' names, "
+            "{name: [request, ...]}."
+        )
+    asks = {}
+    for name, texts in given.items():
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            raise InputError(
+                f"The asks for {name} are {_show(texts)}; they have to be a list of requests."
+            )
+        asks[name] = list(texts)
+        for text in asks[name]:
+            check_request(text, f"An ask for {name}")
+    return asks
+
+
+def check_request(given: Any, what: str = "The request") -> str:
+    """A request, if it is a text that says something.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(given, str) or not given.strip():
+        raise InputError(f"{what} is {given!r}; it has to be a text.")
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what} has half of a character in it ({given[error.start]!r} at "
+            f"{error.start}), which is no text. Decode it anew."
+        ) from error
+    return given
 
 
 def _make_tool(item: Any, number: int) -> Tool:

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Ask, Tool
 from toolbank.ranking.ties import Ties, draw_ties
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.head import write_head
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Stored
 from toolbank.system.errors import InputError
 from toolbank.training.card import read_card, write_card
@@ -37,6 +38,9 @@ class FitContext(TrainingContext):
 
 
 ALONE = FitContext()
+
+Asks = Mapping[str, Sequence[str]]
+"""Requests for one tool each, by the tool's name."""
 
 
 class Retriever(Stored, ABC):
@@ -84,9 +88,9 @@ class Retriever(Stored, ABC):
 
     @abstractmethod
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
-        """Learn from the bank's tools and from its queries of split "train".
+        """Learn from the bank's tools and from its `train_queries`, which its asks are among.
 
-        Those of split "validation" may decide when to stop and which checkpoint is the best;
+        Queries of split "validation" may decide when to stop and which checkpoint is the best;
         others are not looked at.
         """
 
@@ -113,6 +117,13 @@ class Retriever(Stored, ABC):
         they hold is changed.
         """
 
+    def take_asks(self, asked: Relevance) -> None:
+        """Have tools found by requests for them, too, that were not there in the fit.
+
+        Nothing is trained. `add_tools` calls this after `extend`, on the same copy; the tools
+        are those added. A method that learns of tools by training alone leaves it as it is.
+        """
+
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Have these tools alone found, given by their positions, and in this order.
 
@@ -121,16 +132,23 @@ class Retriever(Stored, ABC):
         """
         self.keep_rows("tools", rows)
 
-    def add_tools(self, tools: Sequence[Tool]) -> Self:
+    def add_tools(self, tools: Sequence[Tool], asks: Asks | None = None) -> Self:
         """One that finds these tools, too, by their descriptions; this one stays as it is.
 
+        `asks` has requests for some of them, by the tools' names: what a method makes of them is
+        said by its `take_asks`.
+
         Raises:
-            InputError: one of them is there already, or is given twice.
+            InputError: one of the tools is there already, or is given twice; or asks are of none
+                of them.
         """
         names = _join_tool_names(self.tools, tools)
+        asked = _read_asks(asks or {}, tools, names)
         grown = copy(self)
         grown.extend(tools)
         grown.tools = names
+        if asked.queries:
+            grown.take_asks(asked)
         return grown
 
     def remove_tools(self, names: Sequence[str]) -> Self:
@@ -204,6 +222,24 @@ class Retriever(Stored, ABC):
         Raises:
             InputError: a file is missing or damaged.
         """
+
+
+def _read_asks(asks: Asks, tools: Sequence[Tool], names: tuple[str, ...]) -> Relevance:
+    """Asks for tools as requests with labels: positions among `names`."""
+    added = {tool.name for tool in tools}
+    for name in asks:
+        if name not in added:
+            raise InputError(
+                f"asks: {name} is none of the tools that are added. Add it with them, or leave "
+                "its asks out."
+            )
+    given = tuple(
+        Ask(tool=name, kind="", ask=ask)
+        for name, texts in asks.items()
+        for ask in texts
+    )
+    new = Bank(tuple(Tool(name=name) for name in names), asks=given)
+    return train_relevance(new)
 
 
 def _join_tool_names(known: Sequence[str], added: Sequence[Tool]) -> tuple[str, ...]:

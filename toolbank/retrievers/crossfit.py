@@ -33,8 +33,9 @@ def cross_fit(
 ) -> Hits:
     """Hits of every train query by a search that was fitted without it.
 
-    For each fold `fit` is called with a bank that lacks its train queries, and what it gives is
-    searched for them; those of split "validation" are in every bank. `label` is for messages.
+    Train queries are the bank's `train_queries`, asks among them. For each fold `fit` is called
+    with a bank that lacks its own, and what it gives is searched for them; those of split
+    "validation" are in every bank. `label` is for messages.
 
     A fold's hits are kept in `context.checkpoints`, and so are the checkpoints of its fit, so
     that a fit that was killed goes on.
@@ -46,7 +47,7 @@ def cross_fit(
         InputError: it can't be fitted without one of the folds.
     """
     k = min(k, len(bank.tools))
-    train = bank.split("train")
+    train = bank.train_queries
     held_out = assign_folds([query.query for query in train], folds, context.seed)
     parts = []
     for number, rows in enumerate(held_out):
@@ -82,14 +83,6 @@ def assign_folds(texts: list[str], folds: int, seed: int) -> list[NDArray[np.int
     return [np.flatnonzero(numbers == n) for n in range(min(folds, len(distinct)))]
 
 
-def leave_out(bank: Bank, rows: NDArray[np.int64]) -> Bank:
-    """A bank without some of its train queries, given by their positions among these."""
-    train = bank.split("train")
-    out = {id(train[row]) for row in rows}
-    kept = tuple(query for query in bank.queries if id(query) not in out)
-    return Bank(bank.tools, kept)
-
-
 def name_part(number: int, parts: int, of: str) -> str:
     """Which fit the one without a part is; `of` is for which, if that is known."""
     part = f"held-out part {number + 1} of {parts}"
@@ -110,13 +103,10 @@ def _search_fold(
         _read_hits(kept, shape, len(bank.tools)) if rank() == 0 else None
     ):
         return hits
-    train = bank.split("train")
-    asked = [train[row] for row in rows]
-    search = fit(leave_out(bank, rows), context)
+    asked = [bank.train_queries[row].query for row in rows]
+    search = fit(bank.without_train_queries(rows), context)
     # One process asks: a model that splits requests is paid for.
-    hits = broadcast(
-        search([query.query for query in asked], k) if rank() == 0 else None
-    )
+    hits = broadcast(search(asked, k) if rank() == 0 else None)
     assert hits is not None
     if kept and place and rank() == 0:
         scores = np.where(hits[0] < 0, np.float32(0), hits[1])

@@ -105,7 +105,7 @@ class DenseRetriever(Retriever):
 
     def embed_train(self, bank: Bank) -> NDArray[np.float32]:
         """Unit vectors [n_train, d] of the bank's train queries, in the space of `vectors`."""
-        return self.embed([query.query for query in bank.split("train")])
+        return self.embed([query.query for query in bank.train_queries])
 
     def embed_tools(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
         """Unit vectors [n, d] that tools have here by their descriptions alone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolbank.bank.bank import Bank
-from toolbank.retrievers.crossfit import assign_folds, leave_out, name_part
+from toolbank.retrievers.crossfit import assign_folds, name_part
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.training.planned import PlannedTraining, name_training
 
@@ -59,10 +59,11 @@ def _plan_held_out(
 ) -> Iterator[PlannedTraining]:
     if not _trains(config, others):
         return
-    texts = [query.query for query in bank.split("train")]
+    texts = [query.query for query in bank.train_queries]
     parts = assign_folds(texts, config.folds, seed)
     for number, rows in enumerate(parts):
-        rest, part = leave_out(bank, rows), name_part(number, len(parts), of)
+        rest = bank.without_train_queries(rows)
+        part = name_part(number, len(parts), of)
         yield from _plan_anew(config, others, rest, seed, part)
 
 

@@ -27,11 +27,11 @@ class Relevance:
 
 
 def train_relevance(bank: Bank) -> Relevance:
-    """The labels of the train split; a tool counts once a query, by whichever name.
+    """The labels of `Bank.train_queries`; a tool counts once a query, by whichever name.
 
     Names that the bank lacks are no labels.
     """
-    return find_relevance(bank, bank.split("train"))
+    return find_relevance(bank, bank.train_queries)
 
 
 def find_relevance(bank: Bank, queries: Sequence[Query]) -> Relevance:

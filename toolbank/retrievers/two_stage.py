@@ -13,6 +13,7 @@ from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.kind import TwoStageConfig
+from toolbank.retrievers.relevance import Relevance
 from toolbank.retrievers.stored import demand
 from toolbank.system.errors import InputError
 
@@ -65,6 +66,11 @@ class TwoStage(Retriever):
         self.stages = {
             label: stage.add_tools(tools) for label, stage in self.stages.items()
         }
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Give asks to what it is built on; `extend` has made copies of it."""
+        for stage in self.stages.values():
+            stage.take_asks(asked)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Keep some of the tools in what it is built on."""

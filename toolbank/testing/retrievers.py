@@ -20,7 +20,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -121,7 +121,7 @@ def check_order_of_tools(case: RetrieverCase) -> None:
         _assert_same_by_name(grown.pick_tools(places), grown)
         if not is_trained:
             tools = tuple(Random(seed).sample(case.bank.tools, len(case.bank.tools)))
-            other = case.fit(Bank(tools, case.bank.queries, case.bank.info))
+            other = case.fit(replace(case.bank, tools=tools))
             _assert_same_by_name(other, case.fitted)
 
 
@@ -147,6 +147,7 @@ def check_fit(case: RetrieverCase) -> None:
             case.bank.tools,
             (*case.bank.split("train"), *case.bank.split("validation")),
             case.bank.info,
+            case.bank.asks,
         )
     )
     n_tools = len(case.bank.tools)
@@ -320,7 +321,7 @@ def check_adding_again(case: RetrieverCase) -> None:
 
 def check_search_train(case: RetrieverCase) -> None:
     """A loaded one gives hits for train queries, in their order, cut at k."""
-    n_train, n_tools = len(case.bank.split("train")), len(case.bank.tools)
+    n_train, n_tools = len(case.bank.train_queries), len(case.bank.tools)
     with _folder() as folder:
         case.fitted.save(folder)
         loaded = load_retriever(folder)

@@ -71,5 +71,5 @@ def _shorten(bank: Bank, planned: Sequence[PlannedTraining]) -> Bank:
     most = max(
         each.training.batch_size * each.training.accumulation for each in planned
     )
-    queries = bank.split("train")[: _SPARE * STEPS * most * world_size()]
+    queries = bank.train_queries[: _SPARE * STEPS * most * world_size()]
     return Bank(bank.tools, queries, bank.info)

@@ -63,7 +63,9 @@ def _count_queries(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
 ) -> Counter[str | None]:
     if not bank_changes:
-        return Counter(query.split for query in Bank.load(folder.bank).queries)
+        bank = Bank.load(folder.bank)
+        held = Counter[str | None](query.split for query in bank.queries)
+        return held + Counter(train=len(bank.asks))
     if recipe.dataset is not None:
         return Counter(read_split(recipe).splits)
     most = most_queries(recipe.generate) or 0

@@ -62,7 +62,7 @@ class Bm25Retriever(Retriever):
 
     def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
         """Hits for every train query; it has seen none, since no query is used."""
-        return self.search([query.query for query in bank.split("train")], k)
+        return self.search([query.query for query in bank.train_queries], k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index more tools; how rare a word is counts over all of them, old and new."""

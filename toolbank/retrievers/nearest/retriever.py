@@ -20,7 +20,7 @@ from toolbank.retrievers.nearest.similarity import (
     EmbeddingIndex,
     SimilarityIndex,
 )
-from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Arrays, floats, integers, renumber
 from toolbank.retrievers.unseen.alignment import (
     align,
@@ -94,6 +94,17 @@ class NearestRetriever(Retriever):
         """Make tools found by their texts."""
         self.index = copy(self.index)
         self.index.extend(tools)
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Have asks for added tools vote as train queries do."""
+        most = max(self.uses.shape[1], asked.tools.shape[1])
+        self.uses = np.concatenate(
+            [
+                np.pad(uses, ((0, 0), (0, most - uses.shape[1])), constant_values=-1)
+                for uses in (self.uses, asked.tools)
+            ]
+        )
+        self.index.add_queries(asked.queries)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Have some of the tools found; a vote for another is nobody's."""

@@ -30,6 +30,10 @@ class SimilarityIndex(Stored, ABC):
     def extend(self, tools: Sequence[Tool]) -> None:
         """Compare with these tools, too; attributes are set anew."""
 
+    @abstractmethod
+    def add_queries(self, queries: Sequence[str]) -> None:
+        """Compare with these queries, too; attributes are set anew."""
+
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Compare with these tools alone; attributes are set anew."""
         self.keep_rows("tools", rows)
@@ -71,6 +75,16 @@ class EmbeddingIndex(SimilarityIndex):
         added = _encode_tools(encoder, tools)
         self.descriptions = np.concatenate([self.descriptions, added])
 
+    def add_queries(self, queries: Sequence[str]) -> None:
+        """Embed queries and keep their vectors.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        encoder = load_encoder(self._encoder).of_width(self.queries.shape[1])
+        added = encoder.encode_queries(queries)
+        self.queries = np.concatenate([self.queries, added])
+
     def compare(
         self, requests: Sequence[str]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -103,6 +117,11 @@ class Bm25Index(SimilarityIndex):
         """Index tools; how rare a word is counts over all of them, old and new."""
         self.documents += tuple(all_words(tool) for tool in tools)
         self._to_tools = LexicalIndex(self.documents)
+
+    def add_queries(self, queries: Sequence[str]) -> None:
+        """Index queries; how rare a word is counts over all of them, old and new."""
+        self.queries += tuple(queries)
+        self._to_queries = LexicalIndex(self.queries)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Index some of the tools; how rare a word is counts over these."""

@@ -68,7 +68,7 @@ class RefinerConfig(TwoStageConfig):
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:  # noqa: ARG002
         """That of its network."""
-        queries = len(bank.split("train"))
+        queries = len(bank.train_queries)
         task = f"{self.candidates} candidates"
         return [plan_training(self.label, task, self.encoder, self.training, queries)]
 

@@ -75,7 +75,7 @@ class RefinerRetriever(TwoStage):
         Raises:
             InputError: no train queries, no vectors, an encoder that does not serve.
         """
-        train = bank.split("train")
+        train = bank.train_queries
         if not train:
             raise InputError(
                 f"retrievers: {self.name} learns from train queries, and this bank has no train "

@@ -13,7 +13,7 @@ from toolbank.bank.records import Tool
 from toolbank.ranking.topk import Hits, cosine_scores, rank_blocks
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.mean_centering import common_part, take_out
-from toolbank.retrievers.relevance import train_relevance
+from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Arrays, flags, floats
 from toolbank.retrievers.tool2vec.centroids import Centroids, Rows, make_centroids
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
@@ -118,6 +118,22 @@ class Tool2VecRetriever(DenseRetriever):
         """Add vectors of descriptions; no train query uses these tools."""
         super().extend(tools)
         self.seen = np.concatenate([self.seen, np.zeros(len(tools), np.bool_)])
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Average the asks for added tools and their descriptions, as a fit with them would.
+
+        What all queries have in common stays as it was in the fit.
+        """
+        centroids = make_centroids(
+            self.embed(asked.queries),
+            self.vectors,
+            asked.tools,
+            asked.weights,
+            self.config.description_weight,
+        )
+        known = np.isin(np.arange(len(self.vectors)), asked.tools)
+        self.vectors = np.where(known[:, None], centroids.vectors, self.vectors)
+        self.seen = self.seen | known
 
     def embed(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors [n, d] of requests, less what all train queries have in common."""
