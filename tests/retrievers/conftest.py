@@ -1,9 +1,11 @@
-"""A small bank whose tools and queries lie far apart."""
+"""A small bank whose tools and queries lie far apart, and the same with asks."""
+
+from dataclasses import replace
 
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Query, Tool
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +36,16 @@ def bank():
         for name, summary in summaries.items()
     )
     return Bank(tools, (*queries, held_back))
+
+
+@pytest.fixture(scope="session")
+def asked(bank):
+    """The bank, and asks for a tool that queries use and for one that none does."""
+    asks = {
+        "music.play": "I'd love to hear the Beatles",
+        "music.stop": "Hush, it's late",
+    }
+    return replace(
+        bank,
+        asks=tuple(Ask(tool=t, kind="plain", ask=text) for t, text in asks.items()),
+    )

@@ -8,11 +8,13 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
+from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.descriptions.config import (
     DescriptionsConfig,
     DescriptionsTraining,
 )
+from toolbank.retrievers.fusion.config import FusionConfig
 from toolbank.retrievers.mlc.config import MlcConfig, MlcTraining
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
@@ -26,6 +28,7 @@ TRAINED = (
     "protip",
     "nnn",
     "decomposition",
+    "fusion",
     "tuned-tool2vec",
     "tuned-descriptions",
 )
@@ -35,7 +38,7 @@ SHORT = {"epochs": 1, "batch_size": 2, "learning_rate": 1e-3, "warmup": 0}
 def encoder_for(folder, bank: Bank, *texts, dropout=0.1, **settings):
     """A tiny encoder that knows each word of a bank and of some texts."""
     read = [f"{tool.name} {tool.summary}" for tool in bank.tools]
-    read += [query.query for query in bank.queries]
+    read += [query.query for query in (*bank.queries, *bank.train_queries)]
     words = sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
     model = str(tiny_encoder(folder, dropout=dropout, words=words))
     return EncoderConfig(model=model, **settings)
@@ -60,6 +63,8 @@ def configure(encoder: EncoderConfig, **training):
         ProtipConfig(encoder=encoder, training=ProtipTraining(**settings)),
         NnnConfig(),
         DecompositionConfig(),
+        FusionConfig(beside=("bm25",)),
+        Bm25Config(),
         Tool2VecConfig(
             name="tuned-tool2vec",
             encoder=encoder,

@@ -14,10 +14,11 @@ from toolbank.system.errors import InputError
 KINDS = """
     from typing import Literal
 
-    from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
+    from toolbank.retrievers.bm25.config import Bm25Config
+    from toolbank.retrievers.kind import RetrieverKind
 
 
-    class Config(RetrieverConfig):
+    class Config(Bm25Config):
         type: Literal["odd"] = "odd"
 
 

@@ -32,6 +32,7 @@ CONFIGS = {
     config.label: config
     for config in (
         Bm25Config(),
+        Bm25Config(name="bm25-requests", requests=True),
         DescriptionsConfig(),
         NearestConfig(),
         NearestConfig(name="nearest-bm25", by="bm25"),
@@ -44,8 +45,18 @@ BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house
 @pytest.fixture(scope="module")
 def cases(bank, tmp_path_factory):
     """Every method on the small bank; the trained ones have a tiny encoder."""
-    folder = tmp_path_factory.mktemp("encoder") / "tiny"
-    small = configure(encoder_for(folder, bank, BELL.summary, *REQUESTS))
+    return make_cases(bank, tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def asked_cases(asked, tmp_path_factory):
+    """Every method on the small bank with asks, and no queries."""
+    bank = Bank(asked.tools, info=asked.info, asks=asked.asks)
+    return make_cases(bank, tmp_path_factory.mktemp("asked"))
+
+
+def make_cases(bank, folder):
+    small = configure(encoder_for(folder / "tiny", bank, BELL.summary, *REQUESTS))
     kinds = {name: RETRIEVERS.load(name) for name in RETRIEVERS.own}
     configs = {**{label: small[label] for label in TRAINED}, **CONFIGS}
     return {
@@ -126,8 +137,48 @@ def test_an_added_tool_is_found_by_its_description(cases, label, tmp_path):
     assert ranked.index(6) <= (4 if by_votes else 0)
 
 
+LEARNS_AT_ONCE = ("bm25-requests", "nearest", "nearest-bm25", "tool2vec")
+
+
+def find_rank(retriever, request):
+    """Where the last tool stands among the hits, from 0; after all others if it is none."""
+    hits = retriever.search(request, 7)[0][0].tolist()
+    return hits.index(6) if 6 in hits else 7
+
+
+@pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
+def test_asks_alone_are_enough_to_fit(asked_cases, label):
+    assert asked_cases[label].fitted.search(["open the irrigation"], 1)[0] >= 0
+
+
+@pytest.mark.parametrize("label", LEARNS_AT_ONCE)
+def test_a_tool_that_no_query_uses_is_found_by_its_asks(asked, label):
+    fitted = create_retriever(CONFIGS[label])
+    fitted.fit(asked)
+    (best,) = fitted.search(["hush, the children sleep"], 1)[0][0]
+    assert fitted.tools[best] == "music.stop"
+
+
+@pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
+def test_asks_for_an_added_tool_are_used_by_those_that_can(cases, label, tmp_path):
+    fitted = cases[label].fitted
+    grown = fitted.add_tools([BELL], {"door.bell": ["someone is at the gate"]})
+    without = fitted.add_tools([BELL])
+    request = ["someone is at the gate"]
+    ranks = [find_rank(one, request) for one in (grown, without)]
+    assert ranks[0] <= ranks[1]
+    if label in LEARNS_AT_ONCE:
+        assert ranks[0] == 0
+    grown.save(tmp_path)
+    again = load_retriever(tmp_path).search(request, 7)
+    for found, expected in zip(again, grown.search(request, 7), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InputError, match=r"music\.play is none of the tools"):
+        fitted.add_tools([BELL], {"music.play": ["play something"]})
+
+
 @pytest.mark.parametrize("label", CONFIGS)
-def test_hits_of_a_train_query_are_those_of_a_fit_without_it(bank, label, monkeypatch):
+def test_hits_of_a_train_query_are_those_of_a_fit_without_it(asked, label, monkeypatch):
     # The line that brings unseen tools to the others' scale is of all queries.
     for module in ("tool2vec", "nearest"):
         monkeypatch.setattr(
@@ -136,12 +187,11 @@ def test_hits_of_a_train_query_are_those_of_a_fit_without_it(bank, label, monkey
         )
     config = CONFIGS[label].model_copy(update={"centre": False})
     fitted = create_retriever(config)
-    fitted.fit(bank)
-    indices, scores = fitted.search_train(bank, 6)
-    for row, query in enumerate(bank.split("train")):
-        others = tuple(other for other in bank.queries if other is not query)
+    fitted.fit(asked)
+    indices, scores = fitted.search_train(asked, 6)
+    for row, query in enumerate(asked.train_queries):
         blind = create_retriever(config)
-        blind.fit(Bank(bank.tools, others))
+        blind.fit(asked.without_train_queries([row]))
         expected, values = blind.search([query.query], 6)
         if label != "nearest-bm25":
             np.testing.assert_allclose(scores[row], values[0], atol=2e-6)

@@ -132,7 +132,9 @@ def test_a_listed_method_that_needs_train_queries_is_told_before_anything(tmp_pa
         told = str(error.value)
         assert "no train queries (0 validation, 40 test)" in told
         assert f"can't be fitted without: {needing}." in told
-        assert "these need none: bm25, descriptions; over them, nnn, decom" in told
+        assert (
+            "these need none: bm25, descriptions; over them, nnn, fusion, decom" in told
+        )
     assert not (tmp_path / "out").exists()
 
 

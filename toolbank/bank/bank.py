@@ -55,8 +55,13 @@ class Bank:
 
     @cached_property
     def train_queries(self) -> tuple[Query, ...]:
-        """What methods learn from: the queries of split "train", and each ask as one more."""
-        asked = tuple(
+        """What methods learn from: the queries of split "train", and the asks as `asked`."""
+        return self.split("train") + self.asked
+
+    @cached_property
+    def asked(self) -> tuple[Query, ...]:
+        """Each ask as a train query that needs one tool."""
+        return tuple(
             Query(
                 id=f"ask-{number}",
                 query=ask.ask,
@@ -66,7 +71,6 @@ class Bank:
             )
             for number, ask in enumerate(self.asks)
         )
-        return self.split("train") + asked
 
     def without_train_queries(self, rows: Iterable[int]) -> Bank:
         """One without some of `train_queries`, given by their positions among these."""

@@ -28,6 +28,7 @@ RETRIEVERS = Registry(
         "refiner": "toolbank.retrievers.refiner.config:KIND",
         "protip": "toolbank.retrievers.protip.config:KIND",
         "nnn": "toolbank.retrievers.nnn.config:KIND",
+        "fusion": "toolbank.retrievers.fusion.config:KIND",
         "decomposition": "toolbank.retrievers.decomposition.config:KIND",
     },
 )

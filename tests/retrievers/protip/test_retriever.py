@@ -254,4 +254,4 @@ def test_plans_keep_the_order_and_repeat_no_tool(bank):
     query = Query(
         id="q", query="x", tools=("road", "gone", "mail", "road"), split="train"
     )
-    assert read_plans(Bank(bank.tools, (query,)), "train") == [Plan("x", (5, 4))]
+    assert read_plans(Bank(bank.tools), (query,)) == [Plan("x", (5, 4))]

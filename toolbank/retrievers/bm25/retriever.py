@@ -1,4 +1,4 @@
-"""BM25 over names and descriptions."""
+"""BM25 over names and descriptions, and over the requests that use a tool."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Texts
 from toolbank.retrievers.text import all_words
 from toolbank.system.errors import InputError
@@ -23,8 +24,8 @@ from toolbank.system.errors import InputError
 class Bm25Retriever(Retriever):
     """BM25 of a request against the tools' texts (`LexicalIndex` has the variant).
 
-    A tool's text is its name, the words in its name, its summary and its description. The
-    texts are saved and indexed when they are read: a second for some 20,000 tools.
+    A tool's text is its name, the words in its name, its summary and its description; with
+    `requests`, the train queries that use it follow. The texts are saved and indexed when they are read: a second for some 20,000 tools.
     """
 
     config: Bm25Config
@@ -34,13 +35,14 @@ class Bm25Retriever(Retriever):
     texts: ClassVar[Texts] = {"documents": "tools"}
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
-        """Index the tools; queries are not used.
+        """Index the tools; queries are not used without `requests`.
 
         Raises:
             InputError: no tool has a word in it.
         """
         self.tools, self.documents = bank.tool_names, ()
         self.extend(bank.tools)
+        self.take_asks(train_relevance(bank))
         if self.index.is_empty:
             raise InputError(
                 f"retrievers: none of the tools has a word that {self.name} could index. "
@@ -60,13 +62,25 @@ class Bm25Retriever(Retriever):
             found, scores, np.float32(-np.inf)
         )
 
-    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:  # noqa: ARG002
-        """Hits for every train query; it has seen none, since no query is used."""
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """Hits for every train query; without `requests` it has seen none of them."""
+        if self.config.requests:
+            return super().search_train(bank, k, context)
         return self.search([query.query for query in bank.train_queries], k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index more tools; how rare a word is counts over all of them, old and new."""
         self.documents += tuple(all_words(tool) for tool in tools)
+        self.index = LexicalIndex(self.documents)
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Index requests with the texts of the tools that they need, if so configured."""
+        if not self.config.requests:
+            return
+        texts = [[document] for document in self.documents]
+        for row, place in zip(*np.nonzero(asked.tools >= 0), strict=True):
+            texts[asked.tools[row, place]].append(asked.queries[row])
+        self.documents = tuple("\n".join(text) for text in texts)
         self.index = LexicalIndex(self.documents)
 
     def keep(self, rows: NDArray[np.int64]) -> None:

@@ -57,11 +57,9 @@ class ProtipConfig(RetrieverConfig):
         Raises:
             InputError: the order of the bank's tools means nothing.
         """
-        from toolbank.retrievers.protip.plans import hold_back, read_plans
+        from toolbank.retrievers.protip.plans import divide_plans
 
-        plans = read_plans(bank, "train")
-        if not read_plans(bank, "validation"):
-            plans, _ = hold_back(plans, seed)
+        plans, _ = divide_plans(bank, seed)
         task = f"plans, {self.negatives} negatives"
         return [
             plan_training(self.label, task, self.encoder, self.training, len(plans))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Split
+from toolbank.bank.records import Query
 from toolbank.system.errors import InputError
 
 
@@ -20,8 +20,22 @@ class Plan:
     tools: tuple[int, ...]
 
 
-def read_plans(bank: Bank, split: Split) -> list[Plan]:
-    """The plans of a split; a query none of whose tools the bank has is none.
+def divide_plans(bank: Bank, seed: int) -> tuple[list[Plan], list[Plan]]:
+    """The plans to train on, and those to measure on: of validation, or else held back.
+
+    Asks are plans of one step. None is held back, as how long plans are is measured, too.
+
+    Raises:
+        InputError: the bank says that the order of its queries' tools means nothing.
+    """
+    train, known = (read_plans(bank, bank.split(s)) for s in ("train", "validation"))
+    if not known:
+        train, known = hold_back(train, seed)
+    return train + read_plans(bank, bank.asked), known
+
+
+def read_plans(bank: Bank, queries: Sequence[Query]) -> list[Plan]:
+    """The plans of some queries; one none of whose tools the bank has is none.
 
     Raises:
         InputError: the bank says that the order of its queries' tools means nothing.
@@ -33,7 +47,7 @@ def read_plans(bank: Bank, split: Split) -> list[Plan]:
             "use a dataset whose tools are ordered."
         )
     plans = []
-    for query in bank.split(split):
+    for query in queries:
         known = (bank.index[name] for name in query.tools if name in bank.index)
         if tools := tuple(dict.fromkeys(known)):
             plans.append(Plan(query.query, tools))

@@ -18,7 +18,7 @@ from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.encoder import embed, mean_encoder
 from toolbank.retrievers.protip.examples import find_used
-from toolbank.retrievers.protip.plans import Plan, hold_back, read_plans
+from toolbank.retrievers.protip.plans import Plan, divide_plans, read_plans
 from toolbank.retrievers.protip.progressive import (
     SearchTrace,
     search_plans,
@@ -91,15 +91,13 @@ class ProtipRetriever(Retriever):
         """
         from toolbank.retrievers.protip.train import train_plans
 
-        plans, validation = (read_plans(bank, s) for s in ("train", "validation"))
+        plans, known = divide_plans(bank, context.seed)
         if not plans:
             raise InputError(
                 f"retrievers: {self.name} needs train queries with tools, and there are none. "
                 "Generate or import some, or leave it out."
             )
-        known = validation
-        if not validation:
-            plans, known = hold_back(plans, context.seed)
+        validation = read_plans(bank, bank.split("validation"))
         encoder = self.config.encoder.model
         self.encoder = mean_encoder(encoder, self.config.training.max_length)
         self.tools = bank.tool_names

@@ -1,0 +1,1 @@
+"""Several retrievers' scores, standardised and summed."""
