@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.details import format_details
 from toolbank.evaluation.evaluate import make_figures, measure
@@ -89,6 +89,12 @@ def test_tools_of_train_are_told_apart(bank):
     more = Bank(bank.tools, (*bank.queries, both))
     assert part(more, "test-seen-tools") == ["chart of the average"]
     assert part(more, "test-unseen-tools") == ["rows in order", "rows of the chart"]
+
+
+def test_an_ask_shows_its_tool_to_training(bank):
+    ask = Ask(tool="lab.sort", kind="terse", ask="order them")
+    more = replace(bank, asks=(ask,))
+    assert part(more, "test-unseen-sets") == part(more, "test-unseen-tools") == []
 
 
 def test_an_alias_makes_a_seen_set(bank):

@@ -16,6 +16,7 @@ from toolbank.finder.finder import Finder
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.run.run import run_recipe
 from toolbank.search import load
 from toolbank.system.errors import InputError, ToolbankError
@@ -55,6 +56,41 @@ def test_a_tool_added_after_the_fit_is_found(finder):
     assert [hit.tool for hit in finder.search("ring the bell")] == [BELL]
     finder.remove_tools(["door.bell"])
     assert finder.search("ring the bell") == []
+    assert finder.tools == (PLAY,)
+
+
+def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
+    retriever = create_retriever(Tool2VecConfig())
+    retriever.fit(Bank((PLAY, BELL)))
+    finder = Finder(retriever, (PLAY, BELL))
+    asks = {"get_weather": ["do I need an umbrella", "is it going to be icy tonight"]}
+    finder.add_tools([WEATHER], asks)
+    (with_asks, *_) = finder.search("will I need my umbrella")
+    assert with_asks.tool.name == "get_weather"
+    finder.save(tmp_path / "mine")
+    (saved, *_) = load(tmp_path / "mine").search("will I need my umbrella")
+    assert saved == with_asks
+    finder.remove_tools(["get_weather"])
+    finder.add_tools([WEATHER])
+    found = {
+        hit.tool.name: hit.score for hit in finder.search("will I need my umbrella")
+    }
+    assert found["get_weather"] < with_asks.score
+
+
+@pytest.mark.parametrize(
+    ("asks", "wrong"),
+    [
+        (["ring it"], "have to be requests by the tools' names"),
+        ({"door.bell": "ring it"}, r"asks for door\.bell .* a list of requests"),
+        ({"door.bell": ["ring it", " "]}, r"An ask for door\.bell is ' '"),
+        ({"door.bell": ["ring \ud800"]}, "half of a character"),
+        ({"music.play": ["a song"]}, r"music\.play is none of the tools .* added"),
+    ],
+)
+def test_what_can_be_no_ask_is_told_and_nothing_is_added(finder, asks, wrong):
+    with pytest.raises(InputError, match=wrong):
+        finder.add_tools([BELL], asks)
     assert finder.tools == (PLAY,)
 
 

@@ -70,3 +70,20 @@ def test_a_tool_without_a_word_is_not_found():
 def test_tools_without_any_word_are_refused():
     with pytest.raises(InputError, match="none of the tools has a word"):
         fit(Bank((Tool(name="?", kind="function"),)))
+
+
+def test_with_requests_a_tool_is_found_by_the_words_of_those_that_use_it(asked):
+    retriever = Bm25Retriever(Bm25Config(requests=True))
+    retriever.fit(asked)
+    for request, name in {
+        "the lawn is brown": "garden.water",
+        "hush everybody": "music.stop",
+        "silence the speakers": "music.stop",
+    }.items():
+        assert retriever.tools[retriever.search([request], 1)[0][0, 0]] == name
+    assert fit(asked).search(["hush everybody"], 1)[0] == -1
+
+
+def test_only_without_requests_is_it_what_words_alone_can_do():
+    assert Bm25Config().baseline == "words"
+    assert Bm25Config(requests=True).baseline is None

@@ -4,7 +4,7 @@ import pytest
 
 from tests.retrievers.small_methods import configure, encoder_for
 from toolbank.bank.bank import Bank
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
@@ -38,7 +38,8 @@ def bank():
         for n, (a, b) in enumerate(uses)
     ]
     lost = Query(id="lost", query="nothing here", tools=("gone",), split="train")
-    return Bank(tools, (*queries, lost), {"ordered": True})
+    asks = [Ask(tool=f"t.{n}", kind="terse", ask=f"only {n}") for n in range(4)]
+    return Bank(tools, (*queries, lost), {"ordered": True}, tuple(asks))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Tool2Vec: worked by hand, and what a tool without use falls back to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,16 @@ def test_an_added_tool_has_the_vector_of_one_without_use(bank):
     retriever.fit(bank)
     (vector,) = retriever.embed_tools([bank.tools[0]])
     np.testing.assert_allclose(vector, retriever.vectors[0], atol=1e-6)
+
+
+def test_asks_for_an_added_tool_give_the_vector_that_a_fit_with_them_gives(asked):
+    config = Tool2VecConfig(centre=False)
+    name, own = "music.stop", tuple(a for a in asked.asks if a.tool == "music.stop")
+    (tool,) = (tool for tool in asked.tools if tool.name == name)
+    others = tuple(tool for tool in asked.tools if tool.name != name)
+    grown, fitted = Tool2VecRetriever(config), Tool2VecRetriever(config)
+    grown.fit(replace(asked, tools=others))
+    grown = grown.add_tools([tool], {name: [ask.ask for ask in own]})
+    fitted.fit(replace(asked, tools=(*others, tool)))
+    np.testing.assert_allclose(grown.vectors, fitted.vectors, atol=1e-6)
+    np.testing.assert_array_equal(grown.seen, fitted.seen)

@@ -97,6 +97,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "prompt_hash": str(made.get("prompt_hash") or ""),
         "n_tools": len(bank.tools),
         "n_queries": len(bank.queries),
+        "n_asks": len(bank.asks),
         "splits": count_splits(frames.queries),
         "sources": _describe_sources(content),
         "k": k,

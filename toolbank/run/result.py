@@ -41,10 +41,12 @@ def _describe_bank(result: RunResult) -> str:
     splits = ", ".join(
         f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
-    told = f"{count(bank.tools.height, 'tool')}, {count(bank.queries.height, 'request')} ({splits})."
+    told = f"{count(bank.tools.height, 'tool')}, {count(bank.queries.height, 'request')} ({splits})"
+    if bank.asks.height:
+        told += f", {count(bank.asks.height, 'ask')}"
     advice = advise(bank, load_recipe(str(folder.recipe)).recipe.evaluate)
     return "\n".join(
-        [f"{folder.path}: {told}", *(wrap(line, WIDTH) for line in advice)]
+        [f"{folder.path}: {told}.", *(wrap(line, WIDTH) for line in advice)]
     )
 
 
