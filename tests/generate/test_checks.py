@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from tests.shared import shared
 from toolbank.bank.records import Tool
-from toolbank.generate.checks import Checker, is_english
+from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft, read_polished
+from toolbank.generate.text_checks import is_english
 from toolbank.llm.json_answer import Rejection
 
 TOOLS = (
@@ -186,18 +187,18 @@ def test_an_identifier_is_found_wherever_it_stands(text):
     called = re.findall(r"\b([^\W\d]\w*)\(\)", text)
     last_parts = {tool.name.rsplit(".", 1)[-1] for tool in TOOLS} | {"abs"}
     if any(w in coined or ("_" in w and w.lower() in coined) for w in words):
-        assert CHECKER.find_identifier(text) in words
+        assert CHECKER.texts.find_identifier(text) in words
     elif last_parts & set(called) and not dotted:
-        assert CHECKER.find_identifier(text).endswith("()")
+        assert CHECKER.texts.find_identifier(text).endswith("()")
     elif not dotted and not called:
-        assert CHECKER.find_identifier(text) is None
+        assert CHECKER.texts.find_identifier(text) is None
 
 
 def test_plain_names_that_stand_in_a_query_are_counted_for_its_own_tools_only():
     text = "Sort the readings by their mean."
-    assert CHECKER.leak_words(text, TOOLS[:2]) == ("mean",)
-    assert CHECKER.leak_words(text, (TOOLS[1], TOOLS[6])) == ("mean", "sort")
-    assert CHECKER.leak_words(text, TOOLS[:1]) == ()
+    assert CHECKER.texts.leak_words(text, TOOLS[:2]) == ("mean",)
+    assert CHECKER.texts.leak_words(text, (TOOLS[1], TOOLS[6])) == ("mean", "sort")
+    assert CHECKER.texts.leak_words(text, TOOLS[:1]) == ()
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_terse_and_accented_english_passes(text):
 @given(st.text())
 def test_no_text_raises(text):
     CHECKER.check_text(text)
-    CHECKER.leak_words(text, TOOLS)
+    CHECKER.texts.leak_words(text, TOOLS)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ from jsonschema import Draft202012Validator
 from tests.shared import shared
 from toolbank.bank.records import Returned, Tool
 from toolbank.config.assets import shipped
-from toolbank.generate.checks import Checker, is_english
+from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.examples import find_examples, load_examples
 from toolbank.generate.prompts import Prompts, prompt_hash, prompt_notes
 from toolbank.generate.replies import Draft, read_draft, read_polished
+from toolbank.generate.text_checks import is_english
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import InputError
 

@@ -26,14 +26,11 @@ from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.json_answer import Rejection, check_finish
+from toolbank.llm.limits.failures import FailuresInARow
 from toolbank.llm.pool import Ask, Pool
-from toolbank.system.errors import ToolbankError
 
 # What an attempt makes at most: it writes and polishes.
 _CALLS = 2
-# So many attempts in a row: refused, and failed in ways that may pass.
-_REFUSED = 10
-_FAILED = 100
 # Each is looked at where an attempt is begun, and used a moment later.
 _OFFERS_AT_HAND = 2048
 
@@ -61,7 +58,7 @@ class AttemptMaker:
         self.pool = Pool(find_writer(config), config, journal, context)
         self.engine = self.pool.engine
         self.last_failure = ""
-        self._failed_in_a_row = 0
+        self._failures = FailuresInARow(self.pool)
         offers = self.engine.offers or make_offers(
             [tool.name for tool in tools], config, seed
         )
@@ -105,10 +102,10 @@ class AttemptMaker:
             self.last_failure = str(error)
             if error.fatal:
                 raise
-            self._watch(error)
+            self._failures.add(error)
             attempt = Attempt(number, "failed", error.reason, str(error))
         else:
-            self._failed_in_a_row = 0
+            self._failures.end()
         return replace(attempt, requests=tuple(keys))
 
     def describe(self) -> dict[str, Any]:
@@ -120,24 +117,6 @@ class AttemptMaker:
             "prompt_hash": self._prompts.hash,
             "missing_tools": dict(sorted(missing.items())),
         }
-
-    def _watch(self, error: EngineError) -> None:
-        """Stop where call after call is refused, or fails however often it is tried."""
-        self._failed_in_a_row += 1
-        most = self.pool.limit.now + _FAILED if error.retryable else _REFUSED
-        if self._failed_in_a_row >= most:
-            advice = (
-                "run the same command again when the endpoint answers."
-                if error.retryable
-                else "look at what it is asked and what it says, by `toolbank preview RECIPE`, "
-                "and change `model`, `max_tokens` or `parameters`."
-            )
-            self.pool.stop.fail(
-                ToolbankError(
-                    f"{self._failed_in_a_row} attempts failed one after another, the last with: "
-                    f"{error} The replies that came are kept; {advice}"
-                )
-            )
 
     async def _attempt(self, number: int, ask: Ask, keys: list[str]) -> Attempt:
         """Put the key of each call into `keys`."""
@@ -181,7 +160,7 @@ class AttemptMaker:
             number,
             "accepted",
             query=query,
-            leak_words=len(self._checker.leak_words(query.query, tools)),
+            leak_words=len(self._checker.texts.leak_words(query.query, tools)),
         )
 
     async def _ask(self, request: ChatRequest, ask: Ask, keys: list[str]) -> ChatReply:

@@ -65,6 +65,10 @@ class BankBuilder:
         """Whether the wanted number of queries is reached."""
         return self.wanted is not None and self.accepted >= self.wanted
 
+    def progress(self) -> tuple[int, int]:
+        """How many queries are accepted, and how many attempts came to nothing."""
+        return self.accepted, self.attempts - self.accepted
+
     def has_room_for(self, number: int) -> bool:
         """Whether an attempt is near enough to the next to count, as the result waits in memory."""
         return number < self.attempts + _WINDOW

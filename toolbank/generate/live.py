@@ -1,17 +1,16 @@
-"""The progress line of generation."""
+"""The progress line of a stage that has requests written."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tqdm import tqdm
 
-from toolbank.generate.bank_builder import BankBuilder
 from toolbank.llm.pool import Pool
 
 _SECONDS = 0.5
@@ -34,16 +33,19 @@ class Part:
 
 @contextmanager
 def show_progress(
-    builder: BankBuilder, pool: Pool, total: int | None
+    what: str, count: Callable[[], tuple[int, int]], pool: Pool, total: int | None
 ) -> Iterator[None]:
-    """Show accepted queries and what the calls come to, twice a second; quiet off a terminal.
+    """Show how far the work is and what the calls come to, twice a second; quiet off a terminal.
+
+    `count` gives how much of `what`, such as "queries", is done of the `total`, if that is known,
+    and how much was not accepted.
 
     The line goes when the work ends: what it said is in the message that follows.
     """
     with tqdm(
         bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
-        ticker = _Ticker(bar, builder, pool, total)
+        ticker = _Ticker(bar, what, count, pool, total)
         if not bar.disable:
             ticker.tick()
         try:
@@ -75,13 +77,19 @@ def compose(parts: Sequence[Part], width: int, share: float | None = None) -> st
 
 class _Ticker:
     def __init__(
-        self, bar: tqdm[Any], builder: BankBuilder, pool: Pool, total: int | None
+        self,
+        bar: tqdm[Any],
+        what: str,
+        count: Callable[[], tuple[int, int]],
+        pool: Pool,
+        total: int | None,
     ) -> None:
         self._bar = bar
-        self._builder = builder
+        self._what = what
+        self._count = count
         self._pool = pool
         self._total = total
-        # Replies and accepted queries at each tick since the last that came from the journal.
+        # Replies and what is done at each tick since the last that came from the journal.
         self._seen: deque[tuple[int, int]] = deque(maxlen=_TICKS + 1)
         self._replayed = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -95,29 +103,28 @@ class _Ticker:
             self._timer.cancel()
 
     def _show(self) -> None:
-        counts, accepted = self._pool.counts, self._builder.accepted
+        counts, (done, lost) = self._pool.counts, self._count()
         if counts.from_journal != self._replayed:
             self._replayed = counts.from_journal
             self._seen.clear()
-        self._seen.append((counts.asked, accepted))
+        self._seen.append((counts.asked, done))
         columns = self._bar.format_dict["ncols"] or 80
-        share = min(1.0, accepted / self._total) if self._total else None
+        share = min(1.0, done / self._total) if self._total else None
         # In the last columns the cursor stands, and the terminal writes ^C.
-        line = compose(list(self._parts(share)), columns - 3, share)
+        line = compose(list(self._parts(share, done, lost)), columns - 3, share)
         self._bar.set_description_str(line)
 
-    def _parts(self, share: float | None) -> Iterator[Part]:
-        builder, pool, counts = self._builder, self._pool, self._pool.counts
-        done = f"{builder.accepted:,}" + (f"/{self._total:,}" if self._total else "")
-        yield Part(0, f"queries {done}")
+    def _parts(self, share: float | None, done: int, lost: int) -> Iterator[Part]:
+        pool, counts = self._pool, self._pool.counts
+        of_all = f"/{self._total:,}" if self._total else ""
+        yield Part(0, f"{self._what} {done:,}{of_all}")
         if share is not None:
             yield Part(7, f"{100 * share:.0f} %")
         held = "finishing" if pool.stop else pool.describe_hold()
         if held:
             yield Part(1, held)
-        elif seconds := self._seconds_left():
+        elif seconds := self._seconds_left(done):
             yield Part(1, f"ETA {tqdm.format_interval(seconds)}")
-        lost = builder.attempts - builder.accepted
         yield Part(2, f"{lost:,} not accepted")
         if not held:
             rate = self._rate(0, _TICKS_OF_RATE)
@@ -130,14 +137,14 @@ class _Ticker:
             yield Part(3, f"${pool.dollars:,.2f}")
         yield Part(6, f"{pool.in_flight}/{pool.limit.now} in flight")
 
-    def _seconds_left(self) -> float | None:
+    def _seconds_left(self, done: int) -> float | None:
         rate = self._rate(1, _TICKS)
         if not (rate and self._total) or len(self._seen) <= _TICKS_TO_GUESS:
             return None
-        return max(0, self._total - self._builder.accepted) / rate
+        return max(0, self._total - done) / rate
 
     def _rate(self, column: int, ticks: int) -> float:
-        """How much more of replies (0) or queries (1) a second there was in the last ticks."""
+        """How much more of replies (0) or what is done (1) a second there was in the last ticks."""
         past = self._seen[max(0, len(self._seen) - 1 - ticks)]
         seconds = _SECONDS * min(ticks, len(self._seen) - 1)
         return (self._seen[-1][column] - past[column]) / seconds if seconds else 0.0

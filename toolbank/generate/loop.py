@@ -119,7 +119,8 @@ async def _generate(maker: AttemptMaker) -> Generated:
     attempts = Attempts(maker, builder, most_attempts(config))
     waiting = ""
     async with maker.pool.working():
-        with show_progress(builder, maker.pool, wanted or maker.count_offers()):
+        total = wanted or maker.count_offers()
+        with show_progress("queries", builder.progress, maker.pool, total):
             waiting = await attempts.work()
     if stop.cause == "interrupt":
         raise Interrupted(explain_interrupt(maker, builder))

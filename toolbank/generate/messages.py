@@ -9,6 +9,7 @@ from toolbank.generate.attempt import Outcome
 from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.writers import find_writer
+from toolbank.llm.spent import describe_spent, note_unpriced
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
 
@@ -24,7 +25,7 @@ def summarise(maker: AttemptMaker, builder: BankBuilder) -> str:
         message += (
             f" ({builder.wanted:,} {'was' if builder.wanted == 1 else 'were'} wanted)"
         )
-    return f"{message}; {_describe_calls(maker)}"
+    return f"{message}; {describe_spent(maker.pool)}"
 
 
 def describe_wait(pending: int, builder: BankBuilder) -> str:
@@ -43,12 +44,7 @@ def list_problems(maker: AttemptMaker, builder: BankBuilder) -> Iterator[str]:
     if builder.failed:
         yield f"failed: {_reasons(builder, _FAILED)}"
         yield f"the last failure: {maker.last_failure}"
-    counts = maker.pool.counts
-    if maker.pool.dollars is None and counts.prompt_tokens + counts.completion_tokens:
-        yield (
-            "cost unknown: no price of the model is known; set generate.price, dollars a "
-            "million tokens"
-        )
+    yield from note_unpriced(maker.pool, maker.config.section)
     missing = maker.describe()["missing_tools"]
     if missing:
         yield (
@@ -62,7 +58,7 @@ def explain_interrupt(maker: AttemptMaker, builder: BankBuilder) -> str:
     """What is kept after Ctrl-C, and how to go on."""
     message = (
         f"stopped in generate, with {_accepted(builder)} accepted. Every reply that came "
-        f"is kept ({_describe_calls(maker)}); the same command goes on from there."
+        f"is kept ({describe_spent(maker.pool)}); the same command goes on from there."
     )
     if builder.accepted:
         message += (
@@ -99,15 +95,6 @@ def explain_nothing(maker: AttemptMaker, builder: BankBuilder) -> str:
 
 def _accepted(builder: BankBuilder) -> str:
     return count(builder.accepted, "query", "queries")
-
-
-def _describe_calls(maker: AttemptMaker) -> str:
-    """What the calls came to, with the dollars of the stage over the run's folder if known."""
-    said, dollars = maker.pool.counts.summary(), maker.pool.dollars
-    if dollars is None:
-        return said
-    digits = 2 if dollars >= 0.1 or not dollars else 4
-    return f"{said}; ${dollars:,.{digits}f} in all"
 
 
 def _reasons(builder: BankBuilder, outcomes: Iterable[Outcome]) -> str:

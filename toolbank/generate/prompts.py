@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import textwrap
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.config.assets import Asset, find_asset
+from toolbank.generate.brief import brief
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.examples import (
     Example,
@@ -27,10 +26,6 @@ from toolbank.llm.templates import PromptTemplate
 WRITE_TEMPLATE = "write.j2"
 NUMBERED_TEMPLATE = "write-number.j2"
 POLISH_TEMPLATE = "polish.j2"
-
-_MOST_PARAMETERS = 5
-_SUMMARY_CHARACTERS = 240
-_PARAMETER_CHARACTERS = 90
 
 
 class Prompts:
@@ -129,7 +124,7 @@ class Prompts:
     def _show_tools(self, tools: Sequence[Tool]) -> list[dict[str, str]]:
         for tool in tools:
             if tool.name not in self._briefs:
-                self._briefs[tool.name] = _brief(tool)
+                self._briefs[tool.name] = brief(tool)
         return [self._briefs[tool.name] for tool in tools]
 
 
@@ -168,33 +163,6 @@ def prompt_notes(domain: str, config: GenerateConfig) -> list[str]:
 
 def _write_template(config: GenerateConfig) -> str:
     return NUMBERED_TEMPLATE if config.is_numbered else WRITE_TEMPLATE
-
-
-def _brief(tool: Tool) -> dict[str, str]:
-    """What a prompt says of a tool, short enough that many fit."""
-    properties: dict[str, Any] = tool.parameters.get("properties", {})
-    takes = [
-        f"{parameter} ({_shorten(schema['description'])})"
-        for parameter, schema in properties.items()
-        if schema.get("description")
-    ]
-    gives = [_shorten(value.description) for value in tool.returns[:2]]
-    return {
-        "name": tool.name,
-        "summary": textwrap.shorten(
-            tool.summary or tool.description, _SUMMARY_CHARACTERS, placeholder=" ..."
-        ),
-        "takes": "; ".join(takes[:_MOST_PARAMETERS]),
-        "gives": "; ".join(filter(None, gives)),
-    }
-
-
-def _shorten(text: str) -> str:
-    """The first sentence, or as much of it as there is room for."""
-    sentence = re.split(r"(?<=[a-z0-9)])\.\s", " ".join(text.split()), maxsplit=1)[0]
-    return textwrap.shorten(
-        sentence.rstrip("."), _PARAMETER_CHARACTERS, placeholder=" ..."
-    )
 
 
 def _show(example: Example) -> dict[str, Any]:
