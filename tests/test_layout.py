@@ -21,6 +21,7 @@ LAYERS = (
     ("encoders",),
     ("retrievers",),
     ("generate",),
+    ("asks",),
     ("judge",),
     ("evaluation",),
     ("report",),

@@ -60,8 +60,23 @@ def sentence(seed):
     return f"Weigh the {one} against the {two}, then sort each {three} by its {four}."
 
 
+def asks_for(tool, keys=("plain", "voiced", "terse", "larger")):
+    """Asks that pass every check; others for each tool."""
+    random = Random(tool)
+    asks = {}
+    for key in keys:
+        one, two, three = random.sample(WORDS, 3)
+        number = random.randrange(10**6)
+        asks[key] = f"Would you {one} the {two} of my {number} {three}?"
+        if key.startswith("terse"):
+            asks[key] = f"{one} {number} {two}"
+    return asks
+
+
 def good_reply(call):
     """What a good model says to a request; a function of its prompt alone."""
+    if call.asked_for:
+        return asks_for(call.asked_for, call.keys)
     if call.asks_polish:
         draft = call.prompt.split("# Draft")[1].split("# What serves")[0].strip()
         return polished(f"Could you, today: {draft}")

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from toolbank.asks.config import AsksConfig
 from toolbank.bank.split import SplitConfig
 from toolbank.config.assets import AssetKind, find_asset, has_asset, name_others
 from toolbank.config.base import Config, renamed
@@ -77,6 +78,9 @@ class Recipe(Config):
     )
     sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()
     generate: GenerateConfig = GenerateConfig()
+    asks: AsksConfig | None = Field(
+        default=None, description="requests for each tool by itself; unset: none"
+    )
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
     baselines: bool = Field(
@@ -98,8 +102,9 @@ class Recipe(Config):
 
     @property
     def unused_keys(self) -> tuple[str, ...]:
-        """The keys that count for nothing, since the bank is made, or since it isn't."""
-        return ("dataset",) if self.dataset is None else _MADE
+        """The keys that count for nothing: the bank is made, or it isn't, or has no asks."""
+        origin = ("dataset",) if self.dataset is None else _MADE
+        return origin if self.asks is not None else (*origin, "asks")
 
     def demand_validation(self) -> None:
         """Refuse `patience` where no query is held back for validation.

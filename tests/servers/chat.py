@@ -47,6 +47,18 @@ class Call:
         return re.findall(r"^- ([^:]+): ", shown, re.MULTILINE)
 
     @property
+    def asked_for(self) -> str:
+        """The tool that asks are wanted for; "" where the prompt wants something else."""
+        found = re.search(r"^# The tool\n\n(\S+) \(", self.prompt, re.MULTILINE)
+        return found[1] if found else ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the answer that the request's schema asks for."""
+        schema = self.body["response_format"]["json_schema"]["schema"]
+        return list(schema["properties"])
+
+    @property
     def asks_polish(self) -> bool:
         return '"already_good"' in self.prompt
 

@@ -38,7 +38,15 @@ class PolishTask:
     tools: tuple[Tool, ...]
 
 
-Task = WriteTask | PolishTask
+@dataclass(frozen=True)
+class AskTask:
+    """Write requests for `tool` by itself; `kinds` has the key and the kind of each."""
+
+    tool: Tool
+    kinds: Mapping[str, str]
+
+
+Task = WriteTask | PolishTask | AskTask
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from toolbank.commands.asks import asks
 from toolbank.commands.crawl.command import crawl
 from toolbank.commands.evaluate.command import evaluate
 from toolbank.commands.export import export
@@ -91,6 +92,10 @@ _COMMANDS = (
         generate,
         "generate quickstart --out runs/new --set generate.engine=openai "
         "--set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",
+    ),
+    (
+        asks,
+        "asks quickstart --out runs/asks --set asks.engine=rules --set asks.kinds=[plain,terse]",
     ),
     (preview, "preview quickstart --set generate.engine=rules"),
     (show, "show runs/quickstart numpy-000012"),

@@ -14,7 +14,7 @@ class Calls:
     """The calls of a run by step, all of them together, and the tries that failed by reason.
 
     `per_query` are the calls, tokens and dollars that one accepted query took; `unpriced` are
-    the parts of the recipe, generate and judge, whose cost is unknown.
+    the parts of the recipe, such as generate and judge, whose cost is unknown.
     """
 
     steps: Mapping[str, StepCalls]
@@ -26,36 +26,39 @@ class Calls:
     @property
     def were_of_a_model(self) -> bool:
         """Whether any of them cost tokens or took measured time."""
-        return any(
-            one.prompt_tokens or one.completion_tokens or any(one.latency_s.values())
-            for one in self.steps.values()
-        )
+        return any(map(_is_of_a_model, self.steps.values()))
 
 
 def summarise_calls(
-    generation: Mapping[str, StepCalls],
-    judge: Mapping[str, StepCalls],
-    accepted: int,
+    sections: Mapping[str, Mapping[str, StepCalls]], accepted: int
 ) -> Calls | None:
-    """The calls of bank.json and judge.json in one table; None where there were none."""
-    steps = {**generation, **judge}
+    """The calls of each part of the recipe in one table; None where there were none."""
+    steps = {step: calls for part in sections.values() for step, calls in part.items()}
     if not steps:
         return None
     total = add_up_calls(steps.values())
     failed = sorted(total.failed_tries.items(), key=lambda one: (-one[1], one))
     tries = total.replies + sum(total.failed_tries.values())
-    sections = {"generate": generation, "judge": judge}
     return Calls(
         steps,
         total,
         tuple(Bar(reason, count, count / tries) for reason, count in failed),
-        _per_query(generation, accepted),
+        _per_query(sections["generate"], accepted),
         unpriced=tuple(
             section
             for section, calls in sections.items()
-            if any(one.dollars is None and one.replies for one in calls.values())
+            if any(
+                one.dollars is None and one.replies and _is_of_a_model(one)
+                for one in calls.values()
+            )
         ),
     )
+
+
+def _is_of_a_model(calls: StepCalls) -> bool:
+    """Whether calls cost tokens or took measured time."""
+    measured = any(calls.latency_s.values())
+    return bool(calls.prompt_tokens or calls.completion_tokens or measured)
 
 
 def _per_query(

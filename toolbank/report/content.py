@@ -50,6 +50,42 @@ class Judge:
 
 
 @dataclass(frozen=True)
+class AskCounts:
+    """What became of the asks; those that siblings share count once, `tools` are all who have some.
+
+    `by_kind` counts by kind and how they ended.
+    """
+
+    groups: int
+    tools: int
+    accepted: int
+    declined: int
+    rejected: dict[str, int]
+    failed: dict[str, int]
+    by_kind: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class LostAsk:
+    """An ask that is not there, and why."""
+
+    outcome: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Asks:
+    """asks.json."""
+
+    engine: str
+    model: str
+    counts: AskCounts
+    not_accepted: list[LostAsk]
+    calls: dict[str, StepCalls]
+
+
+@dataclass(frozen=True)
 class Asked:
     """How many attempts asked for a number of tools, and how many queries there are of it."""
 
@@ -67,6 +103,7 @@ class Content:
     recipe: Mapping[str, Any]
     calls: Mapping[str, StepCalls]
     asked_numbers: Mapping[str, Asked]
+    asks: Asks | None
     judge: Judge | None
     figures: list[Figure]
     differences: list[Difference]
@@ -113,6 +150,9 @@ def read_content(run: Path) -> Content:
             (bank.info.get("counts") or {}).get("tools_per_query", {}),
             dict[str, Asked],
             run / "bank" / "bank.json",
+        ),
+        asks=_read_if_there(
+            run / "bank" / "asks.json", lambda path: read_checked(path, Asks), None
         ),
         judge=_read_if_there(
             run / "judge.json", lambda path: read_checked(path, Judge), None

@@ -17,6 +17,7 @@ from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import load_writer
+from toolbank.report.asks import follow_asks, sample_asks
 from toolbank.report.calls import summarise_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
@@ -56,6 +57,8 @@ _FILES = (
     ("recipe.yaml", "the recipe with every default filled in"),
     ("bank/tools.parquet", "one row a tool"),
     ("bank/queries.parquet", "one row a request: draft, polished text, tools, split"),
+    ("bank/asks.parquet", "one row an ask: a request for one tool by itself"),
+    ("bank/asks.json", "what became of the asks"),
     ("bank/attempts.parquet", "one row an attempt: how it ended, and why"),
     ("bank/bank.json", "counts, versions and hashes"),
     ("journal.sqlite", "every prompt and reply"),
@@ -135,9 +138,15 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(frames.attempts, made.get("examples") or {}),
         "endings": count_endings(frames.attempts),
+        "asks": content.asks,
+        "ask_endings": follow_asks(content.asks) if content.asks else [],
+        "ask_samples": sample_asks(content.bank.asks, config.samples, content.seed),
         "calls": summarise_calls(
-            content.calls,
-            (content.judge and content.judge.calls) or {},
+            {
+                "generate": content.calls,
+                "asks": content.asks.calls if content.asks else {},
+                "judge": (content.judge and content.judge.calls) or {},
+            },
             counts["accepted"],
         ),
         **_describe_vectors(content),

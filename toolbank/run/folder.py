@@ -247,6 +247,12 @@ class RunFolder:
             stamps[stage] = stamps[stage].model_copy(update={"complete": False})
         self._write_stamps(stamps)
 
+    def forget(self, path: Path) -> None:
+        """Note that stages whose files a path is among are not done."""
+        name = path.relative_to(self.path).as_posix()
+        stamps = self._stamps().items()
+        self._write_stamps({k: one for k, one in stamps if name not in one.outputs})
+
     def restamp(self, stage: str, changed: Iterable[Path]) -> None:
         """Note that some files of a stage that is done were brought up to date."""
         stamps = self._stamps()

@@ -87,7 +87,7 @@ def _describe_next(result: RunResult, everything: bool) -> str:
     end = result.ended_early
     option = f" {end.option}" if end is not None and end.option else ""
     if end is not None:
-        why = f"The generation ended early: {end.message}."
+        why = f"The calls ended early: {end.message}."
     elif result.lacks:
         left = [stage for stage in result.todo if stage not in result.did]
         why = f"Not all came: {'; '.join(result.lacks)}."

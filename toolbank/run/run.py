@@ -15,7 +15,7 @@ from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
-from toolbank.run.stages import make_stages
+from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.files import write_text
@@ -126,6 +126,11 @@ def _run(
         elif is_edited(folder):
             kept = set_aside(folder.path, [folder.recipe])
             print_message(f"{folder.recipe}: edited since; as it was, it is in {kept}")
+        if left := find_leftovers(recipe.recipe, folder):
+            kept = set_aside(folder.path, left)
+            for path in left:
+                folder.forget(path)
+                print_message(f"{path}: this recipe has none; it is in {kept}")
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe)
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
@@ -187,9 +192,8 @@ def _choose(
     for kind in (start, until):
         if kind and kind not in kinds:
             raise InputError(
-                f"{recipe.path}: no stage {kind} in this recipe, whose bank "
-                f"{'comes from a dataset' if recipe.recipe.dataset else 'is made'}; "
-                f"there are: {', '.join(kinds)}."
+                f"{recipe.path}: no stage {kind}, since the recipe has no key `{kind}`; there "
+                f"are: {', '.join(kinds)}."
             )
     first = kinds.index(start) if start else 0
     last = kinds.index(until) if until else len(kinds) - 1

@@ -52,6 +52,9 @@ class Stage(ABC):
     kind: ClassVar[str]
     """The kind's name, such as "retrievers"."""
 
+    leaves: ClassVar[tuple[str, ...]] = ()
+    """Files in the run folder that go where a recipe has no such stage, since others read them."""
+
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
         """The stages of this kind that a recipe has."""
@@ -165,12 +168,11 @@ def hash_file(path: Path) -> str:
     return sha256_file(path)
 
 
-def bank_hashes(folder: RunFolder) -> dict[str, str]:
-    """Hashes of the files that hold the bank."""
-    return {
-        name: hash_file(folder.bank / name)
-        for name in ("tools.parquet", "queries.parquet")
-    }
+def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, str]:
+    """Hashes of the files that hold tools and queries, and the asks if the recipe has some."""
+    has_asks = recipe is not None and recipe.asks is not None
+    names = ["tools.parquet", "queries.parquet", *(["asks.parquet"] * has_asks)]
+    return {name: hash_file(folder.bank / name) for name in names}
 
 
 def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:

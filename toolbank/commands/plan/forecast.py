@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from toolbank.asks.prompts import AskPrompts
 from toolbank.commands.plan.history import History, read_history
 from toolbank.generate.examples import load_examples
 from toolbank.generate.loop import most_attempts, most_queries, wanted_queries
@@ -22,6 +23,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 
 if TYPE_CHECKING:
+    from toolbank.asks.config import AsksConfig
     from toolbank.bank.records import Tool
     from toolbank.chat.chat import ChatRequest
     from toolbank.llm.config import EngineConfig
@@ -59,7 +61,7 @@ class StepForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """All calls of a generation or a judge, step by step, and what they are reckoned from.
+    """All calls of a stage, step by step, and what they are reckoned from.
 
     `prompts` is how many of each step were rendered; `accepted` the share of attempts that
     become queries, None where it is not known.
@@ -130,6 +132,28 @@ def check_prompts(recipe: Recipe, tools: Sequence[Tool]) -> None:
         InputError: the recipe asks for what can't be, such as more tools than there are.
     """
     _render(recipe, tools, _drafts(recipe))
+
+
+def forecast_asks(
+    recipe: Recipe,
+    config: AsksConfig,
+    tools: Sequence[Tool],
+    groups: Sequence[Sequence[Tool]],
+    folder: RunFolder,
+) -> Forecast:
+    """Reckon the calls for asks, one for each group of siblings.
+
+    Raises:
+        InputError: the prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    prompts = AskPrompts(tools, config, recipe.domain_name)
+    requests = [prompts.ask(group) for group in groups[:_PROMPTS]]
+    history = read_history(folder.journal, config, recipe.seed, requests)
+    answers = [dict.fromkeys(config.keys, _TYPICAL.draft)]
+    calls = float(len(groups))
+    step = _forecast_step("ask", [calls, calls], requests, answers, history)
+    return Forecast((step,), history, len(requests))
 
 
 def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Forecast:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,15 +75,21 @@ def read_history(
         return History(
             usage={row.step: row for row in rows if row.identity == identity},
             is_of_prompts=any(journal.get(key) is not None for key in keys),
-            characters_per_token=_calibrate(journal, identity),
+            characters_per_token=_calibrate(
+                journal,
+                identity,
+                {request.attempt for request in requests} or range(_ATTEMPTS),
+            ),
         )
 
 
-def _calibrate(journal: Journal, identity: str) -> dict[str, float]:
-    """Characters of a prompt per token of it, by step, over the journal's first attempts."""
+def _calibrate(
+    journal: Journal, identity: str, attempts: Iterable[int]
+) -> dict[str, float]:
+    """Characters of a prompt per token of it, by step, over some attempts of the journal."""
     characters: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
-    for attempt in range(_ATTEMPTS):
+    for attempt in attempts:
         for entry in journal.entries(attempt):
             if entry.identity == identity and entry.reply.prompt_tokens:
                 texts = [message["content"] for message in entry.messages]

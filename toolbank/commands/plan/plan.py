@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolbank.bank.bank import Bank
+from toolbank.commands.plan.asks import describe_asks, expect_asks
 from toolbank.commands.plan.calls import (
     describe_forecast,
     format_paragraph,
@@ -39,6 +41,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.origin import find_differences
 from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
+from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools, kept_tools
 from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError
@@ -47,6 +50,7 @@ from toolbank.system.outputs import is_run_folder
 from toolbank.system.shell import command
 
 if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
     from toolbank.generate.config import GenerateConfig
     from toolbank.run.stage import Stage
     from toolbank.sources.kind import Collected
@@ -97,12 +101,14 @@ def _describe_stages(
         yield list(describe_dataset(recipe))
     if "generate" in todo:
         yield list(_describe_generation(recipe, folder))
+    if "asks" in todo:
+        yield list(describe_asks(recipe, folder, _bank_tools(recipe, folder)))
     if "judge" in todo:
         yield list(_describe_judge(recipe, folder, bank_changes))
     yield list(_describe_downloads(recipe, todo))
     yield list(_describe_trainings(recipe, folder, todo, bank_changes, measure))
     if "evaluate" in todo:
-        yield list(describe_subtasks(recipe, folder, bank_changes))
+        yield list(_describe_subtasks(recipe, folder, todo))
 
 
 def _note_replace(out: Path, others: Sequence[str]) -> list[str]:
@@ -219,14 +225,33 @@ def _describe_trainings(
         return
     generates = bank_changes and recipe.dataset is None
     tools = _tools(recipe, folder).tools if generates else ()
-    bank = read_bank(recipe, folder, tools, bank_changes=bank_changes)
+    bank = read_bank(recipe, folder, tools, todo)
     if measure:
         from toolbank.commands.plan.measure import measure_trainings
 
         measure_trainings(recipe, todo, bank)
     planned = plan_trainings(recipe, todo, bank)
+    exact = not generates and "asks" not in todo
     begun = find_begun(recipe.retrievers, todo, folder)
-    yield from describe_trainings(planned, exact=not generates, begun=begun)
+    yield from describe_trainings(planned, exact=exact, begun=begun)
+
+
+def _describe_subtasks(
+    recipe: Recipe, folder: RunFolder, todo: list[str]
+) -> Iterator[str]:
+    if not any(config.asks for config in recipe.retrievers):
+        return
+    tools = _bank_tools(recipe, folder) if recipe.asks else ()
+    bank = expect_asks(recipe, Bank(tuple(tools)), to_write=True)
+    bank_changes = "dataset" in todo or "generate" in todo
+    yield from describe_subtasks(recipe, folder, bank_changes, len(bank.asks))
+
+
+def _bank_tools(recipe: Recipe, folder: RunFolder) -> Sequence[Tool]:
+    """The tools of the bank that there will be."""
+    if recipe.dataset is not None:
+        return read_split(recipe).tools
+    return _tools(recipe, folder).tools
 
 
 def _describe_downloads(recipe: Recipe, todo: list[str]) -> Iterator[str]:

@@ -34,9 +34,9 @@ def describe_dataset(recipe: Recipe) -> Iterator[str]:
 
 
 def describe_subtasks(
-    recipe: Recipe, folder: RunFolder, bank_changes: bool
+    recipe: Recipe, folder: RunFolder, bank_changes: bool, n_asks: int
 ) -> Iterator[str]:
-    """At most how many requests retrievers will ask a model about.
+    """At most how many requests retrievers will ask a model about, `n_asks` asks among them.
 
     Raises:
         InputError: the dataset or a labelled file can't be read.
@@ -44,7 +44,7 @@ def describe_subtasks(
     asking = {config.label: config.asks for config in recipe.retrievers if config.asks}
     if not asking:
         return
-    splits = _count_queries(recipe, folder, bank_changes)
+    splits = _count_queries(recipe, folder, bank_changes) + Counter(train=n_asks)
     files = sum(len(read_labelled(path).queries) for path in recipe.evaluate.on)
     for label, asked in asking.items():
         built_on = any(label in other.needs for other in recipe.retrievers)
@@ -63,9 +63,7 @@ def _count_queries(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
 ) -> Counter[str | None]:
     if not bank_changes:
-        bank = Bank.load(folder.bank)
-        held = Counter[str | None](query.split for query in bank.queries)
-        return held + Counter(train=len(bank.asks))
+        return Counter(query.split for query in Bank.load(folder.bank).queries)
     if recipe.dataset is not None:
         return Counter(read_split(recipe).splits)
     most = most_queries(recipe.generate) or 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
+from toolbank.commands.plan.asks import expect_asks
 from toolbank.generate.loop import most_queries
 from toolbank.generate.sampling import fit_to_tools
 from toolbank.recipe import Recipe
@@ -110,6 +111,21 @@ def trains(configs: Sequence[RetrieverConfig], todo: Sequence[str]) -> bool:
 
 
 def read_bank(
+    recipe: Recipe, folder: RunFolder, tools: Sequence[Tool], todo: Sequence[str]
+) -> Bank:
+    """The bank that retrievers will be fitted on, or one of its shape, as `_read_bank` gives it.
+
+    Asks that are still to be written say nothing either.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    bank_changes = "dataset" in todo or "generate" in todo
+    bank = _read_bank(recipe, folder, tools, bank_changes=bank_changes)
+    return expect_asks(recipe, bank, to_write="asks" in todo)
+
+
+def _read_bank(
     recipe: Recipe, folder: RunFolder, tools: Sequence[Tool], *, bank_changes: bool
 ) -> Bank:
     """The bank that retrievers will be fitted on, or before it is generated one of its shape.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from toolbank.bank.files import read_attempt, read_attempts, read_query
 from toolbank.bank.records import AttemptRecord
+from toolbank.commands.show.asks import show_ask_outcomes
 from toolbank.commands.show.dataset import show_query, show_splits
 from toolbank.commands.show.left_out import explain_left_out
 from toolbank.commands.show.tool import find_tool, name_nearest, show_tool
@@ -66,11 +67,13 @@ def show_attempt(path: Path, name: str) -> str:
         failures = [failure for failure in failures if failure.key in attempt.requests]
     ending = _format_end(folder, attempt, entries)
     judged, gone = _find_judged(folder, attempt)
-    return format_attempt(number, [*entries, *judged], [*failures, *gone], ending)
+    return format_attempt(
+        f"attempt {number}", [*entries, *judged], [*failures, *gone], ending
+    )
 
 
 def show_outcomes(path: Path) -> str:
-    """How many attempts ended how and why, with a few ids of each.
+    """How many attempts ended how and why, with a few ids of each, and how many asks.
 
     Of a run on a dataset, how many queries each split has, with a few ids.
 
@@ -79,8 +82,9 @@ def show_outcomes(path: Path) -> str:
         ToolbankError: the journal can't be read.
     """
     folder = open_run(path)
+    asked = show_ask_outcomes(folder)
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
-        return show_splits(folder)
+        return "\n\n".join(filter(None, (show_splits(folder), asked)))
     found: dict[tuple[str, str], _Ids] = defaultdict(_Ids)
     for outcome, reason, name in _outcomes(folder):
         found[outcome, reason].add(name)
@@ -95,7 +99,7 @@ def show_outcomes(path: Path) -> str:
     ]
     name = next(iter(found.values())).examples[0]
     lines.append(f"All of one: {command('show', path)} {name}")
-    return "\n".join(lines)
+    return "\n\n".join(filter(None, ("\n".join(lines), asked)))
 
 
 @dataclass

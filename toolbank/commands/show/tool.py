@@ -8,6 +8,7 @@ from typing import Any
 
 from toolbank.bank.files import read_frame, read_tools
 from toolbank.bank.records import Tool
+from toolbank.commands.show.asks import list_asks
 from toolbank.run.folder import RunFolder
 from toolbank.system.terminal import one_line
 
@@ -49,10 +50,11 @@ def name_nearest(folder: RunFolder, name: str) -> str:
 
 
 def show_tool(folder: RunFolder, tool: Tool) -> str:
-    """The tool's name, description, parameters, and some of the requests that use it.
+    """The tool's name, description, parameters, some of the requests that use it, and its asks.
 
     Raises:
-        InputError: queries.parquet is damaged.
+        InputError: queries.parquet, or a file of the asks, is damaged.
+        ToolbankError: the journal can't be read.
     """
     lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind} of {tool.source}"]
     if not tool.source:
@@ -62,7 +64,7 @@ def show_tool(folder: RunFolder, tool: Tool) -> str:
     signature = one_line(tool.signature, _LONGEST_SIGNATURE)
     lines += [text for text in (signature, tool.summary, tool.description) if text]
     lines += ["parameters:", *(list(_list_parameters(tool.parameters)) or ["  none"])]
-    return "\n".join([*lines, *_list_requests(folder, tool)])
+    return "\n".join([*lines, *_list_requests(folder, tool), *list_asks(folder, tool)])
 
 
 def _list_aliases(aliases: Sequence[str]) -> str:

@@ -9,13 +9,13 @@ from toolbank.journal import Entry, Failure
 
 
 def format_attempt(
-    number: int,
+    name: str,
     entries: Iterable[Entry],
     failures: Iterable[Failure],
     ending: Iterable[str],
 ) -> str:
-    """All of an attempt: the exchanges with the tries that failed before each, and the ending."""
-    parts = [_title(number)]
+    """All of an attempt, such as "attempt 3": the exchanges with the tries that failed before each, and the ending."""
+    parts = [_title(name)]
     tries = list(failures)
     for entry in entries:
         parts += _format_exchange(entry, [one for one in tries if one.key == entry.key])
@@ -25,13 +25,13 @@ def format_attempt(
     return "\n".join(parts)
 
 
-def format_prompt(request: ChatRequest, ending: str) -> str:
+def format_prompt(name: str, request: ChatRequest, ending: str) -> str:
     """What is asked first in an attempt, where there is no reply."""
     messages = [
         _format_message(request.step, message.role, message.content)
         for message in request.messages
     ]
-    return "\n".join([_title(request.attempt), *messages, f">>> {ending}"])
+    return "\n".join([_title(name), *messages, f">>> {ending}"])
 
 
 def format_ending(outcome: str, reason: str, detail: str) -> str:
@@ -40,8 +40,8 @@ def format_ending(outcome: str, reason: str, detail: str) -> str:
     return f"{outcome}: {reason or 'nothing belongs together'}{particulars}"
 
 
-def _title(number: int) -> str:
-    return f"{'=' * 30} attempt {number} {'=' * 30}"
+def _title(name: str) -> str:
+    return f"{'=' * 30} {name} {'=' * 30}"
 
 
 def _format_message(step: str, role: str, content: str) -> str:

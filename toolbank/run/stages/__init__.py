@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolbank.run.stage import Stage
+from toolbank.run.stages.asks import AsksStage
 from toolbank.run.stages.dataset import DatasetStage
 from toolbank.run.stages.evaluate import EvaluateStage
 from toolbank.run.stages.fit import FitStage
@@ -14,6 +15,8 @@ from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.sources import SourcesStage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
 
@@ -21,6 +24,7 @@ STAGES: tuple[type[Stage], ...] = (
     DatasetStage,
     SourcesStage,
     GenerateStage,
+    AsksStage,
     JudgeStage,
     FitStage,
     EvaluateStage,
@@ -36,3 +40,14 @@ def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
         if kind.kind not in recipe.unused_keys
         for stage in kind.of(recipe, folder)
     ]
+
+
+def find_leftovers(recipe: Recipe, folder: RunFolder) -> list[Path]:
+    """What stages left that this recipe doesn't have, and that others would read."""
+    found = (
+        folder.path / name
+        for kind in STAGES
+        if kind.kind in recipe.unused_keys
+        for name in kind.leaves
+    )
+    return [path for path in found if path.exists()]

@@ -52,7 +52,7 @@ class EvaluateStage(Stage):
         recipe, folder = self.recipe, self.folder
         return {
             "layout": _LAYOUT,
-            "bank": bank_hashes(folder),
+            "bank": bank_hashes(folder, recipe),
             "models": model_hashes(recipe, folder),
             "files": [files_read(config, recipe) for config in recipe.retrievers],
             "config": shape(recipe.evaluate),

@@ -50,7 +50,7 @@ class FitStage(Stage):
     def needs(self) -> tuple[str, ...]:
         """The bank, and the retrievers that it builds on."""
         built_on = (f"{self.kind}/{label}" for label in self.config.needs)
-        return "dataset", "generate", *built_on
+        return "dataset", "generate", "asks", *built_on
 
     @property
     def keeps(self) -> str:
@@ -62,7 +62,7 @@ class FitStage(Stage):
         from toolbank.encoders.resolve import encoder_identity
 
         return {
-            "bank": bank_hashes(self.folder),
+            "bank": bank_hashes(self.folder, self.recipe),
             "config": shape(self.config),
             "encoders": [encoder_identity(one) for one in self.config.encoders],
             "needs": {

@@ -19,13 +19,14 @@ class ReportStage(Stage):
         recipe, folder = self.recipe, self.folder
         is_judged = "judge" not in recipe.unused_keys
         return {
-            "bank": bank_hashes(folder),
+            "bank": bank_hashes(folder, recipe),
             "info": hash_file(folder.bank / "bank.json"),
+            **({"asks": hash_file(folder.bank / "asks.json")} if recipe.asks else {}),
             "judge": hash_file(folder.judge) if is_judged else None,
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
             "models": model_hashes(recipe, folder),
-            "recipe": recipe.model_dump(mode="json"),
+            "recipe": recipe.model_dump(mode="json", exclude=set(recipe.unused_keys)),
             "toolbank": __version__,
         }
 

@@ -1,0 +1,231 @@
+"""The asks of a run: a stage of its own, and what every command says of it."""
+
+import json
+
+import pytest
+import yaml
+from selectolax.lexbor import LexborHTMLParser
+
+from tests.servers.chat import Answer, ChatServer
+from tests.world import asks_for, good, write_recipe
+from toolbank.bank.bank import Bank
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
+from toolbank.commands.show.show import show_one, show_outcomes
+from toolbank.recipe import load_recipe
+from toolbank.run.result import describe_result
+from toolbank.run.run import run_recipe
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
+
+
+@pytest.fixture
+def server():
+    with ChatServer(good) as server:
+        yield server
+
+
+@pytest.fixture
+def recipe(tmp_path, server):
+    """Loads a recipe whose queries the rules write and whose asks a model; or with changes."""
+    path = write_recipe(tmp_path, engine="rules", queries=12)
+
+    def load(*settings, asks=True):
+        by_model = [f"asks.base_url={server.url}", "asks.model=m"] if asks else []
+        return load_recipe(path, [*by_model, *settings])
+
+    return load
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "run"
+
+
+def tools_of(out):
+    return [tool.name for tool in Bank.load(out / "bank").tools]
+
+
+def asked(server):
+    return [call.asked_for for call in server.calls if call.asked_for]
+
+
+def test_the_asks_come_after_the_queries_and_the_retrievers_after_both(
+    recipe, server, out
+):
+    result = run_recipe(recipe(), out)
+    kinds = [stage.partition("/")[0] for stage in result.did]
+    assert kinds == [
+        *("sources", "generate", "asks", "judge"),
+        *("retrievers", "evaluate", "report"),
+    ]
+    bank = Bank.load(out / "bank")
+    assert [(one.tool, one.kind) for one in bank.asks] == [
+        (tool, kind) for tool in tools_of(out) for kind in asks_for(tool)
+    ]
+    assert asked(server) == tools_of(out) or sorted(asked(server)) == tools_of(out)
+    assert run_recipe(recipe(), out).did == ()
+
+
+def test_a_recipe_without_asks_has_no_such_stage_and_the_same_files_as_ever(
+    recipe, server, out, tmp_path
+):
+    plain = run_recipe(recipe(asks=False), out)
+    assert "asks" not in plain.did
+    assert "asks" not in yaml.safe_load((out / "recipe.yaml").read_text())
+    assert not list((out / "bank").glob("asks*"))
+    assert not server.calls
+    run_recipe(recipe(), tmp_path / "other", until="asks")
+    for name in ("tools.parquet", "queries.parquet", "attempts.parquet"):
+        other = tmp_path / "other/bank" / name
+        assert (out / "bank" / name).read_bytes() == other.read_bytes()
+
+
+def test_asks_that_are_added_make_the_retrievers_anew_and_the_queries_stay(recipe, out):
+    run_recipe(recipe(asks=False), out)
+    again = run_recipe(recipe(), out)
+    assert again.did == ("asks", "retrievers/bm25", "evaluate", "report")
+
+
+def test_asks_that_are_left_out_again_are_put_aside_and_trained_on_no_more(
+    recipe, server, out, capsys
+):
+    run_recipe(recipe(), out)
+    without = run_recipe(recipe(asks=False), out)
+    assert "asks.parquet" in capsys.readouterr().err
+    assert without.did == ("retrievers/bm25", "evaluate", "report")
+    assert Bank.load(out / "bank").asks == ()
+    calls = len(server.calls)
+    assert run_recipe(recipe(), out).did[0] == "asks"
+    assert len(Bank.load(out / "bank").asks) == 4 * len(tools_of(out))
+    assert len(server.calls) == calls
+
+
+def test_a_command_for_the_asks_of_a_recipe_without_says_which_key_it_lacks(
+    recipe, out
+):
+    with pytest.raises(InputError, match="the recipe has no key `asks`"):
+        run_recipe(recipe(asks=False), out, until="asks")
+
+
+def test_asks_that_are_missing_are_told_with_what_to_do(recipe, server, out):
+    part = run_recipe(recipe("asks.budget.calls=3"), out)
+    told = " ".join(describe_result(part).split())
+    assert "the budget of 3 calls is spent" in told
+    assert f"Next: toolbank run {out} --set asks.budget.calls=6" in told
+    assert len(server.calls) == 3
+    run_recipe(recipe(), out)
+    assert sorted(asked(server)) == tools_of(out)
+
+
+def test_a_tool_that_is_withheld_has_no_asks(recipe, out):
+    run_recipe(recipe("split.withhold_tools=0.2"), out, until="asks")
+    withheld = read_json(out / "bank/bank.json")["withheld"]["tools"]
+    assert withheld
+    asked_for = {one.tool for one in Bank.load(out / "bank").asks}
+    assert asked_for == set(tools_of(out)) - set(withheld)
+
+
+def test_a_plan_counts_a_call_a_tool_and_none_that_is_in_the_journal(
+    recipe, server, out
+):
+    def plan(*settings):
+        return " ".join(describe_plan(recipe(*settings), out).split())
+
+    before = plan("asks.price={input: 100, output: 100}")
+    assert not server.calls
+    run_recipe(recipe(), out, until="asks")
+    n = len(tools_of(out))
+    assert f"Asks: 4 for each of {n} tools, by m at {server.url} calls {n}," in before
+    assert "cost about $" in before
+    assert "asks done" in plan()
+    more = plan("asks.near_duplicate=0.9")
+    assert f"journal holds {n} replies already" in more
+    assert "price" not in more
+    assert "Asks: at most 4 for each" in plan("asks.engine=rules")
+
+
+def test_a_preview_shows_both_kinds_of_calls_and_keeps_nothing(recipe, server, out):
+    shown = preview_attempts(recipe().recipe, out, 2)
+    assert len(shown) == 4
+    [first, second] = asked(server)
+    assert f"asks for {min(first, second)}" in shown[2]
+    assert f">>> plain: accepted: {asks_for(min(first, second))['plain']}" in shown[2]
+    assert not out.exists()
+
+
+def test_a_preview_that_is_refused_shows_what_came_before(recipe, server, out):
+    server.script = lambda call: Answer.error(401, "no such key")
+    with pytest.raises(PreviewStoppedError, match="HTTP 401") as stopped:
+        preview_attempts(recipe().recipe, out, 2)
+    assert len([text for text in stopped.value.shown if "- write: reply" in text]) == 2
+
+
+def test_what_became_of_an_ask_can_be_looked_up(recipe, server, out):
+    def script(call):
+        reply = asks_for(call.asked_for)
+        return Answer.json({**reply, "voiced": "no"} if call.number == 0 else reply)
+
+    server.script = script
+    run_recipe(recipe(), out, until="asks")
+    bad = server.calls[0].asked_for
+    told = show_outcomes(out)
+    assert "too-short                        1  " + bad in told
+    one = show_one(out, bad)
+    assert "asks for it alone: 3" in one
+    assert "voiced  rejected: too-short (1 words, at least 6)" in one
+    assert server.calls[0].prompt.strip() in one
+    assert '"voiced": "no"' in one
+
+
+def test_the_report_tells_how_asks_ended_and_what_their_calls_took(recipe, server, out):
+    def script(call):
+        reply = asks_for(call.asked_for)
+        return Answer.json({**reply, "terse": ""} if call.number < 2 else reply)
+
+    server.script = script
+    result = run_recipe(recipe(), out)
+    page = LexborHTMLParser(result.folder.report.read_text(encoding="utf-8"))
+    made = " ".join(page.css_first("#made").text(separator=" ").split())
+    n = len(tools_of(out))
+    assert f"{4 * n - 2} asks for {n} tools" in made
+    assert "not written by the writer 2" in made
+    assert f"terse {n - 2} 2 0 0" in made
+    assert f"ask {n} " in made
+
+
+def test_prices_that_are_set_later_count_for_replies_that_are_there(
+    recipe, server, out
+):
+    run_recipe(recipe(), out, until="asks")
+    calls = len(server.calls)
+    priced = recipe("asks.price={input: 1000, output: 1000}")
+    assert run_recipe(priced, out, until="asks").did == ()
+    assert read_json(out / "bank/asks.json")["calls"]["ask"]["dollars"] > 0
+    assert len(server.calls) == calls
+
+
+def test_tools_of_a_dataset_can_be_asked_for(tmp_path, server, out):
+    data = tmp_path / "data"
+    data.mkdir()
+    names = ["weigh", "sort", "paint"]
+    tools = [{"name": name, "description": f"To {name} a stone."} for name in names]
+    queries = [
+        {"id": f"q{n}", "query": f"Please do it {n} times.", "tools": [names[n % 3]]}
+        for n in range(30)
+    ]
+    for name, rows in (("tools", tools), ("queries", queries)):
+        (data / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    path = tmp_path / "theirs.yaml"
+    asks = {"base_url": server.url, "model": "m"}
+    path.write_text(
+        "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
+        f"retrievers: [{{type: bm25}}]\nasks: {json.dumps(asks)}\n"
+    )
+    loaded = load_recipe(str(path))
+    assert "Asks: 4 for each of 3 tools" in describe_plan(loaded, out)
+    assert len(preview_attempts(loaded.recipe, out, 5)) == 3
+    result = run_recipe(loaded, out)
+    assert result.did[:2] == ("dataset", "asks")
+    assert len(Bank.load(out / "bank").asks) == 12
+    assert "All for one" in show_outcomes(out)

@@ -1,0 +1,1 @@
+"""Asks: requests for one tool at a time, a call a tool."""

@@ -1,0 +1,145 @@
+"""Plays asks that lie in a file, through the same checks and journal as a model's."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolbank.asks.config import KINDS
+from toolbank.bank.bank import Bank
+from toolbank.chat.chat import AskTask, ChatReply, ChatRequest, EngineError
+from toolbank.config.explain import first_problem
+from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
+from toolbank.system.errors import InputError
+from toolbank.system.files import sha256_file
+from toolbank.system.jsonl import read_lines
+
+if TYPE_CHECKING:
+    from toolbank.asks.config import AsksConfig
+    from toolbank.bank.records import Tool
+
+
+_PLACES: dict[str, int] = {kind: place for place, kind in enumerate(KINDS)}
+
+
+class RecordedAsks(BaseModel):
+    """One line of the file: a tool, its siblings, and its asks, the kinds in their order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: str
+    siblings: tuple[str, ...] = ()
+    asks: tuple[str, ...] = Field(min_length=1)
+
+
+class RecordedAskEngine:
+    """Plays the asks of a file; which tools are siblings is what its lines say.
+
+    `groups` are the lines' tools, as far as the bank has them; `missing` counts, by name, those
+    that it lacks. Of a tool that stands in several lines, the first counts.
+
+    Raises:
+        InputError: the file can't be read, a line has no asks, or no line's tool is in the bank.
+    """
+
+    name = "recorded"
+    offers = None
+
+    def __init__(self, path: Path, tools: Sequence[Tool]) -> None:
+        index = Bank(tuple(tools)).index
+        self.model = path.name
+        self.identity = f"recorded {sha256_file(path)}"
+        self.missing: Counter[str] = Counter()
+        self._asks: dict[str, tuple[str, ...]] = {}
+        groups: list[tuple[str, ...]] = []
+        taken: set[str] = set()
+        for line in _read(path):
+            group: list[str] = []
+            for name in (line.tool, *line.siblings):
+                if name not in index:
+                    self.missing[name] += 1
+                elif (own := tools[index[name]].name) not in taken:
+                    taken.add(own)
+                    group.append(own)
+            if group:
+                self._asks[group[0]] = line.asks
+                groups.append(tuple(group))
+        if not groups:
+            raise InputError(
+                f"{path}: none of its tools, such as {next(iter(self.missing))}, is in the bank."
+            )
+        self.groups = tuple(groups)
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Play the asks of the request's tool.
+
+        Raises:
+            EngineError: it is no request for asks.
+        """
+        task = request.task
+        if not isinstance(task, AskTask):
+            raise EngineError(
+                "recorded asks answer nothing but requests for asks.", reason="no-task"
+            )
+        turns: Counter[str] = Counter()
+        answer: dict[str, Any] = {}
+        asks = self._asks.get(task.tool.name, ())
+        for key, kind in task.kinds.items():
+            place = turns[kind] * len(KINDS) + _PLACES[kind]
+            turns[kind] += 1
+            answer[key] = asks[place] if place < len(asks) else ""
+        return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _read(path: Path) -> list[RecordedAsks]:
+    lines = read_lines(path, _parse)
+    if not lines:
+        raise InputError(f"{path}: no recorded asks in this file.")
+    return lines
+
+
+def _parse(row: dict[str, Any], _: int) -> RecordedAsks:
+    try:
+        return RecordedAsks.model_validate(row)
+    except ValidationError as error:
+        raise ValueError(
+            f"no recorded asks ({first_problem(error)}). It should have tool and asks, a list"
+        ) from error
+
+
+def _find_replies(config: AsksConfig) -> Path:
+    if config.replies is None:
+        raise InputError(
+            "asks.replies: the recorded engine needs the file that it plays. "
+            "Set it to a JSONL file, or choose another asks.engine."
+        )
+    return config.replies
+
+
+def _make(config: AsksConfig, context: EngineContext) -> RecordedAskEngine:
+    return RecordedAskEngine(_find_replies(config), context.tools)
+
+
+def _check(config: AsksConfig) -> None:
+    refuse_options(config)
+    _find_replies(config)
+
+
+KIND = EngineKind["AsksConfig"](
+    name="recorded",
+    make=_make,
+    check=_check,
+    sends=lambda _: (),
+    files=lambda config: (config.replies,) if config.replies else (),
+    describe=lambda _: "recorded",
+    asks_model=False,
+    plays_back=True,
+)

@@ -1,0 +1,103 @@
+"""Asks from the reference's own words: plain ones and terse ones, and no other.
+
+Another field, another tone or a larger piece of work would have to be made up, which takes a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from toolbank.chat.chat import AskTask, ChatReply, ChatRequest, EngineError
+from toolbank.generate.writers.rules.profile import Profile, Profiles
+from toolbank.generate.writers.rules.steps import merge_steps
+from toolbank.generate.writers.rules.wording import say_plainly
+from toolbank.generate.writers.rules.writer import choose_things, write_request
+from toolbank.llm.engines.kind import EngineContext, EngineKind
+
+if TYPE_CHECKING:
+    from toolbank.asks.config import AsksConfig
+    from toolbank.bank.records import Tool
+
+VERSION = 1
+
+
+class RulesAskEngine:
+    """Writes plain and terse asks; of another kind, and of a tool that says nothing, none.
+
+    An ask is a function of the tools, the tool, the key and the seed alone.
+    """
+
+    name = "rules"
+    model = f"rules-asks-{VERSION}"
+    offers = None
+
+    def __init__(self, tools: Sequence[Tool], seed: int) -> None:
+        self._seed = seed
+        self._positions = {tool.name: n for n, tool in enumerate(tools)}
+        self._profiles = Profiles(tools)
+        content = json.dumps(
+            [VERSION, seed, [tool.model_dump() for tool in tools]], sort_keys=True
+        )
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        self.identity = f"{self.model}:{digest[:16]}"
+
+    async def answer(self, request: ChatRequest) -> ChatReply:
+        """Write the asks of the request's tool.
+
+        Raises:
+            EngineError: it is no request for asks.
+        """
+        task = request.task
+        if not isinstance(task, AskTask):
+            raise EngineError(
+                "the rules for asks answer nothing but requests for asks.",
+                reason="no-task",
+            )
+        profile = self._profiles[self._positions[task.tool.name]]
+        answer = {
+            key: _write(
+                kind, profile, Random(f"{self._seed}:ask:{task.tool.name}:{key}")
+            )
+            for key, kind in task.kinds.items()
+        }
+        return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _write(kind: str, profile: Profile, random: Random) -> str:
+    if profile.is_silent:
+        return ""
+    if kind == "plain":
+        return merge_steps(write_request([profile], random), random)
+    if kind == "terse":
+        return _write_tersely(profile, random)
+    return ""
+
+
+def _write_tersely(profile: Profile, random: Random) -> str:
+    """What is told of a tool first, in plain words and no sentence."""
+    told = (phrase for phrase, _ in profile.told if phrase.kind != "fact")
+    if (phrase := next(told, None)) is None:
+        return ""
+    things = choose_things(profile, random)
+    return say_plainly(phrase, things, random).text.rstrip(".")
+
+
+def _make(_: AsksConfig, context: EngineContext) -> RulesAskEngine:
+    return RulesAskEngine(context.tools, context.seed)
+
+
+KIND = EngineKind["AsksConfig"](
+    name="rules",
+    make=_make,
+    sends=lambda _: (),
+    describe=lambda _: "rules",
+    asks_model=False,
+    copies_wording=True,
+)

@@ -1,0 +1,70 @@
+"""What a run will ask for each tool by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolbank.asks.writers import find_ask_writer
+from toolbank.bank.records import Ask
+from toolbank.bank.siblings import group_siblings
+from toolbank.bank.split import draw_withheld
+from toolbank.commands.plan.calls import describe_forecast, format_paragraph
+from toolbank.commands.plan.forecast import forecast_asks
+from toolbank.system.numbers import count
+
+if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
+    from toolbank.bank.records import Tool
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
+
+
+def describe_asks(
+    recipe: Recipe, folder: RunFolder, tools: Sequence[Tool]
+) -> Iterator[str]:
+    """How many calls it takes, and their tokens, cost and time.
+
+    Raises:
+        InputError: the prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    config = recipe.asks
+    if config is None:
+        return
+    writer = find_ask_writer(config)
+    asked = _asked(recipe, tools)
+    each = f"{config.per_tool} for each of {count(len(asked), 'tool')}"
+    if not writer.asks_model:
+        yield f"Asks: at most {each}, by {config.engine}. No model is called."
+        return
+    groups = group_siblings(asked)
+    forecast = forecast_asks(recipe, config, tools, groups, folder)
+    yield f"Asks: {each}, by {writer.describe(config)}"
+    calls = f"{forecast.calls(most=True):,}, one a tool"
+    if len(groups) < len(asked):
+        calls += f"; siblings on several classes share one, so that {len(groups):,} do for all"
+    yield from format_paragraph("calls", calls)
+    yield from describe_forecast(forecast, config)
+
+
+def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:
+    """The bank with its asks, or where they are still `to_write`, with some of their number."""
+    if recipe.asks is None:
+        return replace(bank, asks=())
+    if not to_write:
+        return bank
+    asks = tuple(
+        Ask(tool=tool.name, kind=kind, ask=f"{tool.name} {key}")
+        for tool in _asked(recipe, bank.tools)
+        for key, kind in recipe.asks.keys.items()
+    )
+    return replace(bank, asks=asks)
+
+
+def _asked(recipe: Recipe, tools: Sequence[Tool]) -> list[Tool]:
+    """All tools but those that are withheld."""
+    names = [tool.name for tool in tools]
+    withheld = draw_withheld(names, recipe.split, recipe.seed)
+    return [tool for tool in tools if tool.name not in withheld]

@@ -1,0 +1,138 @@
+"""Showing the asks of a run: how they ended, and what was asked and answered for a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolbank.asks.config import AsksConfig
+from toolbank.asks.prompts import number_of
+from toolbank.bank.files import read_frame
+from toolbank.commands.show.transcript import format_attempt, format_ending
+from toolbank.journal import Entry, Failure, Journal
+from toolbank.system.files import read_json
+from toolbank.system.shell import command
+from toolbank.system.terminal import one_line
+
+if TYPE_CHECKING:
+    from toolbank.asks.replies import Answered
+    from toolbank.bank.records import Tool
+    from toolbank.run.folder import RunFolder
+
+_EXAMPLES = 3
+_LONGEST = 240
+_NO_REASON = "the writer left it empty"
+
+
+def format_answered(answered: Answered) -> str:
+    """What became of each ask of a reply, a line each."""
+    return "\n".join(
+        f"{key}: accepted: {one}"
+        if isinstance(one, str)
+        else f"{key}: {format_ending(one.outcome, one.reason or _NO_REASON, one.detail)}"
+        for key, one in answered.asks.items()
+    )
+
+
+def show_ask_outcomes(folder: RunFolder) -> str:
+    """How many asks ended how and why, with the tools of a few; "" where none were written.
+
+    Raises:
+        InputError: the files are damaged.
+    """
+    path = folder.bank / "asks.json"
+    if not path.is_file():
+        return ""
+    found: dict[tuple[str, str], _Tools] = {}
+    # A text that siblings share was written once.
+    info = read_json(path)
+    accepted = found.setdefault(("accepted", ""), _Tools())
+    accepted.count = info["counts"]["accepted"]
+    names = _frame(folder, "asks.parquet")["tool"].unique(maintain_order=True)
+    accepted.examples = list(names.head(_EXAMPLES))
+    for row in info["not_accepted"]:
+        tools = found.setdefault((row["outcome"], row["reason"]), _Tools())
+        tools.count += 1
+        if len(tools.examples) < _EXAMPLES and row["tool"] not in tools.examples:
+            tools.examples.append(row["tool"])
+    lines = [f"{'asks':<10} {'reason':<24} {'count':>9}  for tools such as"]
+    lines += [
+        f"{outcome:<10} {reason:<24} {tools.count:>9,}  {', '.join(tools.examples)}"
+        for (outcome, reason), tools in sorted(found.items())
+        if tools.count
+    ]
+    example = next(tools.examples[0] for tools in found.values() if tools.examples)
+    lines.append(f"All for one: {command('show', folder.path)} {example}")
+    return "\n".join(lines)
+
+
+def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
+    """The asks for a tool and why others are not there; the exchange that they came from.
+
+    Raises:
+        InputError: the files are damaged.
+        ToolbankError: the journal can't be read.
+    """
+    asks = _frame(folder, "asks.parquet", tool=tool.name)
+    path = folder.bank / "asks.json"
+    lost: list[dict[str, Any]] = [
+        row
+        for row in (read_json(path)["not_accepted"] if path.is_file() else ())
+        if row["tool"] == tool.name
+    ]
+    provenance = asks["provenance"][0] if asks.height else None
+    keys = {row["request"] for row in lost}
+    attempt = number_of(tool)
+    if provenance is not None:
+        attempt = provenance["attempt"]
+        keys |= set(provenance["requests"])
+    entries, failures = _find_exchanges(folder, attempt, keys)
+    if not (asks.height or lost or entries or failures):
+        return
+    yield f"asks for it alone: {asks.height}"
+    for kind, text in asks.select("kind", "ask").iter_rows():
+        yield f"  {kind:<7} {one_line(text, _LONGEST)}"
+    for row in lost:
+        ending = format_ending(
+            row["outcome"], row["reason"] or _NO_REASON, row["detail"]
+        )
+        yield f"  {row['kind']:<7} {one_line(ending, _LONGEST)}"
+    if entries or failures:
+        yield format_attempt(f"asks for {tool.name}", entries, failures, ())
+
+
+@dataclass
+class _Tools:
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+def _frame(folder: RunFolder, name: str, **wanted: Any) -> Any:
+    from toolbank.bank.records import Ask
+    from toolbank.bank.schema import make_frame
+
+    path = folder.bank / name
+    return read_frame(path, **wanted) if path.is_file() else make_frame(Ask, ())
+
+
+def _find_exchanges(
+    folder: RunFolder, attempt: int, keys: set[str]
+) -> tuple[list[Entry], list[Failure]]:
+    """Those of these keys in the journal; before there are any, all of the attempt."""
+    if not folder.journal.is_file():
+        return [], []
+    steps = AsksConfig.call_steps
+    with Journal(folder.journal, read_only=True) as journal:
+        return (
+            [
+                one
+                for one in journal.entries(attempt)
+                if one.step in steps and (not keys or one.key in keys)
+            ],
+            [
+                one
+                for one in journal.failures(attempt)
+                if one.step in steps and (not keys or one.key in keys)
+            ],
+        )
