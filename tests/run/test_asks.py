@@ -104,7 +104,7 @@ def test_asks_that_are_left_out_again_are_put_aside_and_trained_on_no_more(
 def test_a_command_for_the_asks_of_a_recipe_without_says_which_key_it_lacks(
     recipe, out
 ):
-    with pytest.raises(InputError, match="the recipe has no key `asks`"):
+    with pytest.raises(InputError, match="which has no key `asks`"):
         run_recipe(recipe(asks=False), out, until="asks")
 
 

@@ -59,7 +59,11 @@ class Work:
 
 def result_of(out):
     told = {name: read_info(out / name) for name in ("bank/bank.json", "judge.json")}
-    return told | {name: (out / "bank" / name).read_bytes() for name in BANK}
+    names = [*BANK]
+    if (out / "bank/asks.json").exists():
+        told["bank/asks.json"] = read_info(out / "bank/asks.json")
+        names.append("asks.parquet")
+    return told | {name: (out / "bank" / name).read_bytes() for name in names}
 
 
 def read_info(path):
@@ -97,6 +101,7 @@ KINDS = {
     "rules": ["engine=rules"],
     "endpoint": ["engine=openai", "model=writer"],
     "two-engines": ["engine=openai", "model=writer"],
+    "asks": ["engine=rules"],
 }
 
 
@@ -114,6 +119,9 @@ def works(tmp_path_factory):
             settings = [f"generate.{one}" for one in KINDS[kind]]
             settings += [f"generate.queries={queries}", "judge.pairs=12"]
             settings += [f"{stage}.base_url={url}" for stage in ("generate", "judge")]
+            if kind == "asks":
+                settings += [f"asks.base_url={url}", "asks.model=asker"]
+                settings += ["asks.concurrency=4", "asks.per_tool=8"]
             if kind == "two-engines":
                 settings += ["judge.engine=openai", "judge.model=judge"]
             work = Work(folder, settings, None if kind == "rules" else log)
@@ -149,7 +157,7 @@ def kill_until(work, folder, kills, random):
 
 
 @pytest.mark.parametrize(
-    "kind", ["rules", pytest.param("two-engines", marks=pytest.mark.slow)]
+    "kind", ["rules", "asks", pytest.param("two-engines", marks=pytest.mark.slow)]
 )
 def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
     works, tmp_path, kind
@@ -159,7 +167,7 @@ def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "kills"), [("rules", 30), ("endpoint", 30), ("two-engines", 40)]
+    ("kind", "kills"), [("rules", 30), ("endpoint", 30), ("asks", 20), ("two-engines", 40)]
 )
 def test_a_hundred_kills_at_random_moments(works, tmp_path, kind, kills):
     kill_until(works(kind, 150), tmp_path, kills, random=Random(1))

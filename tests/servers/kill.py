@@ -35,6 +35,8 @@ def digest(messages):
 def stage_of(call: Call) -> str:
     if "<request-a>" in call.prompt:
         return "judge"
+    if call.asked_for:
+        return "ask"
     return "polish" if call.asks_polish else "write"
 
 

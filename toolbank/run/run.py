@@ -192,8 +192,8 @@ def _choose(
     for kind in (start, until):
         if kind and kind not in kinds:
             raise InputError(
-                f"{recipe.path}: no stage {kind}, since the recipe has no key `{kind}`; there "
-                f"are: {', '.join(kinds)}."
+                f"{recipe.path}: no stage {kind} in this recipe, which has no key `{kind}`; "
+                f"there are: {', '.join(kinds)}."
             )
     first = kinds.index(start) if start else 0
     last = kinds.index(until) if until else len(kinds) - 1
