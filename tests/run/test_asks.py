@@ -229,3 +229,29 @@ def test_tools_of_a_dataset_can_be_asked_for(tmp_path, server, out):
     assert result.did[:2] == ("dataset", "asks")
     assert len(Bank.load(out / "bank").asks) == 12
     assert "All for one" in show_outcomes(out)
+
+
+def test_a_test_set_with_asks_has_something_to_train_on(tmp_path, server, out):
+    data = tmp_path / "data"
+    data.mkdir()
+    tool = {"name": "weigh", "description": "To weigh a stone."}
+    query = {
+        "id": "q",
+        "query": "How heavy is it?",
+        "tools": ["weigh"],
+        "split": "test",
+    }
+    (data / "tools.jsonl").write_text(json.dumps(tool))
+    (data / "queries.jsonl").write_text(json.dumps(query))
+    path = tmp_path / "theirs.yaml"
+    path.write_text(
+        "name: theirs\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
+        "retrievers: [{type: bm25}, {type: bm25, name: words, requests: true}]\n"
+    )
+    model = [f"asks.base_url={server.url}", "asks.model=m"]
+    run_recipe(load_recipe(str(path), model), out, until="evaluate")
+    indexed = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (out / "models/words").glob("*.json")
+    )
+    assert asks_for("weigh")["larger"] in indexed

@@ -167,7 +167,8 @@ def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "kills"), [("rules", 30), ("endpoint", 30), ("asks", 20), ("two-engines", 40)]
+    ("kind", "kills"),
+    [("rules", 30), ("endpoint", 30), ("asks", 20), ("two-engines", 40)],
 )
 def test_a_hundred_kills_at_random_moments(works, tmp_path, kind, kills):
     kill_until(works(kind, 150), tmp_path, kills, random=Random(1))

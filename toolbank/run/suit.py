@@ -23,7 +23,7 @@ def suit_dataset(file: RecipeFile, folder: RunFolder) -> RecipeFile:
     """The recipe with those of its retrievers that its dataset is enough for.
 
     Without train queries, those that need some go where nobody listed them: the baselines that
-    were added, and the default list.
+    were added, and the default list. Asks are to learn from, too: with them, all stay.
 
     Raises:
         InputError: one that is listed needs train queries and there are none, or the dataset can't
@@ -31,7 +31,7 @@ def suit_dataset(file: RecipeFile, folder: RunFolder) -> RecipeFile:
     """
     recipe = file.recipe
     unfit = _find_unfit(recipe.retrievers)
-    if recipe.dataset is None or not unfit:
+    if recipe.dataset is None or recipe.asks is not None or not unfit:
         return file
     if DatasetStage(recipe, folder).has_train_queries():
         return file
@@ -78,8 +78,8 @@ def _refuse(file: RecipeFile, listed: Sequence[str], found: SplitDataset) -> Inp
                 f"can't be fitted without: {', '.join(listed)}. Leave them out. By their defaults "
                 f"these need none: {', '.join(alone)}; over them, {', '.join(over)}.",
                 *(f"  {line}" for line in found.describe_left_out()),
-                "To train, name a split of the dataset train, or leave the splits out to have "
-                f"them drawn. {SPLIT_NAMES}",
+                "To train, name a split of the dataset train, leave the splits out to have them "
+                f"drawn, or have asks written for its tools (`asks`). {SPLIT_NAMES}",
             )
         )
     )
