@@ -77,7 +77,8 @@ def test_the_best_epochs_weights_stay_and_dropout_is_off_in_validation(folder):
     assert difference(weights(encoder), seen[4]) > 0
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path):
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path, precision):
     def train(encoder, context, killed_in=None):
         done = []
 
@@ -93,7 +94,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder, tmp_path):
             TEXTS,
             ROWS,
             loss,
-            CONFIG,
+            CONFIG.model_copy(update={"precision": precision}),
             context,
             validate=validate,
         )

@@ -8,6 +8,7 @@ from typing import Any
 from toolbank.system.errors import InputError
 from toolbank.system.seeds import unsigned
 from toolbank.training.config import TrainingConfig
+from toolbank.training.precision import choose_precision
 from toolbank.training.ranks import world_size
 
 METRIC = "recall@5"
@@ -81,29 +82,6 @@ def check_training(config: TrainingConfig) -> None:
         choose_precision(config)
     if config.report_to:
         _find_reporters(config)
-
-
-def choose_precision(config: TrainingConfig) -> str:
-    """The precision asked for, or the one that suits this machine: fp32, bf16, or fp16.
-
-    Raises:
-        InputError: fp16 without a GPU, or bf16 on a GPU that lacks it.
-    """
-    import torch
-
-    cuda = torch.cuda.is_available()
-    has_bf16 = cuda and torch.cuda.is_bf16_supported()
-    if config.precision == "auto":
-        return "bf16" if has_bf16 else "fp32"
-    if config.precision == "fp16" and not cuda:
-        raise InputError(
-            "training.precision: fp16 needs a GPU. Use fp32 or bf16 here, or auto."
-        )
-    if config.precision == "bf16" and cuda and not has_bf16:
-        raise InputError(
-            "training.precision: this GPU has no bf16. Use fp16 or fp32, or auto."
-        )
-    return config.precision
 
 
 def _schedule(config: TrainingConfig) -> str:

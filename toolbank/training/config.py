@@ -28,7 +28,8 @@ class TrainingConfig(Config):
         default="linear", description="of the learning rate after the warm-up"
     )
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-        default="auto", description="auto: bf16 where the GPU has it, else fp32"
+        default="auto",
+        description="auto: bf16 where the GPU has it, or the CPU by AMX; else fp32",
     )
     patience: int = Field(
         default=0,

@@ -23,6 +23,7 @@ from toolbank.training.checkpoints import (
     read_state,
 )
 from toolbank.training.config import TrainingConfig
+from toolbank.training.precision import end_training_precision
 from toolbank.training.quiet import quiet
 from toolbank.training.ranks import broadcast, join_ranks, rank, wait_for_ranks
 
@@ -216,6 +217,7 @@ def _train(
             raise KeyboardInterrupt(saving.describe_kept() if kept else "") from error
         finally:
             progress.close()
+            end_training_precision(model)
         wait_for_ranks()
     training = Training(
         examples=len(rows),

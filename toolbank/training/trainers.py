@@ -26,6 +26,7 @@ from toolbank.system.files import write_json
 from toolbank.training.arguments import METRIC
 from toolbank.training.best import BestWeights
 from toolbank.training.checkpoints import ASIDE, place_checkpoint
+from toolbank.training.precision import full_precision
 from toolbank.training.ranks import broadcast, rank, wait_for_ranks
 from toolbank.training.saving import Saving
 
@@ -101,12 +102,16 @@ class CarefulTrainer(Trainer):
     _aside: str = ""
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Take Recall@5, with dropout off."""
+        """Take Recall@5, with dropout off and in 32 bits."""
         model: Any = self.model
         model.eval()
         value = 0.0
         if rank() == 0 and self.validate is not None:
-            with torch.no_grad(), self.saving.out_of_steps():
+            with (
+                torch.no_grad(),
+                full_precision(model),
+                self.saving.out_of_steps(),
+            ):
                 value = float(self.validate())
         value = broadcast(value)
         if self.best is not None:
