@@ -1,0 +1,87 @@
+"""The same vectors and gradients as text by text, with less to compute."""
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers.sentence_transformer.losses import (
+    MultipleNegativesRankingLoss,
+)
+
+from tests.tiny_models import KINDS, tiny_encoder
+from toolbank.encoders.finetune.embed_once import embed_once
+from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
+from toolbank.encoders.finetune.masking import SharedTools
+from toolbank.encoders.model import load_model
+from toolbank.training.pairs import PairCollator, encode_texts
+
+TEXTS = ["water the lawn", "read a book " * 8, "play a song", "drive the car home"]
+# The first text stands in all rows, the second in two.
+ROWS = np.array([[0, 1, 2], [3, 0, 1], [2, 3, 0]])
+COLUMNS = ("anchor", "positive", "negative")
+
+
+def read(encoder):
+    """The columns of a batch of all rows, as a training has them."""
+    rows = [dict(zip(COLUMNS, row, strict=True), label=0) for row in ROWS.tolist()]
+    batch = PairCollator(encoder, encode_texts(encoder, TEXTS, 64), COLUMNS)(rows)
+    return [
+        {name: batch[f"{column}_{name}"] for name in ("input_ids", "attention_mask")}
+        for column in COLUMNS
+    ]
+
+
+def note_texts(encoder):
+    """The numbers of texts and of tokens, padding among them, of each pass from now on."""
+    shapes = []
+    encoder.register_forward_pre_hook(
+        lambda _, given: shapes.append(tuple(given[0]["input_ids"].shape))
+    )
+    return shapes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_vectors_are_those_of_the_texts(tmp_path, kind):
+    encoder = load_model(str(tiny_encoder(tmp_path, kind))).eval()
+    found = embed_once(encoder, read(encoder))
+    expected = encoder.encode(TEXTS, convert_to_tensor=True)
+    for column, vectors in zip(ROWS.T, found, strict=True):
+        torch.testing.assert_close(vectors, expected[column], atol=1e-5, rtol=1e-5)
+
+
+def test_a_training_embeds_a_text_of_several_rows_once_and_with_little_padding(
+    tmp_path,
+):
+    encoder = load_model(str(tiny_encoder(tmp_path)))
+    features, shapes = read(encoder), note_texts(encoder)
+    shared = SharedTools(ROWS, np.arange(4)[:, None])
+    MaskedRankingLoss(encoder, shared, 20.0)(features, torch.arange(3))
+    assert sum(texts for texts, _ in shapes) == len(TEXTS)
+    lengths = sorted(len(ids) for ids in encode_texts(encoder, TEXTS, 64))
+    assert [width for _, width in shapes] == [lengths[1], lengths[3]]
+
+
+def test_loss_and_gradients_are_the_librarys(tmp_path):
+    folder = tiny_encoder(tmp_path, dropout=0)
+    shared, found = SharedTools(ROWS, np.arange(4)[:, None]), []
+
+    class LibrarysForward(MaskedRankingLoss):
+        forward = MultipleNegativesRankingLoss.forward
+
+    for make in (MaskedRankingLoss, LibrarysForward):
+        encoder = load_model(str(folder)).train()
+        loss = make(encoder, shared, 20.0)(read(encoder), torch.arange(3))
+        loss.backward()
+        gradients = [
+            p.grad.flatten() for p in encoder.parameters() if p.grad is not None
+        ]
+        found.append((loss.item(), torch.cat(gradients)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    assert found[0][1].abs().max() > 1e-4
+    torch.testing.assert_close(found[0][1], found[1][1], atol=1e-6, rtol=1e-3)
+
+
+def test_one_pair_alone_is_embedded(tmp_path):
+    encoder = load_model(str(tiny_encoder(tmp_path))).eval()
+    columns = [{k: v[:1] for k, v in column.items()} for column in read(encoder)[:1]]
+    (found,) = embed_once(encoder, columns * 2)[:1]
+    assert found.shape == (1, encoder.get_embedding_dimension())
