@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ROW_GROUP = 4096
+# Rows are handed to polars so many at a time: it takes several such frames ahead of what it writes.
+_FRAME = 256
 
 _R = TypeVar("_R", bound=Record)
 
@@ -115,16 +117,16 @@ def explain_foreign_file(path: Path, error: Exception) -> str:
 
 
 def _write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
-    """Write records as they come, a row group at a time, so that no more are in memory."""
+    """Write records as they come, so that few are in memory at a time."""
     from polars.io.plugins import register_io_source
 
     left = iter(records)
 
-    def make_groups(*_: object) -> Iterator[pl.DataFrame]:
-        while group := list(islice(left, _ROW_GROUP)):
-            yield make_frame(kind, group)
+    def make_frames(*_: object) -> Iterator[pl.DataFrame]:
+        while some := list(islice(left, _FRAME)):
+            yield make_frame(kind, some)
 
-    rows = register_io_source(make_groups, schema=make_schema(kind))
+    rows = register_io_source(make_frames, schema=make_schema(kind))
     with atomic_path(path) as temporary, _with_os_errors():
         rows.sink_parquet(temporary, compression="zstd", row_group_size=_ROW_GROUP)
 
