@@ -36,6 +36,17 @@ def test_lines_become_queries_named_by_the_stem(tmp_path):
     assert labelled.refusals == 1
 
 
+def test_a_blank_request_without_tools_is_a_refusal(tmp_path):
+    path = write(
+        tmp_path, '{"query": "", "tools": []}', '{"query": "a", "tools": ["t"]}'
+    )
+    labelled = read_labelled(path)
+    assert ([query.query for query in labelled.queries], labelled.refusals) == (
+        ["a"],
+        1,
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

@@ -21,7 +21,8 @@ class Labelled:
 def read_labelled(path: Path) -> Labelled:
     """Read a JSONL file whose lines have `query` and `tools`, and may have `id`.
 
-    Its name is the file's stem. Other keys are passed over.
+    Its name is the file's stem. Other keys are passed over. A line without tools may have a
+    blank request.
 
     Raises:
         InputError: the file can't be read, is empty, or has broken lines.
@@ -34,8 +35,7 @@ def read_labelled(path: Path) -> Labelled:
 
 
 def _parse(row: dict[str, Any], number: int) -> Query:
-    return Query(
-        id=get_id(row, number),
-        query=get_text(row, "query"),
-        tools=get_texts(row, "tools"),
-    )
+    tools = get_texts(row, "tools")
+    is_blank = not tools and row.get("query") == ""
+    query = "" if is_blank else get_text(row, "query")
+    return Query(id=get_id(row, number), query=query, tools=tools)
