@@ -79,6 +79,11 @@ def test_a_draft_recorded_without_a_change_is_marked_good(tmp_path):
     assert read_polished(play(made, "polish"), LINE["draft"]) == LINE["draft"]
 
 
+def test_a_line_without_draft_and_tools_was_declined(tmp_path):
+    made = engine(tmp_path, {**LINE, "draft": "", "query": "", "tools": []})
+    assert read_draft(play(made, "write")).declined
+
+
 def test_a_reply_that_uses_a_missing_tool_is_rejected_by_the_checks(tmp_path):
     made = engine(tmp_path, {**LINE, "tools": ["shop.sort", "shop.gone"]})
     offered = [tool for tool in TOOLS if tool.name in made.offers.offer(0).tools]

@@ -78,7 +78,7 @@ class RecordedEngine:
         reply = self._replies[request.attempt]
         if request.step == "write":
             answer = {
-                "declined": False,
+                "declined": not (reply.draft or reply.tools),
                 "reason": "",
                 "tools": reply.tools,
                 "explanation": reply.explanation,
