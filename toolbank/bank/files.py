@@ -111,6 +111,15 @@ def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:
     return _collect(path, _scan(path).filter(**wanted) if wanted else _scan(path))
 
 
+def read_column(path: Path, name: str) -> pl.Series:
+    """One column of a parquet file; the others, which may be long texts, are not read.
+
+    Raises:
+        InputError: the file is missing, damaged, or has no such column.
+    """
+    return _collect(path, _scan(path).select(name))[name]
+
+
 def explain_foreign_file(path: Path, error: Exception) -> str:
     """Say that a file is not of this layout."""
     return f"{path}: not a file of this version of toolbank ({error})."

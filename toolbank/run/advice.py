@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.frames import BankFrames
 from toolbank.bank.split import assign_splits
 from toolbank.evaluation.config import EvaluateConfig, main_k
 from toolbank.evaluation.interval import FEWEST
@@ -12,6 +13,8 @@ from toolbank.generate.writers import has_copied_wording
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from toolbank.recipe import Recipe
 
 
@@ -42,36 +45,43 @@ def advise_before(recipe: Recipe, tools: int, most: int) -> list[str]:
     return advise_on_size(tools, splits.count("test"), recipe.evaluate)
 
 
-def advise(bank: BankFrames, recipe: EvaluateConfig) -> list[str]:
-    """A line for each thing that the user should mend; none where all is well."""
-    test = bank.queries.filter(split="test").height
+def advise(
+    tools: pl.DataFrame,
+    splits: Counter[str | None],
+    info: Mapping[str, Any],
+    recipe: EvaluateConfig,
+) -> list[str]:
+    """A line for each thing that the user should mend; none where all is well.
+
+    Of a bank's `tools`, its queries counted by split, and `info`, its bank.json.
+    """
     lines = [
-        _on_tools(bank),
-        *advise_on_size(bank.tools.height, test, recipe),
-        _on_queries(bank),
-        _on_wording(bank),
+        _on_tools(tools),
+        *advise_on_size(tools.height, splits["test"], recipe),
+        _on_queries(splits.total(), info),
+        _on_wording(info),
     ]
     return [line for line in lines if line]
 
 
-def _on_tools(bank: BankFrames) -> str:
-    texts = zip(bank.tools["summary"], bank.tools["description"], strict=True)
+def _on_tools(tools: pl.DataFrame) -> str:
+    texts = zip(tools["summary"], tools["description"], strict=True)
     bare = sum(not (summary or description) for summary, description in texts)
-    if 2 * bare < bank.tools.height or not bare:
+    if 2 * bare < tools.height or not bare:
         return ""
     return (
-        f"{bare:,} of {count(bank.tools.height, 'tool')} {'has' if bare == 1 else 'have'} no description, and a tool is found by it "
-        "until requests use it. Describe each in a sentence."
+        f"{bare:,} of {count(tools.height, 'tool')} {'has' if bare == 1 else 'have'} no "
+        "description, and a tool is found by it until requests use it. Describe each in a sentence."
     )
 
 
-def _on_queries(bank: BankFrames) -> str:
+def _on_queries(kept: int, info: Mapping[str, Any]) -> str:
     lost = {
         reason.removeprefix("query: "): found["count"]
-        for reason, found in bank.info.get("left_out", {}).items()
+        for reason, found in info.get("left_out", {}).items()
         if reason.startswith("query: ")
     }
-    left_out, kept = sum(lost.values()), bank.queries.height
+    left_out = sum(lost.values())
     if left_out < kept or not left_out:
         return ""
     most = max(lost, key=lambda reason: lost[reason])
@@ -81,8 +91,8 @@ def _on_queries(bank: BankFrames) -> str:
     )
 
 
-def _on_wording(bank: BankFrames) -> str:
-    if not has_copied_wording(bank.info):
+def _on_wording(info: Mapping[str, Any]) -> str:
+    if not has_copied_wording(info):
         return ""
     return (
         "The requests are of the reference's own words, as people's are not: on the bank's own "

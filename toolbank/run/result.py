@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from toolbank.evaluation.layout import WIDTH
 from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
+from toolbank.system.files import read_json
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
 from toolbank.system.terminal import wrap
@@ -29,22 +31,27 @@ def describe_result(result: RunResult, *, everything: bool = False) -> str:
 
 def _describe_bank(result: RunResult) -> str:
     """What was made, by its numbers, and what of it should be mended."""
-    from toolbank.bank.frames import load_bank
+    from toolbank.bank.files import read_column, read_frame
     from toolbank.run.advice import advise
 
     folder = result.folder
     if not (folder.bank / "bank.json").is_file():
         has_tools = (folder.bank / "tools.parquet").is_file()
         return f"{folder.path}: {'the tools' if has_tools else 'nothing'} so far."
-    bank = load_bank(folder.path)
-    counts = dict(bank.queries["split"].value_counts().iter_rows())
+    tools = read_frame(folder.bank / "tools.parquet")
+    counts = Counter(read_column(folder.bank / "queries.parquet", "split"))
     splits = ", ".join(
         f"{counts.get(split, 0):,} {split}" for split in ("train", "validation", "test")
     )
-    told = f"{count(bank.tools.height, 'tool')}, {count(bank.queries.height, 'request')} ({splits})"
-    if bank.asks.height:
-        told += f", {count(bank.asks.height, 'ask')}"
-    advice = advise(bank, load_recipe(str(folder.recipe)).recipe.evaluate)
+    told = (
+        f"{count(tools.height, 'tool')}, {count(counts.total(), 'request')} ({splits})"
+    )
+    asks = folder.bank / "asks.parquet"
+    if asks.is_file():
+        told += f", {count(len(read_column(asks, 'tool')), 'ask')}"
+    recipe = load_recipe(str(folder.recipe)).recipe
+    info = read_json(folder.bank / "bank.json")
+    advice = advise(tools, counts, info, recipe.evaluate)
     return "\n".join(
         [f"{folder.path}: {told}.", *(wrap(line, WIDTH) for line in advice)]
     )
