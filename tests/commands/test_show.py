@@ -8,9 +8,17 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, polished
-from toolbank.bank.files import read_attempts, read_query, write_attempts
+from toolbank.bank.files import (
+    read_attempts,
+    read_query,
+    write_attempts,
+    write_tools,
+)
+from toolbank.bank.records import Tool
 from toolbank.commands.show.show import show_attempt, show_one, show_outcomes
+from toolbank.commands.show.tool import name_nearest
 from toolbank.recipe import load_recipe
+from toolbank.run.folder import RunFolder
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -253,6 +261,15 @@ def test_of_a_tool_that_is_not_there_the_nearest_are_named_first(run, name):
     said = str(told.value)
     assert "no tool of this run. The nearest tools are statistics.median" in said
     assert said.index("The nearest tools") < said.index("Ids look like maths-000000")
+
+
+def test_any_end_of_a_name_is_near_to_it(tmp_path):
+    (tmp_path / "bank").mkdir()
+    made = ("acme.Client.shipments.create", "acme.Client.shipments.labels.create")
+    tools = [Tool(name=name, kind="method", summary="Creates one.") for name in made]
+    write_tools(tmp_path / "bank" / "tools.parquet", tools)
+    near = name_nearest(RunFolder(tmp_path), "labels.creat")
+    assert near.startswith(f"The nearest tools are {made[1]}, {made[0]}.")
 
 
 def test_of_what_a_source_has_it_is_said_why_it_is_no_tool(tmp_path):

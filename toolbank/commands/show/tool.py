@@ -40,10 +40,11 @@ def name_nearest(folder: RunFolder, name: str) -> str:
     path = folder.bank / "tools.parquet"
     known: dict[str, str] = {}
     for tool in read_tools(path) if path.is_file() else ():
-        # People type the last part alone.
-        for alike in (tool.name, tool.name.rpartition(".")[2]):
-            known.setdefault(alike.lower(), tool.name)
-    near = get_close_matches(name.lower(), known, n=2 * _NEAREST, cutoff=_ALIKE)
+        # People leave out what a name begins with.
+        words = tool.name.split(".")
+        for start in range(len(words)):
+            known.setdefault(".".join(words[start:]).lower(), tool.name)
+    near = get_close_matches(name.lower(), known, n=len(known) or 1, cutoff=_ALIKE)
     names = list(dict.fromkeys(known[alike] for alike in near))[:_NEAREST]
     said = ", ".join(one_line(one, _LONGEST_NAME) for one in names)
     return f"The nearest tools are {said}. " if said else ""
