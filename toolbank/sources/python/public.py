@@ -41,8 +41,9 @@ def walk_package(root: ModuleType, scope: Scope) -> Walk:
     where the top `__all__` says so. Sub-modules are those that `__all__` names; if it names
     none, those in the folder, imported before or not. Where there is an `__all__`, one that it
     does not name counts if it has an `__all__` of its own. A class that a public one hangs on its
-    instances counts, too. Documented functions, classes, modules, callable objects and indexable objects of the package's own types count. Numbers
-    and text, and their types, are data and don't. Objects are told apart by identity.
+    instances counts, too. Documented functions, classes, modules, callable objects and indexable
+    objects of the package's own types count. Numbers and text, and their types, are data and
+    don't. Objects are told apart by identity.
     """
     walk = Walk(root, scope)
     waiting = [_Place(root.__name__, root)]
