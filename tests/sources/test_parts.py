@@ -233,3 +233,146 @@ def test_nothing_of_a_client_runs(make_package: MakePackage) -> None:
         }
     )
     assert names(read(package), package) == ["Client.shipments.create"]
+
+
+LATE = {
+    "__init__.py": '''
+    """Parcels of Acme."""
+    from __future__ import annotations
+    from typing import TYPE_CHECKING
+    if TYPE_CHECKING:
+        from . import _late
+        import PKG._later as later
+        import PKG._last
+        from ._absent import _Zones
+        from ._broken import _Labels
+        from elsewhere import Session
+    __all__ = ["Client"]
+    class Client:
+        """Talks to Acme."""
+        session: Session
+        @property
+        def late(self) -> _late._Late: ...
+        @property
+        def later(self) -> later._Later: ...
+        last: PKG._last._Last
+        @property
+        def zones(self) -> _Zones: ...
+        labels: list[_Labels]
+        _rates: _Zones
+        def __init__(self, token): pass
+        def close(self): "Close it."
+    ''',
+    "_late.py": """
+    class _Late:
+        def send(self): "Send it late."
+    """,
+    "_later.py": """
+    class _Later:
+        def send(self): "Send it later."
+    """,
+    "_last.py": """
+    class _Last:
+        def send(self): "Send it last."
+    """,
+    "_broken.py": "raise SystemExit('imported')",
+}
+
+
+def test_a_part_that_is_imported_for_its_annotation_alone_is_found(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(LATE)
+    assert names(read(package), package) == [
+        "Client",
+        "Client.close",
+        "Client.last.send",
+        "Client.late.send",
+        "Client.later.send",
+    ]
+
+
+def test_an_attribute_whose_class_is_not_found_in_the_package_is_counted(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(LATE)
+    assert read(package).info["left_out_examples"]["can't be told what it holds"] == [
+        f"{package}.Client.zones",
+        f"{package}.Client.labels",
+    ]
+    no_methods = read(package, methods=False)
+    assert "can't be told what it holds" not in no_methods.info["left_out"]
+
+
+def test_of_two_classes_under_one_attribute_neither_is_taken_for_it(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            class _Fast:
+                def quote(self, a): "Quote fast."
+            class _Slow:
+                def quote(self, b): "Quote slowly."
+                def extra(self): "More."
+            class _Zones:
+                def list(self): "List the zones."
+            class _LocalZones(_Zones):
+                def near(self): "Zones that are near."
+            class Labels:
+                def create(self): "Create a label."
+            class Drafts:
+                def discard(self): "Discard a draft."
+            class Client:
+                zones: _Zones
+                def __init__(self, fast, zones=None):
+                    if fast:
+                        self.rates = _Fast()
+                        self.labels = Labels()
+                    else:
+                        self.rates = _Slow()
+                        self.labels = Drafts()
+                    self.zones = _LocalZones()
+            """
+        }
+    )
+    read_back = read(package)
+    assert names(read_back, package) == [
+        "Client.zones.list",
+        "Drafts.discard",
+        "Labels.create",
+    ]
+    assert read_back.info["left_out_examples"]["method of a private class"] == [
+        f"{package}._LocalZones.near",
+        f"{package}._Fast.quote",
+        f"{package}._Slow.extra",
+        f"{package}._Slow.quote",
+    ]
+
+
+def test_what_a_function_within_a_property_returns_is_not_its_value(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            class _Rates:
+                def find(self): "Find rates."
+            class _Draft:
+                def discard(self): "Discard it."
+            class Client:
+                def __init__(self):
+                    class Inner:
+                        def __init__(self): self.drafts = _Draft()
+                @property
+                def rates(self):
+                    def draft(): return _Draft()
+                    return _Rates()
+                @property
+                def price(self):
+                    def draft(): return _Draft()
+                    return 1.0
+            """
+        }
+    )
+    assert names(read(package), package) == ["Client.rates.find"]

@@ -11,6 +11,8 @@ from toolbank.sources.python.kinds import recipe_kind
 from toolbank.sources.python.ownership import NO_API, is_within
 from toolbank.sources.python.walk import PublicObject, Walk
 
+_LOST = "can't be told what it holds"
+
 
 def take_parts(walk: Walk) -> None:
     """Take the classes that hang on those taken, and on these in turn.
@@ -26,7 +28,9 @@ def take_parts(walk: Walk) -> None:
         attributes: list[Attribute] = []
         if recipe_kind(owner.value, "class") in holders:
             attributes += attributes_of(owner.value, walk.is_listed)
-        held = (one.cls for one in attributes if one.is_instance)
+        held = (
+            one.cls for one in attributes if one.cls is not None and one.is_instance
+        )
         for part in (*_named_by(owner.value), *held):
             full = f"{part.__module__}.{part.__qualname__}"
             is_inside = full.startswith(f"{walk.root.__name__}.")
@@ -57,15 +61,20 @@ def _private_parts(
     """Take private classes by the attributes that hold them; give those not met before."""
     for one in attributes:
         key, full = id(one.cls), f"{owner.name}.{one.name}"
+        if walk.scope.leaves_out(full):
+            continue
+        if one.cls is None:
+            if "method" in walk.scope.kinds:
+                walk.skip(full, _LOST)
+            continue
         if (
             walk.is_listed(one.cls)
             or _is_public(one.cls)
             or not _is_inside(one.cls, walk.root.__name__)
-            or walk.scope.leaves_out(full)
         ):
             continue
         is_descriptor = inspect.getattr_static(one.cls, "__get__", None) is not None
-        if is_descriptor or not one.is_instance:
+        if is_descriptor or not one.is_only:
             walk.hidden[key] = one.cls
             continue
         if key not in walk.objects:
