@@ -172,23 +172,6 @@ def test_an_interrupt_leaves_checkpoints_and_says_how_to_go_on(tmp_path, number)
     assert f"mlc: goes on from step {step} of 1,600" in err
 
 
-def test_checkpoints_of_an_earlier_recipe_go(tmp_path):
-    recipe = write_recipe(tmp_path, epochs=200, batch_size=8)
-    out = tmp_path / "run"
-    run(recipe, "--out", out, "--until", "dataset")
-    process = start_hasty("train", out)
-    wait_for_step(out, process, 20)
-    kill(process)
-    (stale,) = out.glob("checkpoints/mlc/*")
-    setting = "retrievers.1.training.learning_rate=0.002"
-    process = start_hasty("train", out, "--set", setting)
-    until = time.monotonic() + PATIENCE_S
-    while stale.exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
-    kill(process)
-    assert not stale.exists()
-
-
 def test_two_processes_train_as_one(tmp_path):
     """Two batches of 8 make the step that one of 16 makes, in 4 epochs of 64 train queries.
 

@@ -15,6 +15,7 @@ from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read
 from toolbank.system.errors import InputError
 from toolbank.system.version import __version__
+from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
     from toolbank.llm.trust import Grant
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
     from toolbank.training.planned import PlannedTraining
+
+# Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.
+_OTHERS_KEPT = 2
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,13 @@ class FitStage(Stage):
         """The trainings before the one that is stopped, which says itself what it keeps."""
         return "Trainings that ended are kept." if self.config.trainings else ""
 
+    @property
+    def checkpoints(self) -> Path:
+        """What its fit goes on from, there or not: by these settings and by as many processes."""
+        # The steps of an epoch depend on how many share them.
+        part = f"-{world_size()}" if world_size() > 1 else ""
+        return self.folder.checkpoints / self.config.label / f"{self.key[:16]}{part}"
+
     def depends(self) -> dict[str, Any]:
         """The bank, the settings that shape the retriever, and what it builds on."""
         from toolbank.encoders.resolve import encoder_identity
@@ -77,20 +88,16 @@ class FitStage(Stage):
     def work(self) -> Outcome:
         """Fit it, with all processes that torchrun started.
 
-        Its checkpoints are in a folder of the retriever's label and of what it follows from, and
-        go when it is saved; those of the label that are of an earlier recipe or bank go before.
+        Its checkpoints, and those that other settings or another bank have left, stay until it
+        is saved: who tries a setting may come back. Of the others, those saved last do.
         """
         from toolbank.run.fit import Fit, fit_together
-        from toolbank.training.ranks import world_size
 
-        folder, label = self.folder, self.config.label
-        # The steps of an epoch depend on how many share them.
-        part = f"-{world_size()}" if world_size() > 1 else ""
-        kept = folder.checkpoints / label
-        checkpoints = kept / f"{self.key[:16]}{part}"
-        for path in kept.glob("*"):
-            if path != checkpoints:
-                shutil.rmtree(path, ignore_errors=True)
+        folder, label, checkpoints = self.folder, self.config.label, self.checkpoints
+        kept = checkpoints.parent
+        others = [path for path in kept.glob("*") if path != checkpoints]
+        for path in sorted(others, key=_saved_at, reverse=True)[_OTHERS_KEPT:]:
+            shutil.rmtree(path, ignore_errors=True)
         run = folder.path.resolve()
         retriever = fit_together(
             Fit(
@@ -176,3 +183,9 @@ class FitStage(Stage):
                     [config], self.recipe.retrievers, bank, self.recipe.seed
                 )
                 self.planned[config.label] = tuple(planned)
+
+
+def _saved_at(checkpoints: Path) -> float:
+    """When something was saved in there last; 0 where nothing was."""
+    saved = checkpoints.rglob("*.safetensors")
+    return max((path.stat().st_mtime for path in saved), default=0.0)
