@@ -1,5 +1,6 @@
 """Default values and annotations of a package are foreign objects; writing them is bounded."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,28 @@ def test_a_default_that_hangs_is_told_with_its_package(
     source = PythonSource(package=package)
     with pytest.raises(InputError, match=f"{package} did not end within .* hangs"):
         SOURCES.find("python", "").read(source, tmp_path)
+
+
+def test_where_ctrl_c_is_ignored_it_does_not_end_the_reading(
+    make_package: MakePackage, tmp_path: Path
+) -> None:
+    """As in what a script runs with `&`."""
+    package = make_package(
+        {
+            "__init__.py": """
+            import signal
+            signal.raise_signal(signal.SIGINT)
+            def f(a): "Do."
+            """
+        }
+    )
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        source = PythonSource(package=package)
+        read = SOURCES.find("python", "").read(source, tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [tool.name for tool in read.tools] == [f"{package}.f"]
 
 
 def test_what_a_default_says_of_itself_is_kept(make_package: MakePackage) -> None:

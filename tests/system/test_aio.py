@@ -79,6 +79,31 @@ def test_interrupts_can_be_handled_in_the_loop_and_are_as_before_after_it():
     assert after == before
 
 
+def test_what_a_script_runs_beside_itself_goes_on_ignoring_ctrl_c():
+    """Its shell has it ignored, which is inherited."""
+
+    async def wait():
+        asked, handled = [], asyncio.Event()
+
+        def handle():
+            asked.append("interrupt")
+            handled.set()
+
+        with aio.interrupts(handle):
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.05)
+            assert not asked
+            os.kill(os.getpid(), signal.SIGTERM)
+            await handled.wait()
+        return signal.getsignal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert aio.run(wait()) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_where_a_loop_runs_already_interrupts_are_left_as_they_are():
     async def look():
         with aio.interrupts(lambda: None):

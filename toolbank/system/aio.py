@@ -72,13 +72,16 @@ def _new_uvloop() -> asyncio.AbstractEventLoop:
 def interrupts(handle: Callable[[], None]) -> Iterator[None]:
     """Call `handle` in the running loop for each SIGINT and SIGTERM.
 
-    Where signals can't be had (not the main thread, or a system without), all is as it was.
+    One that is ignored stays so: a shell has SIGINT ignored in what a script runs with `&`. Where
+    signals can't be had (not the main thread, or a system without), all is as it was.
     """
     loop = asyncio.get_running_loop()
     earlier = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.getsignal(number)
+            if before == signal.SIG_IGN:
+                continue
             with suppress(NotImplementedError):
                 loop.add_signal_handler(number, handle)
                 earlier[number] = before

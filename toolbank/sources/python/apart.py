@@ -17,7 +17,8 @@ _LONGEST = 600.0  # seconds
 
 _PROGRAM = """
 import json, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 asked = json.load(sys.stdin)
 sys.path[:] = asked["path"]
 from toolbank.sources.python.apart import answer
