@@ -201,7 +201,8 @@ def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    assert str(stopped.value) == f"Step {step} of 12 of train is kept."
+    goes_on = "The same command goes on from there."
+    assert str(stopped.value) == f"Step {step} of 12 of train is kept. {goes_on}"
     assert checkpoints(tmp_path) == [f"checkpoint-{step}"]
     assert first.steps == step
     assert "stopping when this step is done" in capfd.readouterr().err
@@ -236,8 +237,8 @@ def test_a_second_signal_ends_it_at_once_and_says_what_is_kept(folder, tmp_path)
         signal.raise_signal(signal.SIGINT)
 
     for step, told in (
-        (2, "Nothing is kept of train, which was not saved yet."),
-        (7, "Step 6 of 12 of train is kept."),
+        (2, r"of train, which was not saved yet\. The same command starts it again\.$"),
+        (7, r"Step 6 of 12 of train is kept\. The same command goes on from there\.$"),
     ):
         context = FitContext(checkpoints=tmp_path / str(step))
         classifier = Classifier(folder, clock=Clock(60))

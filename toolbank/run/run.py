@@ -260,11 +260,12 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     try:
         outcome = stage.work()
     except KeyboardInterrupt as error:
-        if kept := str(error) or stage.keeps:
-            rest = f"{kept} The same command goes on from there."
-        else:
-            rest = "Nothing of it is kept; the same command begins it again."
-        raise Interrupted(f"stopped in stage {stage.name}. {rest}") from error
+        rest = "Nothing of it is kept; the same command begins it again."
+        if stage.keeps:
+            rest = f"{stage.keeps} The same command goes on from there."
+        raise Interrupted(
+            f"stopped in stage {stage.name}. {str(error) or rest}"
+        ) from error
     if not outcome.waiting:
         folder.stamp(stage.name, key, outcome.files, complete=not outcome.lacks)
     took = f"({time.monotonic() - begun:.1f} s)"

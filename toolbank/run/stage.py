@@ -69,7 +69,8 @@ class Stage(ABC):
     def keeps(self) -> str:
         """What of its work stays where it is stopped, as a sentence; "" where nothing does.
 
-        One that knows more when it is stopped says it as the text of the KeyboardInterrupt.
+        One that knows more when it is stopped says it, and how one goes on, as the text of the
+        KeyboardInterrupt.
         """
         return ""
 

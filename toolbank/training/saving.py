@@ -57,10 +57,16 @@ class Saving(TrainerCallback):
         self._last = 0
 
     def describe_kept(self) -> str:
-        """What a stop at this moment leaves, as a sentence."""
+        """What a stop at this moment leaves, and how one goes on."""
         if not self.kept:
-            return f"Nothing is kept of {self._title}, which was not saved yet."
-        return f"Step {self.kept:,} of {self._last:,} of {self._title} is kept."
+            return (
+                f"Nothing is kept of {self._title}, which was not saved yet. "
+                "The same command starts it again."
+            )
+        return (
+            f"Step {self.kept:,} of {self._last:,} of {self._title} is kept. "
+            "The same command goes on from there."
+        )
 
     @contextmanager
     def stopping_at_a_step(self) -> Iterator[None]:
