@@ -10,7 +10,7 @@ from toolbank.system.user_folders import cache_folder
 from toolbank.training import rates
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
-from toolbank.training.rates import Rate, add_up, describe_time, read_rates, write_rate
+from toolbank.training.rates import Rate, add_up, read_rates, write_rate
 
 PLANNED = PlannedTraining("mlc", "labels", "bert, 6 layers of 384", TrainingConfig(), 9)
 RATE = Rate(2.5, 1_900_000_000, date(2026, 11, 20))
@@ -103,6 +103,16 @@ def test_a_broken_file_is_as_none_and_is_written_anew(content):
     assert read_rates(PLANNED) == [RATE]
 
 
+@pytest.mark.parametrize("broken", ["7", "[7]", '[{"seconds": "fast"}]', "null"])
+def test_rates_that_are_broken_cost_no_others_theirs(broken):
+    write_rate(PLANNED, RATE)
+    (path,) = cache_folder().iterdir()
+    path.write_text(path.read_text().replace("{", f'{{"another": {broken}, ', 1))
+    assert read_rates(PLANNED) == [RATE]
+    write_rate(other(batch_size=8), RATE)
+    assert read_rates(PLANNED) == read_rates(other(batch_size=8)) == [RATE]
+
+
 @pytest.mark.parametrize("value", ["-1", "0", "NaN", "1e999", '"2"', "true", "null"])
 def test_a_rate_that_is_none_is_not_taken(value):
     write_rate(PLANNED, RATE)
@@ -124,8 +134,7 @@ def test_times_that_are_not_alike_are_told_as_a_span(seconds, told):
     ten = replace(PLANNED, steps=10)
     for each in seconds:
         write_rate(ten, Rate(each, None))
-    took, unknown, _ = add_up([(ten, read_rates(ten))])
-    assert (describe_time(*took), unknown) == (told, [])
+    assert add_up([(ten, read_rates(ten))]).describe() == told
 
 
 def test_a_slow_training_is_forgotten_after_five_others():

@@ -118,21 +118,21 @@ def describe_ahead(
     Nothing where that is less than a minute.
     """
     own = rate.seconds * left
-    (low, high), unknown, days = add_up(ahead)
-    if own + high < _WORTH_SAYING_S:
+    total = add_up(ahead)
+    if own + total.high < _WORTH_SAYING_S:
         return []
     lines = [f"{title}: {count(left, 'step')} to go, {describe_time(own, own)}"]
-    if len(unknown) < len(ahead):
-        later = len(ahead) - len(unknown)
+    if later := len(ahead) - len(total.unknown):
         others = (
             "the training after it" if later == 1 else f"{later} trainings after it"
         )
-        earlier = ", ".join(f"{day}" for day in days if day != rate.day)
+        earlier = ", ".join(f"{day}" for day in total.days if day != rate.day)
         timed = f", if its texts are like those of {earlier}" if earlier else ""
-        took = describe_time(own + low, own + high)
+        took = describe_time(own + total.low, own + total.high)
         lines.append(f"{title}: {took} with {others}{timed}")
-    if unknown:
-        lines.append(f"how long they take is not known yet of: {'; '.join(unknown)}")
+    if total.unknown:
+        unknown = "; ".join(total.unknown)
+        lines.append(f"how long they take is not known yet of: {unknown}")
     return lines
 
 

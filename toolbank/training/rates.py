@@ -11,9 +11,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import (
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json
@@ -39,12 +45,37 @@ class Rate:
     `day` says of which texts it is: longer ones take longer.
     """
 
-    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    memory: Annotated[int, Field(gt=0)] | None
+    seconds: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+    memory: Annotated[int, Field(strict=True, gt=0)] | None
     day: date = field(default_factory=date.today)
 
 
-_RATES = TypeAdapter(dict[str, list[Rate]])
+@dataclass(frozen=True)
+class Total:
+    """Seconds of trainings whose steps and rate are known, at the fastest and the slowest rate.
+
+    `unknown` are the titles of the others, and `days` those on which the rates were timed.
+    """
+
+    low: float
+    high: float
+    unknown: list[str]
+    days: list[date]
+
+    def describe(self) -> str:
+        """Such as "about 40 min", or "unknown"."""
+        return describe_time(self.low, self.high) if self.high else "unknown"
+
+
+def _take_none(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Have rates that are broken, or of another version, be none, and the others stay."""
+    try:
+        return validate(value)
+    except ValidationError:
+        return []
+
+
+_RATES = TypeAdapter(dict[str, Annotated[list[Rate], WrapValidator(_take_none)]])
 
 
 def read_rates(planned: PlannedTraining) -> list[Rate]:
@@ -52,20 +83,16 @@ def read_rates(planned: PlannedTraining) -> list[Rate]:
     return _read().get(make_key(planned), [])
 
 
-def add_up(
-    rated: Sequence[tuple[PlannedTraining, Sequence[Rate]]],
-) -> tuple[tuple[float, float], list[str], list[date]]:
-    """The seconds of the trainings whose steps and rate are known, the days that they were timed.
-
-    At the fastest and the slowest rate of each. Before the days the titles of the other trainings.
-    """
+def add_up(rated: Sequence[tuple[PlannedTraining, Sequence[Rate]]]) -> Total:
+    """What trainings take, each with the rates of its like."""
     known = [(each.steps, rates) for each, rates in rated if each.steps and rates]
     low, high = (
         sum(steps * pick(rate.seconds for rate in rates) for steps, rates in known)
         for pick in (min, max)
     )
-    return (
-        (low, high),
+    return Total(
+        low,
+        high,
         [each.title for each, rates in rated if not (each.steps and rates)],
         sorted({rate.day for _, rates in known for rate in rates}),
     )
@@ -137,6 +164,6 @@ def _describe_gpus() -> str:
 
 def _read() -> dict[str, list[Rate]]:
     try:
-        return _RATES.validate_json((cache_folder() / _NAME).read_bytes(), strict=True)
+        return _RATES.validate_json((cache_folder() / _NAME).read_bytes())
     except (OSError, ValidationError):
         return {}

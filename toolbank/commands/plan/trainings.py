@@ -18,7 +18,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
 from toolbank.system.numbers import count
 from toolbank.training.planned import PlannedTraining
-from toolbank.training.rates import add_up, describe_machine, describe_time, read_rates
+from toolbank.training.rates import add_up, describe_machine, read_rates
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -37,16 +37,15 @@ def describe_trainings(
         return
     rated = [(each, read_rates(each)) for each in planned]
     yield f"Trainings, here: {describe_machine()}"
-    rows = []
+    rows, about = [], "" if exact else "about "
     for each, rates in rated:
-        counted = f"{'' if exact else 'about '}{each.steps:,}" if each.steps else "?"
-        took, unknown, _ = add_up([(each, rates)])
+        counted = f"{about}{each.steps:,}" if each.steps else "?"
         memory = max((rate.memory or 0 for rate in rates), default=0)
         rows.append(
             (
                 each.title,
                 counted,
-                "unknown" if unknown else describe_time(*took),
+                add_up([(each, rates)]).describe(),
                 f"{memory / 1e9:.1f} GB" if memory else "",
             )
         )
@@ -56,22 +55,23 @@ def describe_trainings(
             f"  {title:<{widths[0]}}  {counted:>{widths[1]}} steps  {time:<{widths[2]}}  "
             f"{memory_used}"
         ).rstrip()
-    took, unknown, days = add_up(rated)
+    total = add_up(rated)
     most = "at most " if begun else ""
-    in_all = f"  In all {most}{count(sum(each.steps or 0 for each in planned), 'step')}"
-    if len(unknown) < len(planned):
-        in_all += f": {describe_time(*took)}"
-        in_all += ", and what is unknown" if unknown else ""
+    steps = count(sum(each.steps or 0 for each in planned), "step")
+    in_all = f"  In all {most}{about}{steps}"
+    if len(total.unknown) < len(planned):
+        in_all += f": {total.describe()}"
+        in_all += ", and what is unknown" if total.unknown else ""
     yield f"{in_all}."
     if begun:
         yield (
             f"  An earlier run has kept a part of {', '.join(begun)}; what has not changed since "
             "is not done again."
         )
-    if days:
-        told = ", ".join(map(str, days))
+    if total.days:
+        told = ", ".join(map(str, total.days))
         yield f"  That is for texts like those timed on {told}; longer ones take longer."
-    if unknown:
+    if total.unknown:
         yield (
             "  Unknown is what this machine has not trained yet: --measure times ten steps of each."
         )
