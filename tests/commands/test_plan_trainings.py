@@ -87,7 +87,12 @@ def test_of_a_run_that_was_stopped_the_steps_are_told_as_the_most(
             run_recipe(recipe(), out, until="retrievers")
     told, _ = plan(recipe(), out)
     assert "In all at most 138 steps" in told
-    assert "kept a part of tool2vec;" in told
+    assert "kept a part of tool2vec, which is not done again." in told
+    told, _ = plan(recipe("retrievers.0.training.epochs=3"), out)
+    assert "In all " in told
+    assert not re.search("at most|kept a part", told)
+    told, _ = plan(recipe("seed=1"), out)
+    assert not re.search("at most|kept a part", told)
     run_recipe(recipe(), out, until="retrievers")
     told, _ = plan(recipe("retrievers.1.training.epochs=300"), out)
     assert "at most" not in told
@@ -131,8 +136,9 @@ def test_a_bank_to_be_generated_gives_steps_about(tmp_path):
         tmp_path, "{engine: rules, queries: 40, max_tools: 2, offered: 4}"
     )
     out = tmp_path / "run"
-    _, before = plan(recipe, out)
+    told, before = plan(recipe, out)
     assert before["refiner"] == ("about 16", "unknown")
+    assert re.search(r"In all about \d+ steps\.", told)
     assert before["tool2vec"][0].startswith("about ")
     run_recipe(recipe, out, until="generate")
     _, after = plan(recipe, out)

@@ -232,7 +232,7 @@ def _describe_trainings(
         measure_trainings(recipe, todo, bank)
     planned = plan_trainings(recipe, todo, bank)
     exact = not generates and "asks" not in todo
-    begun = find_begun(recipe.retrievers, todo, folder)
+    begun = find_begun(recipe, todo, folder)
     yield from describe_trainings(planned, exact=exact, begun=begun)
 
 

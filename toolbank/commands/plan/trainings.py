@@ -16,6 +16,7 @@ from toolbank.recipe import Recipe
 from toolbank.retrievers.planning import plan_fits
 from toolbank.run.folder import RunFolder
 from toolbank.run.stages.dataset import read_split
+from toolbank.run.stages.fit import FitStage
 from toolbank.system.numbers import count
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.rates import add_up, describe_machine, read_rates
@@ -64,10 +65,7 @@ def describe_trainings(
         in_all += ", and what is unknown" if total.unknown else ""
     yield f"{in_all}."
     if begun:
-        yield (
-            f"  An earlier run has kept a part of {', '.join(begun)}; what has not changed since "
-            "is not done again."
-        )
+        yield f"  An earlier run has kept a part of {', '.join(begun)}, which is not done again."
     if total.days:
         told = ", ".join(map(str, total.days))
         yield f"  That is for texts like those timed on {told}; longer ones take longer."
@@ -91,15 +89,17 @@ def plan_trainings(
     return list(plan_fits(configs, recipe.retrievers, bank, recipe.seed))
 
 
-def find_begun(
-    configs: Sequence[RetrieverConfig], todo: Sequence[str], folder: RunFolder
-) -> list[str]:
-    """The retrievers to be fitted whose trainings an earlier run has kept something of."""
+def find_begun(recipe: Recipe, todo: Sequence[str], folder: RunFolder) -> list[str]:
+    """The retrievers to be fitted whose trainings an earlier run has kept something of.
+
+    That is by the same settings, on the bank and retrievers that are there and stay.
+    """
     return [
-        config.label
-        for config in configs
-        if f"retrievers/{config.label}" in todo
-        and any((folder.checkpoints / config.label).glob("**/*.safetensors"))
+        stage.config.label
+        for stage in FitStage.of(recipe, folder)
+        if stage.name in todo
+        and not set(stage.needs) & set(todo)
+        and any(stage.checkpoints.rglob("*.safetensors"))
     ]
 
 
