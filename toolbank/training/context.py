@@ -35,8 +35,8 @@ class TrainingContext:
     None: with the checkpoints. `of` says which fit it is in, where that is not a retriever's
     own, such as "held-out part 1 of 2, for refiner". `planned` are the trainings that are known
     to come, this one among them, in their order. `most_steps` ends each after so many, for what
-    only measures them. `saves` is shared by all trainings of a fit. `clock` gives seconds, and `wait` lets so many go by unless an event comes
-    first, which it tells.
+    only measures them. `saves` is shared by all trainings of a fit. `clock` gives seconds, and
+    `wait` lets so many go by unless an event comes first, which it tells.
     """
 
     seed: int = 0

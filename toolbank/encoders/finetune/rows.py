@@ -38,5 +38,6 @@ def demand_rows(rows: int, training: EncoderTraining, n_queries: int) -> None:
     if not rows:
         raise InputError(
             f"training: no {' or '.join(training.pairs)} pairs can be made of "
-            f"{count(n_queries, 'train query', 'train queries')}. Add queries that use the same tools, or leave training out."
+            f"{count(n_queries, 'train query', 'train queries')}. Add queries that use the same "
+            "tools, or leave training out."
         )
