@@ -52,6 +52,9 @@ _MADE = ("sources", "generate", "judge")
 RESOLVED = "# Resolved from "
 """How a recipe begins that a run has written."""
 
+SCHEMA_FILE = "toolbank.schema.json"
+"""Beside a recipe, what editors check it by."""
+
 
 class Recipe(Config):
     """Everything that shapes a run. The keys are the names of the stages."""

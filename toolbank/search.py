@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_tools
+from toolbank.config.assets import own_folders
 from toolbank.finder.finder import Finder
 from toolbank.finder.saved import is_saved, read_saved
 from toolbank.llm.trust import command_of, demand
@@ -190,6 +191,6 @@ def write_hits(
 
 def _inputs(run: Path, out: Path) -> list[Path]:
     if is_saved(run):
-        return [path for path in run.rglob("*") if path.is_file()]
+        return [run, *own_folders()]
     folder = open_run(run)
     return list_inputs(load_recipe(str(folder.recipe)).recipe, folder, out)

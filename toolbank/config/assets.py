@@ -4,7 +4,7 @@ import difflib
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from toolbank.system.errors import InputError
 
@@ -31,6 +31,11 @@ def shipped(kind: AssetKind) -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "data" / kind
     return inside if inside.is_dir() else package.parent / kind
+
+
+def own_folders() -> tuple[Path, ...]:
+    """Where a user's own files go before ours, there or not."""
+    return tuple(Path.cwd() / kind for kind in get_args(AssetKind))
 
 
 def has_asset(kind: AssetKind, name: str) -> bool:

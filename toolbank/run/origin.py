@@ -5,7 +5,9 @@ Another number of queries, another model or one retriever more is the same recip
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.paths import paths_in
@@ -18,12 +20,32 @@ if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
     from toolbank.run.stage import Stage
 
+_INPUTS = "inputs"
 
-def write_origin(folder: RunFolder, recipe: Recipe) -> None:
-    """Note in origin.json whose the folder is, and how its recipe.yaml was left."""
+
+def write_origin(
+    folder: RunFolder, recipe: Recipe, inputs: Iterable[Path] = ()
+) -> None:
+    """Note in origin.json whose the folder is, how its recipe.yaml was left, and what is read.
+
+    The `inputs` of earlier runs stay.
+    """
     data = recipe.model_dump(mode="json")
     content = {key: data[key] for key in ("name", "seed", "sources", "dataset")}
-    write_json(folder.origin, {**content, "recipe_sha256": sha256_file(folder.recipe)})
+    noted = {
+        "recipe_sha256": sha256_file(folder.recipe),
+        _INPUTS: sorted({os.path.realpath(p) for p in (*read_noted(folder), *inputs)}),
+    }
+    write_json(folder.origin, {**content, **noted})
+
+
+def read_noted(folder: RunFolder) -> list[Path]:
+    """The recipe and what else the runs in a folder have read; none of earlier versions."""
+    try:
+        noted: Any = read_json(folder.origin)[_INPUTS]
+        return [Path(path) for path in noted]
+    except (InputError, KeyError, TypeError):
+        return []
 
 
 def is_edited(folder: RunFolder) -> bool:
@@ -55,7 +77,11 @@ def _read_earlier(folder: RunFolder) -> Recipe:
     content = read_json(folder.origin) if folder.origin.is_file() else None
     if not isinstance(content, dict):
         return load_recipe(str(folder.recipe)).recipe
-    unused = ("recipe_sha256", "sources" if content.get("dataset") else "dataset")
+    unused = (
+        "recipe_sha256",
+        _INPUTS,
+        "sources" if content.get("dataset") else "dataset",
+    )
     return read_recipe({k: v for k, v in content.items() if k not in unused})
 
 

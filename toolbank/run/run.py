@@ -13,6 +13,7 @@ from toolbank.llm.trust import demand
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
+from toolbank.run.inputs import inputs_here
 from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
@@ -132,7 +133,7 @@ def _run(
                 folder.forget(path)
                 print_message(f"{path}: this recipe has none; it is in {kept}")
         write_text(folder.recipe, resolved)
-        write_origin(folder, recipe.recipe)
+        write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
         notes = note_left_out(given.recipe, recipe.recipe)
         notes += [note for stage in stages for note in stage.notes()]

@@ -99,6 +99,16 @@ class Stage(ABC):
         """Files of the user's that the recipe names and that it reads."""
         return ()
 
+    def places(self) -> tuple[Path, ...]:
+        """Folders and files of the user's, there or not, that it finds by other names than theirs.
+
+        Such as the folder of a package or an encoder, and all that is in it.
+
+        Raises:
+            InputError: one is not there.
+        """
+        return ()
+
     def check(self) -> None:  # noqa: B027 - most have nothing to check
         """Refuse what it can't be run with, before any stage is run or downloads anything.
 

@@ -67,6 +67,15 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     return [_find(source).version(source) + _scope_hash(source) for source in sources]
 
 
+def source_places(sources: Sequence[SourceConfig]) -> tuple[Path, ...]:
+    """The folders and files on this machine that sources are read from by name.
+
+    Raises:
+        InputError: a name can't be one.
+    """
+    return tuple(place for s in sources for place in _find(s).places(s))
+
+
 def describe_keeps(sources: Sequence[SourceConfig]) -> str:
     """What these sources keep where reading them is stopped, as sentences; "" for nothing."""
     return " ".join(dict.fromkeys(filter(None, (_find(s).keeps for s in sources))))

@@ -65,7 +65,8 @@ class SourceKind(Generic[C]):
     it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
     `content_id` stands for the content without reading it: when it changes, the tools are read
     again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
-    that is stopped stays in the folder, where something does. Use `read` and `version`, which make errors
+    that is stopped stays in the folder, where something does. `places` are folders and files on
+    this machine that it finds by a name in the configuration. Use `read` and `version`, which make errors
     for people of what the two did not foresee.
     """
 
@@ -73,6 +74,7 @@ class SourceKind(Generic[C]):
     read_tools: Callable[[C, Path], Collected]
     content_id: Callable[[C], str]
     keeps: str = ""
+    places: Callable[[C], tuple[Path, ...]] = lambda _: ()
 
     def read(self, config: C, cache: Path) -> Collected:
         """Read a source; files may be kept in `cache`.

@@ -110,10 +110,10 @@ def check_output(
     neither has a file that is there already.
 
     Raises:
-        InputError: it is one of `inputs`, is there already, or as `check_new_file` does.
+        InputError: it is one of `inputs` or a file in one, is there already, or as `check_new_file` does.
     """
     for read in inputs:
-        if _is_same(path, read):
+        if _is_same(path, read) or _is_in(path, read):
             raise InputError(
                 f"{path}: would be written over what is read ({read}). {_ANOTHER}"
             )
@@ -277,6 +277,10 @@ def _is_same(one: Path, other: Path) -> bool:
         if one.samefile(other):
             return True
     return _real(one) == _real(other)
+
+
+def _is_in(file: Path, folder: Path) -> bool:
+    return file.is_file() and _real(folder) in _real(file).parents
 
 
 def _real(path: Path) -> Path:

@@ -14,8 +14,32 @@ from tests.commands.whose_files.project import (
     COMMANDS,
     read_by_others,
     refused,
+    seen,
 )
+from tests.tiny_models import tiny_encoder
 from toolbank.export.export import FORMATS
+
+LABELS = """
+def print_label(order): "Print the label of a parcel."
+def void_label(label): "Void a label that was printed."
+def find_label(order): "Find the label of an order."
+def count_labels(day): "Count the labels of a day."
+"""
+SCOPE = (
+    "base_url: https://example.org/\nobjects: {roles: [function, data]}\ntables: []\n"
+)
+PRICES = "{}"
+OF_ALL_KINDS = """\
+name: pp
+sources: [{type: python, package: shipsdk_of_inputs}]
+generate: {engine: rules, queries: 30, price: prices.json}
+baselines: false
+retrievers:
+  - {type: bm25}
+  - {type: descriptions, encoder: {model: ./encoder}}
+  - type: decomposition
+    decompose: {engine: openai, base_url: "http://127.0.0.1:9/", model: m, replies: replies.sqlite}
+"""
 
 
 @pytest.mark.parametrize("command", ["search", "evaluate"])
@@ -56,6 +80,78 @@ def test_what_a_run_was_made_from_is_written_over_by_no_word(project, command):
     for place in ("data/own.jsonl", "renamed.yaml"):
         written = ("--out", place, "--overwrite")
         refused(project, *command, *written, told=["what is read", place])
+
+
+@pytest.fixture(scope="module")
+def all_kinds(tmp_path_factory):
+    """A project whose run reads files of every kind, and the names of these."""
+    folder = tmp_path_factory.mktemp("all_kinds")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        for name, text in {
+            "shipsdk_of_inputs/__init__.py": "from shipsdk_of_inputs._labels import *",
+            "shipsdk_of_inputs/_labels.py": LABELS,
+            "crawlers/shipsdk_of_inputs.yaml": SCOPE,
+            "prices.json": PRICES,
+            "asked.jsonl": ASKED,
+        }.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+        tiny_encoder(folder / "encoder")
+        began = ("init", "pp", "--package", "shipsdk_of_inputs", "--prompts")
+        assert toolbank(*began, cwd=folder).returncode == 0
+        (folder / "pp.yaml").write_text(OF_ALL_KINDS)
+        done = toolbank("run", "pp.yaml", "--until", "retrievers", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        yield folder
+
+
+@pytest.mark.parametrize("place", ["", "elsewhere"])
+@pytest.mark.parametrize("command", ["search", "evaluate"])
+def test_no_kind_of_input_is_written_over(all_kinds, command, place, monkeypatch):
+    here = all_kinds / place
+    here.mkdir(exist_ok=True)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(all_kinds)])
+    asked = "--queries" if command == "search" else "--on"
+    before = seen(all_kinds)
+    for name in (
+        *("pp.yaml", "toolbank.schema.json", "prices.json"),
+        *("prompts/write.j2", "prompts/polish.j2", "prompts/judge.j2"),
+        *("prompts/asks.j2", "prompts/examples/generic.jsonl"),
+        *("crawlers/shipsdk_of_inputs.yaml", "encoder/config.json"),
+        *("shipsdk_of_inputs/_labels.py", "replies.sqlite"),
+    ):
+        out = ("--out", os.path.relpath(all_kinds / name, here), "--overwrite")
+        run = os.path.relpath(all_kinds / "runs/pp", here)
+        done = toolbank(command, run, asked, all_kinds / "asked.jsonl", *out, cwd=here)
+        assert (done.returncode, "what is read" in done.stderr) == (2, True), name
+    assert seen(all_kinds) == before
+
+
+def test_a_file_that_has_a_recipes_name_alone_is_written_over(project):
+    (project / "other").mkdir()
+    (project / "other/mine.yaml").write_text("of somebody else")
+    out = ("--out", "other/mine.yaml", "--overwrite")
+    done = toolbank(*COMMANDS["search"], *out, cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "median" in (project / "other/mine.yaml").read_text()
+
+
+@pytest.mark.parametrize("is_of_earlier_version", [False, True])
+def test_a_recipe_that_was_edited_is_not_written_over(project, is_of_earlier_version):
+    origin = project / "runs/mine/origin.json"
+    if is_of_earlier_version:
+        content = json.loads(origin.read_text())
+        del content["inputs"]
+        origin.write_text(json.dumps(content))
+    with (project / "mine.yaml").open("a") as file:
+        file.write("# edited\n")
+    out = ("--out", "mine.yaml", "--overwrite")
+    refused(project, *COMMANDS["search"], *out, told=["what is read"])
+    done = toolbank("run", "mine.yaml", "--until", "sources", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert str(project / "mine.yaml") in json.loads(origin.read_text())["inputs"]
 
 
 @pytest.mark.parametrize("command", ["search", "evaluate"])

@@ -15,12 +15,10 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.llm.credentials import find_grants
 from toolbank.llm.trust import Grant, is_named
 from toolbank.loaders.detect import find_format
-from toolbank.recipe import Recipe, recipe_schema
+from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.outputs import check_new_file
-
-_SCHEMA = "toolbank.schema.json"
 
 _HEAD = """\
 # yaml-language-server: $schema={schema}
@@ -107,8 +105,8 @@ def write_recipe(
     else:
         source = _source(package, site, sphinx)
         body = _make(source, base_url, model)
-    schema = path.with_name(_SCHEMA)
-    head = _HEAD.format(schema=_SCHEMA, file=path, name=_scalar(name))
+    schema = path.with_name(SCHEMA_FILE)
+    head = _HEAD.format(schema=SCHEMA_FILE, file=path, name=_scalar(name))
     data = yaml.safe_load(head + body)
     try:
         # Where no source is given yet, the rest is checked.

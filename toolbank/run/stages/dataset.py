@@ -76,6 +76,11 @@ class DatasetStage(Stage):
         config = _config(self.recipe)
         return _find_kind(config).find_files(config)
 
+    def places(self) -> tuple[Path, ...]:
+        """The dataset's files, there or not."""
+        config = _config(self.recipe)
+        return _find_kind(config).files(config)
+
     def check(self) -> None:
         """Refuse a dataset whose files aren't there."""
         self.files()

@@ -127,6 +127,13 @@ class FitStage(Stage):
         """What the retriever reads besides."""
         return self.config.files
 
+    def places(self) -> tuple[Path, ...]:
+        """The encoders that lie in a folder."""
+        from toolbank.encoders.resolve import find_folder
+
+        found = (find_folder(encoder.model) for encoder in self.config.encoders)
+        return tuple(filter(None, found))
+
     def check(self) -> None:
         """Refuse a training, an encoder or a model to ask that can't be used here."""
         from toolbank.encoders.model import demand_model

@@ -12,6 +12,8 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
     from toolbank.sources.kind import Collected
@@ -67,6 +69,12 @@ class SourcesStage(Stage):
         from toolbank.sources.collect import collect_tools
 
         collect_tools(self.recipe.sources, self.folder.cache)
+
+    def places(self) -> tuple[Path, ...]:
+        """Where packages lie."""
+        from toolbank.sources.collect import source_places
+
+        return source_places(self.recipe.sources)
 
     def assets(self) -> tuple[Asset, ...]:
         """The files in crawlers/ that say what is read."""

@@ -45,6 +45,16 @@ def package_version(package: str) -> str:
         return package
 
 
+def package_places(package: str) -> tuple[Path, ...]:
+    """The folders of a package, or the file of a module; none where there is none.
+
+    Raises:
+        InputError: the name can't be one.
+    """
+    check_name(package)
+    return tuple(_places(package.partition(".")[0]))
+
+
 def source_hash(package: str) -> str:
     """SHA-256, in hex, over the .py files of a package that may change under one version.
 

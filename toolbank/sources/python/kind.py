@@ -3,7 +3,11 @@
 from pathlib import Path
 
 from toolbank.sources.kind import Collected, SourceKind
-from toolbank.sources.python.installed import package_version, source_hash
+from toolbank.sources.python.installed import (
+    package_places,
+    package_version,
+    source_hash,
+)
 from toolbank.sources.python.source import PythonSource
 
 
@@ -19,4 +23,9 @@ def _content_id(config: PythonSource) -> str:
     return f"python:{package_version(config.package)}{content and '+'}{content}"
 
 
-KIND = SourceKind(PythonSource, _read_tools, _content_id)
+KIND = SourceKind(
+    PythonSource,
+    _read_tools,
+    _content_id,
+    places=lambda config: package_places(config.package),
+)
