@@ -236,6 +236,10 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     Raises:
         InputError: no such recipe, or it is not valid; the message names file, line and key.
     """
+    if not name.strip():
+        raise InputError(
+            "The recipe is empty; give a name, a YAML file or a run folder."
+        )
     path, own = _locate(name)
     with reading(path), path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)

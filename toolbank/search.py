@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,21 +21,34 @@ from toolbank.run.stages import make_stages
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.outputs import check_output, write_output
-from toolbank.system.shell import command
+from toolbank.system.shell import advise_to_finish, command
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
 
 def load(run: str | Path, retriever: str | None = None) -> Finder:
-    """Load a retriever of a finished run, or what `Finder.save` wrote.
+    """Load a retriever of a run, or what `Finder.save` wrote.
 
-    Unset, it is the best on the validation queries, as `choose_retriever` says.
+    Unset, it is the best on the validation queries, as `choose_retriever` says. A run that is not
+    finished is warned of (UserWarning).
 
     Raises:
-        InputError: no finished run there, no retriever of that name in it, or it is damaged.
+        InputError: no run with retrievers there, none of that name in it, or it is damaged.
     """
-    if not isinstance(run, str | Path):
+    finder = open_finder(run, retriever)
+    if lacks := describe_lacks(Path(run)):
+        warnings.warn(lacks, stacklevel=2)
+    return finder
+
+
+def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
+    """As `load`, without a warning.
+
+    Raises:
+        InputError: as `load` does.
+    """
+    if not isinstance(run, str | Path) or not str(run).strip():
         raise InputError(
             f'The run is {run!r}; it has to be a folder, such as load("runs/quickstart").'
         )
@@ -48,7 +63,7 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     names = [label for label in labels if (folder.models / label).is_dir()]
     if not names:
         raise InputError(
-            f"{folder.path}: no retrievers yet. Finish the run: {_command(folder)}"
+            f"{folder.path}: no retrievers yet. {advise_to_finish(folder.path)}"
         )
     fitted = [config for config in recipe.retrievers if config.label in names]
     name = retriever or choose_retriever(folder, fitted).label
@@ -134,7 +149,7 @@ def describe_lacks(run: Path) -> str:
         return ""
     return (
         f"{run}: the run is not finished, or still going on. Not there yet: {', '.join(lacks)}. "
-        f"To finish it: {_command(folder)}"
+        f"{advise_to_finish(run)}"
     )
 
 
@@ -157,21 +172,20 @@ def read_queries(
 
 def write_hits(
     finder: Finder,
-    run: Path,
-    queries: Path,
+    requests: Sequence[tuple[str, str]],
     k: int,
     out: Path,
     *,
     overwrite: bool = False,
-) -> int:
-    """Search for every request of a JSONL file (id, query); write id, tools, scores a line.
+) -> None:
+    """Search for every request (id, text); write id, tools, scores a line.
 
-    With `overwrite`, a file that is there is replaced. Returns the number of requests.
+    `out` is one that `read_queries` has let pass. With `overwrite`, a file that is there is
+    replaced.
 
     Raises:
-        InputError: as `read_queries` does.
+        InputError: `out` can't be written to by now.
     """
-    requests = read_queries(run, queries, out, overwrite=overwrite)
     found = finder.search_many([query for _, query in requests], k)
     lines = [
         json.dumps(
@@ -185,8 +199,7 @@ def write_hits(
         for (number, _), hits in zip(requests, found, strict=True)
     ]
     text = "".join(line + "\n" for line in lines)
-    write_output(out, text, [queries, *_inputs(run, out)], overwrite=overwrite)
-    return len(requests)
+    write_output(out, text, overwrite=overwrite)
 
 
 def _inputs(run: Path, out: Path) -> list[Path]:

@@ -53,6 +53,18 @@ def test_a_plan_calls_no_model_and_leaves_nothing(recipe, server, out):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("engine", ["rules", "openai"])
+def test_no_more_pairs_are_announced_than_there_will_be_queries(
+    recipe, out, server, engine
+):
+    judge = {"engine": engine, "pairs": 100}
+    if engine == "openai":
+        judge |= {"base_url": server.url, "model": "m"}
+    assert "Judge: 20 pairs, by" in plan(recipe(f"judge={json.dumps(judge)}"), out)
+    few = (f"judge={json.dumps(judge | {'pairs': 7})}",)
+    assert "Judge: 7 pairs, by" in plan(recipe(*few), out)
+
+
 def test_what_is_no_tool_is_counted_by_kind_before_and_when_it_is_read(
     recipe, out, capsys
 ):

@@ -6,13 +6,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
 
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
+from toolbank.recipe import load_recipe
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.search import load
+from toolbank.system.errors import InputError
 
 LONG = "x" * 10_000
 NAMES = (LONG, "two\nlines\n  9.999  made.up", "plain", "other")
@@ -93,6 +98,38 @@ def test_a_search_in_a_run_that_is_not_finished_says_what_it_lacks(odd, tmp_path
     [line] = [line for line in told.stderr.splitlines() if "not finished" in line]
     assert "Not there yet: retrievers/nearest, evaluate, report." in line
     assert line.endswith(f"toolbank run {part}")
+    with pytest.warns(UserWarning, match="Not there yet: retrievers/nearest") as warned:
+        load(part)
+    assert [Path(one.filename).name for one in warned] == ["test_search.py"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(odd / "runs/odd")
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_name_is_refused_in_a_sentence(empty):
+    with pytest.raises(InputError, match=r"^The run is .* it has to be a folder"):
+        load(empty)
+    with pytest.raises(InputError, match=r"^The recipe is empty"):
+        load_recipe(empty)
+
+
+def test_what_a_run_lacks_is_made_by_one_and_the_same_command(odd, tmp_path):
+    (tmp_path / "begun").mkdir()
+    for name in ("recipe.yaml", "origin.json"):
+        shutil.copy(odd / "runs/odd" / name, tmp_path / "begun")
+    advice = "To finish the run: toolbank run begun"
+    for command in (
+        ("search", "begun", "knife"),
+        ("train", "begun"),
+        ("report", "begun"),
+        ("evaluate", "begun"),
+        ("export", "begun", "--format", "jsonl", "--out", "exported"),
+    ):
+        told = toolbank(*command, cwd=tmp_path)
+        assert (told.returncode, told.stderr.strip().endswith(advice)) == (2, True), (
+            told
+        )
 
 
 def test_where_words_find_nothing_the_next_command_is_a_search_by_meaning(tmp_path):

@@ -21,6 +21,7 @@ from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.shell import advise_to_finish
 
 RECIPE = """\
 name: mine
@@ -122,6 +123,10 @@ def test_a_query_is_shown_with_what_the_judge_was_asked_and_answered(tmp_path):
     assert LETTERS not in shown
 
 
+def test_of_a_bank_that_is_made_it_is_not_said_that_it_is_not(run):
+    assert "not made yet" not in show_outcomes(run)
+
+
 def test_outcomes_are_listed_with_reasons_and_ids(run):
     lines = [line.split() for line in show_outcomes(run).splitlines()]
     assert lines[1:6] == [
@@ -173,6 +178,7 @@ def test_failed_tries_are_told_with_their_reasons(run):
 
 def test_an_unfinished_run_is_told_from_its_journal(unfinished):
     table = show_outcomes(unfinished)
+    assert f"The bank is not made yet. {advise_to_finish(unfinished)}\n" in table
     assert ["undecided", "5", "0,", "1,", "3,", "4"] in map(
         str.split, table.split("\n")
     )

@@ -176,8 +176,17 @@ def _read_groups(path: Path) -> Iterator[pl.DataFrame]:
 def _scan(path: Path) -> pl.LazyFrame:
     import polars as pl
 
+    from toolbank.system.outputs import is_run_folder
+    from toolbank.system.shell import advise_to_finish
+
     if not path.is_file():
-        raise InputError(f"{path}: no such file. A run makes it: toolbank run RECIPE.")
+        run = path.parent.parent
+        how = (
+            advise_to_finish(run)
+            if is_run_folder(run)
+            else "A run makes it: toolbank run RECIPE."
+        )
+        raise InputError(f"{path}: no such file. {how}")
     return pl.scan_parquet(path, glob=False)
 
 

@@ -50,7 +50,7 @@ def search(
     from toolbank.search import (
         describe_lacks,
         find_dense,
-        load,
+        open_finder,
         read_queries,
         write_hits,
     )
@@ -64,9 +64,10 @@ def search(
         raise typer.BadParameter("--queries FILE and --out FILE go together.")
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
+    requests: list[tuple[str, str]] = []
     if queries is not None and out is not None:
-        read_queries(run, queries, out, overwrite=overwrite)
-    finder = load(run, retriever)
+        requests = read_queries(run, queries, out, overwrite=overwrite)
+    finder = open_finder(run, retriever)
     if lacks := describe_lacks(run):
         print_message(lacks)
     print_message(
@@ -80,10 +81,10 @@ def search(
             echo(_advise_without_hits(run, query, other))
             return
         echo(_format_hits(hits))
-    elif queries is not None and out is not None:
-        number = write_hits(finder, run, queries, k, out, overwrite=overwrite)
+    elif out is not None:
+        write_hits(finder, requests, k, out, overwrite=overwrite)
         if not is_stream(out):
-            echo(f"Wrote the hits of {count(number, 'request')} to {out}")
+            echo(f"Wrote the hits of {count(len(requests), 'request')} to {out}")
 
 
 def _advise_without_hits(run: Path, query: str, other: str) -> str:

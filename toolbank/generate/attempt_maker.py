@@ -38,7 +38,8 @@ _OFFERS_AT_HAND = 2048
 class AttemptMaker:
     """Makes attempts: all that they share is here, and nothing that one leaves to the next.
 
-    `pool` makes and counts the calls, `folder` is that of the journal, and `last_failure` is the message of the newest failed one.
+    `pool` makes and counts the calls, `folder` is that of the journal, and `last_failure` is the
+    message of the newest failed one.
 
     Raises:
         InputError: the bank is too small, or the engine lacks a model, key or file.

@@ -31,16 +31,23 @@ def advise_on_size(tools: int, test: int, recipe: EvaluateConfig) -> list[str]:
             "or go by R@1."
         )
     if test < FEWEST and not recipe.on:
-        lines.append(
+        few = (
             f"{count(test, 'request to test on is', 'requests to test on are')} too few to "
-            "tell retrievers apart: use more requests, a larger split.test, or a labelled file of "
+            "tell retrievers apart"
+        )
+        none = "No request is left to test on, so that no figure can be given"
+        lines.append(
+            f"{few if test else none}: use more requests, a larger split.test, or a labelled file of "
             "your own (evaluate.on)."
         )
     return lines
 
 
 def advise_before(recipe: Recipe, tools: int, most: int) -> list[str]:
-    """What `advise_on_size` will say of a bank of so many tools and at most so many written queries."""
+    """What `advise_on_size` will say of a bank of so many tools.
+
+    At most so many queries are written for it.
+    """
     splits = assign_splits(most, recipe.split, recipe.seed)
     return advise_on_size(tools, splits.count("test"), recipe.evaluate)
 

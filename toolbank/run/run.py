@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.files import write_text
 from toolbank.system.outputs import set_aside
+from toolbank.system.shell import advise_to_finish
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def _run(
     for stage in to_run:
         stage.prepare()
     if start:
-        _require_before(start, stages)
+        _require_before(recipe, start, stages)
     if not (start or others or folder.is_writable) and not any(
         stage.name in todo for stage in chosen
     ):
@@ -120,7 +122,7 @@ def _run(
         if found and found != others:
             raise _refuse_other(recipe, folder, found)
         if start:
-            _require_before(start, stages)
+            _require_before(recipe, start, stages)
         resolved = _resolved(recipe, stages)
         if found:
             _replace(folder)
@@ -223,19 +225,23 @@ def _replace(folder: RunFolder) -> None:
     print_message(f"{folder.path}: what another recipe has made there is in {kept}")
 
 
-def _require_before(start: str, stages: Sequence[Stage]) -> None:
+def _require_before(recipe: RecipeFile, start: str, stages: Sequence[Stage]) -> None:
     """Refuse to start with a stage while one that it stands on is not done."""
     needed = {start}
     for stage in reversed(stages):
         if stage.kind in needed:
             needed.update(stage.needs)
-    todo = find_todo(stages)
+    todo, folder = find_todo(stages), stages[0].folder
+    advise = advise_to_finish(folder.path)
+    if recipe.path.resolve() != folder.recipe.resolve():
+        advise = (
+            f"{advise_to_finish(recipe.path)} --out {shlex.quote(str(folder.path))}"
+        )
     for stage in stages:
         if stage.kind in needed - {start} and stage.name in todo:
             raise InputError(
                 f"{stage.folder.path}: the stage {stage.name} is not done under this recipe, "
-                "and it comes before. Run all that is missing: toolbank run RECIPE --out "
-                f"{stage.folder.path}"
+                f"and it comes before. {advise}"
             )
 
 

@@ -21,7 +21,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
 from toolbank.system.numbers import count
 from toolbank.system.outputs import check_output, write_output
-from toolbank.system.shell import command
+from toolbank.system.shell import advise_to_finish, command
 
 
 def evaluate_run(
@@ -47,19 +47,20 @@ def evaluate_run(
 
     folder = open_run(path)
     recipe = load_recipe(str(folder.recipe)).recipe
-    inputs = [*on, *list_inputs(recipe, folder, out)] if out is not None else []
+    inputs: list[Path] = []
     if out is not None:
+        inputs = [*on, *list_inputs(recipe, folder, out)]
         check_output(out, inputs, overwrite=overwrite)
     again = command("run", path)
     if lost := folder.explain_lost_stamps():
         raise InputError(f"{lost} by: {again}")
     for stage in FitStage.of(recipe, folder):
-        if folder.is_done(stage.name, stage.key):
+        if stage.is_done:
             continue
         if harm := folder.explain_harm(stage.name):
             raise InputError(f"{harm}. Make it again: {again}")
         raise InputError(
-            f"{path}: {stage.name} is not fitted on this bank. First: {again}"
+            f"{path}: {stage.name} is not fitted on this bank. {advise_to_finish(path)}"
         )
     with command_of(str(path), ()):
         for stage in FitStage.of(recipe, folder):

@@ -174,11 +174,16 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     ][:_PROMPTS]
     history = read_history(folder.journal, config, recipe.seed, ())
     history = replace(history, is_of_prompts=bank_stays)
-    pairs = min(config.pairs, most_queries(recipe.generate) or config.pairs)
-    calls = float(pairs * len(config.criteria) * _ORDERS)
+    calls = float(most_pairs(recipe) * len(config.criteria) * _ORDERS)
     answers = [{"reason": _REASON, "winner": "A"}]
     step = _forecast_step("judge", [calls, calls], requests, answers, history)
     return Forecast((step,), history, len(requests))
+
+
+def most_pairs(recipe: Recipe) -> int:
+    """The pairs that a judge is given: no more than there are queries."""
+    pairs = recipe.judge.pairs
+    return min(pairs, most_queries(recipe.generate) or pairs)
 
 
 def _drafts(recipe: Recipe) -> list[Draft]:

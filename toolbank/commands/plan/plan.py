@@ -19,6 +19,7 @@ from toolbank.commands.plan.forecast import (
     check_prompts,
     forecast_generation,
     forecast_judge,
+    most_pairs,
 )
 from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
 from toolbank.commands.plan.trainings import (
@@ -61,8 +62,9 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
 
     With `measure`, ten steps are done of each training that this machine has not done yet.
 
-    No model is called, and nothing is downloaded; whether the hub has an encoder is asked. A site that was not crawled yet is crawled; its pages are kept in the
-    run folder. Tools that were read by the same sources are not read again.
+    No model is called, and nothing is downloaded; whether the hub has an encoder is asked. A site
+    that was not crawled yet is crawled; its pages are kept in the run folder. Tools that were read
+    by the same sources are not read again.
 
     Raises:
         InputError: the recipe asks for what can't be, as a run would say it.
@@ -199,13 +201,13 @@ def _describe_judge(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
 ) -> Iterator[str]:
     config = recipe.judge
-    kind = find_judge(config)
+    kind, pairs = find_judge(config), count(most_pairs(recipe), "pair")
     if kind is None:
-        yield f"Judge: {count(config.pairs, 'pair')}, by a heuristic. No model is called."
+        yield f"Judge: {pairs}, by a heuristic. No model is called."
         return
     forecast = forecast_judge(recipe, folder, bank_stays=not bank_changes)
     criteria = len(config.criteria)
-    yield f"Judge: {count(config.pairs, 'pair')}, by {kind.describe(config)}"
+    yield f"Judge: {pairs}, by {kind.describe(config)}"
     yield from format_paragraph(
         "calls",
         f"at most {forecast.calls(most=True):,}: each pair by {criteria} "

@@ -23,7 +23,7 @@ from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
-from toolbank.system.shell import command
+from toolbank.system.shell import advise_to_finish, command
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4
@@ -98,6 +98,8 @@ def show_outcomes(path: Path) -> str:
         for (outcome, reason), ids in sorted(found.items())
     ]
     name = next(iter(found.values())).examples[0]
+    if not _attempts(folder).is_file():
+        lines.append(f"The bank is not made yet. {advise_to_finish(path)}")
     lines.append(f"All of one: {command('show', path)} {name}")
     return "\n\n".join(filter(None, ("\n".join(lines), asked)))
 

@@ -102,8 +102,8 @@ class GenerateStage(Stage):
         splits = Counter(query.split for query in split())
         if not splits["train"]:
             raise InputError(
-                f"split: of {count(len(made.queries), 'query', 'queries')} none is left to train on. Hold back "
-                "smaller shares, withhold fewer tools, or write more queries."
+                f"split: of {count(len(made.queries), 'query', 'queries')} none is left to train "
+                "on. Hold back smaller shares, withhold fewer tools, or write more queries."
             )
         queries, attempts = (
             folder.bank / f"{name}.parquet" for name in ("queries", "attempts")
