@@ -75,7 +75,7 @@ def test_too_few_requests_to_test_on(told):
 
 def test_no_request_to_test_on(told):
     text = told(3, split="train")
-    assert "0 requests to test on are too few" in text
+    assert "No request is left to test on" in text
     assert "test: no requests (n = 0), so that no figure can be given." in text
     assert (
         "A search takes bm25: no validation requests to choose by; the first." in text

@@ -197,7 +197,9 @@ def test_it_learns_which_tools_go_together(tmp_path):
             first_stage="bm25",
             vectors="descriptions",
             candidates=16,
-            training=RefinerTraining(epochs=30, batch_size=16, learning_rate=5e-3),
+            training=RefinerTraining(
+                epochs=30, batch_size=16, learning_rate=5e-3, precision="fp32"
+            ),
         ),
         bank,
         Bm25Config(),
