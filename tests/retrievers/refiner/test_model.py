@@ -52,6 +52,16 @@ def reorder(row, order):
     return {**row, **moved}
 
 
+def test_near_scores_of_the_first_stage_are_told_apart_in_a_training_of_16_bits(model):
+    (row,) = make_rows([9], n_candidates=2)
+    features = np.float32([[5.001, 0], [5, 0]])
+    row |= {"vectors": row["vectors"][[0, 0]], "features": features}
+    with torch.autocast("cpu", torch.bfloat16):
+        near, far = judge(model, [row])[0]
+    slope = model.first_stage.weight[0, 0].item()
+    assert near - far == pytest.approx(0.001 * slope, rel=0.01)
+
+
 def test_the_order_of_candidates_changes_nothing(model):
     (row,) = make_rows([9])
     scores = judge(model, [row])[0]

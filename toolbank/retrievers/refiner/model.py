@@ -55,7 +55,10 @@ class RefinerModel(nn.Module):
         words = self.body.get_input_embeddings()(input_ids)
         tools = self.project(vectors)
         states = read_together(self.body, words, tools, attention_mask, candidate_mask)
-        logits = (self.head(states) + self.first_stage(features))[..., 0].float()
+        # In 32 bits: the scores of near candidates differ by less than 16 can tell.
+        with torch.autocast(states.device.type, enabled=False):
+            logits = self.head(states.float()) + self.first_stage(features.float())
+            logits = logits[..., 0]
         if labels is None or weights is None:
             return {"logits": logits}
         losses = nn.functional.binary_cross_entropy_with_logits(
