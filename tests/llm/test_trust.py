@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openai
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.servers.chat import Answer, ChatServer
@@ -110,6 +110,7 @@ def test_the_default_key_goes_nowhere_else_unasked(url):
         max_size=30,
     )
 )
+@example("[]@")
 def test_who_connects_reads_the_host_that_the_key_was_let_go_to(tail):
     url = f"https://api.openai.com{tail}"
     if may_go(url):

@@ -189,7 +189,10 @@ def _place(url: str) -> str:
     # What connects reads the address by the same library, so that both see the same host.
     from yarl import URL
 
-    parsed = URL(url)
+    try:
+        parsed = URL(url)
+    except IndexError as error:  # of brackets without a host, as in https://[]@
+        raise ValueError(f"{url} is no address") from error
     if not url.isprintable():
         raise ValueError("it has a sign in it that no address has")
     if parsed.scheme not in ("http", "https") or parsed.raw_user is not None:
