@@ -25,7 +25,7 @@ CONFIG = TrainingConfig(
     ("capabilities", "expected"),
     [
         ({"amx_bf16": True, "avx512_bf16": True}, "bf16"),
-        # Measured: no faster than 32 bits.
+        # Measured: slower than 32 bits.
         ({"amx_bf16": False, "avx512_bf16": True}, "fp32"),
         ({"architecture": "arm64"}, "fp32"),
     ],
