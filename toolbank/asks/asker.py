@@ -13,6 +13,7 @@ from toolbank.bank.records import Provenance, Tool
 from toolbank.bank.siblings import group_siblings
 from toolbank.chat.chat import ChatRequest, EngineError
 from toolbank.generate.text_checks import TextChecker
+from toolbank.generate.writers import describe_writer
 from toolbank.journal import Journal
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.limits.failures import FailuresInARow
@@ -91,13 +92,7 @@ class Asker:
 
     def describe(self) -> dict[str, Any]:
         """What wrote the asks, for asks.json."""
-        missing: dict[str, int] = getattr(self.engine, "missing", {})
-        return {
-            "engine": self.engine.name,
-            "model": self.engine.model,
-            "prompt_hash": self._prompts.hash,
-            "missing_tools": dict(sorted(missing.items())),
-        }
+        return describe_writer(self.engine, self._prompts.hash)
 
     def _group(
         self, tools: Sequence[Tool], withheld: frozenset[str]

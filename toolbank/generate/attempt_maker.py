@@ -22,7 +22,7 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import read_draft, read_polished
 from toolbank.generate.sampling import make_offers
-from toolbank.generate.writers import find_writer
+from toolbank.generate.writers import describe_writer, find_writer
 from toolbank.journal import Journal
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.json_answer import Rejection, check_finish
@@ -111,13 +111,7 @@ class AttemptMaker:
 
     def describe(self) -> dict[str, Any]:
         """What wrote the queries, for bank.json."""
-        missing: dict[str, int] = getattr(self.engine, "missing", {})
-        return {
-            "engine": self.engine.name,
-            "model": self.engine.model,
-            "prompt_hash": self._prompts.hash,
-            "missing_tools": dict(sorted(missing.items())),
-        }
+        return describe_writer(self.engine, self._prompts.hash)
 
     async def _attempt(self, number: int, ask: Ask, keys: list[str]) -> Attempt:
         """Put the key of each call into `keys`."""

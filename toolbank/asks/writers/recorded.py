@@ -14,6 +14,7 @@ from toolbank.asks.config import KINDS
 from toolbank.bank.bank import Bank
 from toolbank.chat.chat import AskTask, ChatReply, ChatRequest, EngineError
 from toolbank.config.explain import first_problem
+from toolbank.generate.writers.recorded import find_replies
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
@@ -115,22 +116,15 @@ def _parse(row: dict[str, Any], _: int) -> RecordedAsks:
         ) from error
 
 
-def _find_replies(config: AsksConfig) -> Path:
-    if config.replies is None:
-        raise InputError(
-            "asks.replies: the recorded engine needs the file that it plays. "
-            "Set it to a JSONL file, or choose another asks.engine."
-        )
-    return config.replies
-
-
 def _make(config: AsksConfig, context: EngineContext) -> RecordedAskEngine:
-    return RecordedAskEngine(_find_replies(config), context.tools)
+    return RecordedAskEngine(
+        find_replies(config.section, config.replies), context.tools
+    )
 
 
 def _check(config: AsksConfig) -> None:
     refuse_options(config)
-    _find_replies(config)
+    find_replies(config.section, config.replies)
 
 
 KIND = EngineKind["AsksConfig"](

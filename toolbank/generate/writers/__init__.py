@@ -11,6 +11,7 @@ from toolbank.llm.engines.kind import EngineKind
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
+    from toolbank.chat.chat import Engine
     from toolbank.generate.config import GenerateConfig
 
 WRITERS: Registry[EngineKind[GenerateConfig]] = Registry(
@@ -40,6 +41,17 @@ def load_writer(name: str) -> EngineKind[GenerateConfig] | None:
         return WRITERS.load(name)
     except InputError:
         return None
+
+
+def describe_writer(engine: Engine, prompt_hash: str) -> dict[str, Any]:
+    """What wrote a part of a bank, for its record: who, by which prompts, and lacking which tools."""
+    missing: dict[str, int] = getattr(engine, "missing", {})
+    return {
+        "engine": engine.name,
+        "model": engine.model,
+        "prompt_hash": prompt_hash,
+        "missing_tools": dict(sorted(missing.items())),
+    }
 
 
 def has_copied_wording(info: Mapping[str, Any]) -> bool:

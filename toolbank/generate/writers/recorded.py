@@ -127,22 +127,27 @@ def _parse(row: dict[str, Any], _: int) -> RecordedReply:
         ) from error
 
 
-def _find_replies(config: GenerateConfig) -> Path:
-    if config.replies is None:
+def find_replies(section: str, replies: Path | None) -> Path:
+    """The file that is played in a section of a recipe.
+
+    Raises:
+        InputError: none is named.
+    """
+    if replies is None:
         raise InputError(
-            "generate.replies: the recorded engine needs the file that it plays. "
-            "Set it to a JSONL file, or choose another generate.engine."
+            f"{section}.replies: the recorded engine needs the file that it plays. "
+            f"Set it to a JSONL file, or choose another {section}.engine."
         )
-    return config.replies
+    return replies
 
 
 def _make(config: GenerateConfig, context: EngineContext) -> RecordedEngine:
-    return RecordedEngine(_find_replies(config), context.tools)
+    return RecordedEngine(find_replies(config.section, config.replies), context.tools)
 
 
 def _check(config: GenerateConfig) -> None:
     refuse_options(config)
-    _find_replies(config)
+    find_replies(config.section, config.replies)
     if config.tools_per_query:
         raise InputError(
             "generate.tools_per_query: what is recorded was asked for already, each reply with "
@@ -160,5 +165,7 @@ KIND = EngineKind["GenerateConfig"](
     asks_model=False,
     plays_back=True,
     default_queries=None,
-    count_queries=lambda config: len(read_replies(_find_replies(config))),
+    count_queries=lambda config: len(
+        read_replies(find_replies(config.section, config.replies))
+    ),
 )
