@@ -136,8 +136,14 @@ def _write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
             yield make_frame(kind, some)
 
     rows = register_io_source(make_frames, schema=make_schema(kind))
-    with atomic_path(path) as temporary, _with_os_errors():
-        rows.sink_parquet(temporary, compression="zstd", row_group_size=_ROW_GROUP)
+    # Polars opens a path in a thread of its own, which may be after the rows failed: it is given
+    # a file that is open.
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("wb") as file,
+        _with_os_errors(),
+    ):
+        rows.sink_parquet(file, compression="zstd", row_group_size=_ROW_GROUP)
 
 
 @contextmanager
