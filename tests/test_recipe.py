@@ -61,6 +61,30 @@ def test_a_recipe_of_before_with_shares_and_their_numbers_is_read(tmp_path):
     assert load_recipe(write(tmp_path, text)).recipe.generate.most_tools == 3
 
 
+@pytest.mark.parametrize("name", ["numpy", "pandas", "aws"])
+def test_a_model_that_is_named_once_writes_requests_and_asks(name, tmp_path):
+    url = "http://127.0.0.1:8000/v1"
+    typed = [
+        *(f"generate.base_url={url}", "generate.model=m"),
+        "generate.price={input: 1, output: 2}",
+    ]
+    recipe = load_recipe(name, typed).recipe
+    for part in (recipe.generate, recipe.asks):
+        assert (part.engine, part.base_url, part.model) == ("openai", url, "m")
+        assert part.price.output == 2
+    resolved = write(tmp_path, dump_recipe(recipe))
+    assert load_recipe(resolved).recipe == recipe
+    other = load_recipe(name, [*typed, "asks.model=small"]).recipe
+    assert (other.asks.model, other.asks.base_url) == ("small", url)
+
+
+def test_asks_by_another_engine_take_nothing_of_that_of_the_requests(tmp_path):
+    text = "  model: m\n  parameters: {top_p: 0.9}\nasks: {engine: rules}\n"
+    text = GOOD.replace("engine: rules", "engine: openai") + text
+    asks = load_recipe(write(tmp_path, text)).recipe.asks
+    assert (asks.engine, asks.model, asks.parameters) == ("rules", "", {})
+
+
 def test_settings_change_values_and_items_of_lists(tmp_path):
     recipe = load_recipe(
         write(tmp_path, GOOD), ["generate.queries=7", "sources.0.package=csv"]

@@ -82,7 +82,9 @@ class Recipe(Config):
     sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()
     generate: GenerateConfig = GenerateConfig()
     asks: AsksConfig | None = Field(
-        default=None, description="requests for each tool by itself; unset: none"
+        default=None,
+        description="requests for each tool by itself; unset: none. Without an `engine` of its "
+        "own it has that of `generate`, and that one's keys where they are not set",
     )
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
@@ -145,6 +147,16 @@ class Recipe(Config):
                 f"`dataset` takes the place of `{given[0]}`; leave one of the two out"
             )
         return self
+
+    @field_validator("asks", mode="before")
+    @classmethod
+    def _take_engine(cls, asks: Any, info: ValidationInfo) -> Any:
+        """Who writes the requests writes the asks, too, where these name no engine of their own."""
+        generate = info.data.get("generate")
+        if not isinstance(asks, dict) or "engine" in asks or generate is None:
+            return asks
+        taken = generate.model_fields_set & EngineConfig.model_fields.keys()
+        return {key: getattr(generate, key) for key in taken} | asks
 
     @field_validator("split")
     @classmethod
