@@ -49,8 +49,13 @@ def make_texts(
 
 def share_tool(left: Rows, right: Rows) -> NDArray[np.bool_]:
     """Whether texts are about a tool in common: [n, m] of tools [n, most] and [m, most]."""
-    shared = np.zeros((len(left), len(right)), np.bool_)
-    for tools in left.T:
-        same = (tools[:, None, None] == right).any(axis=2)
-        shared |= same & (tools >= 0)[:, None]
-    return shared
+    tools = np.unique(left[left >= 0])
+    return np.asarray(_mark(left, tools) @ _mark(right, tools).T > 0)
+
+
+def _mark(rows: Rows, tools: Rows) -> NDArray[np.float32]:
+    """Ones [n, n_tools] where a text is about one of the tools, which are in order."""
+    row, place = np.nonzero(np.isin(rows, tools))
+    marks = np.zeros((len(rows), len(tools)), np.float32)
+    marks[row, np.searchsorted(tools, rows[row, place])] = 1
+    return marks
