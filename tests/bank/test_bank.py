@@ -125,6 +125,20 @@ def test_train_queries_are_those_of_the_split_and_the_asks_each_for_its_tool():
     )
 
 
+def test_an_ask_that_siblings_share_is_one_train_query_with_all_of_them():
+    told = (("c", "both"), ("b", "one"), ("a", "both"), ("gone", "both"), ("b", "one"))
+    asks = tuple(Ask(tool=name, kind="plain", ask=text) for name, text in told)
+    train = Query(id="q", query="both", tools=("a", "b"), split="train")
+    bank = Bank(tuple(Tool(name=name) for name in "abc"), (train,), asks=asks)
+    asked = [(query.query, query.tools) for query in bank.asked]
+    assert asked == [("both", ("a", "c", "gone")), ("one", ("b",))]
+    assert len({query.id for query in bank.asked}) == 2
+    # The first ask goes with every row of its text, and no query with it.
+    left = bank.without_train_queries([1])
+    assert left.queries == (train,)
+    assert [ask.ask for ask in left.asks] == ["one", "one"]
+
+
 def test_saving_and_loading_do_not_wait_for_pandas(tmp_path):
     script = (
         "import sys, pathlib, toolbank as b\n"

@@ -9,6 +9,9 @@ from datetime import date
 import pytest
 
 from tests.training.small_run import environment, write_recipe
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.commands.plan.asks import expect_asks
 from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import load_recipe
 from toolbank.retrievers.refiner.config import RefinerConfig
@@ -161,6 +164,16 @@ def test_no_more_queries_are_planned_than_a_file_holds(tmp_path, asked):
     told, trainings = plan(recipe, tmp_path / "run")
     assert "Generation: 40 queries" in told
     assert trainings["refiner"][0] == "about 16"
+
+
+def test_asks_that_siblings_share_are_planned_as_one_train_query_each(recipe):
+    asking = recipe("asks.engine=rules", "asks.per_tool=2").recipe
+    siblings = [Tool(name=f"t.{name}.is_it", kind="method") for name in ("Day", "Week")]
+    tools = (Tool(name="t.now"), *siblings)
+    bank = expect_asks(asking, Bank(tools), to_write=True)
+    shared = ("t.Day.is_it", "t.Week.is_it")
+    expected = [("t.now",)] * 2 + [shared] * 2
+    assert [query.tools for query in bank.train_queries] == expected
 
 
 def test_a_recipe_without_training_has_no_such_paragraph(tmp_path):

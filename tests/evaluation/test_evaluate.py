@@ -97,6 +97,13 @@ def test_an_ask_shows_its_tool_to_training(bank):
     assert part(more, "test-unseen-sets") == part(more, "test-unseen-tools") == []
 
 
+def test_an_ask_that_siblings_share_shows_each_of_them_alone(bank):
+    names = [tool.name for tool in bank.tools]
+    asks = tuple(Ask(tool=name, kind="terse", ask="do it") for name in names)
+    more = replace(bank, asks=asks)
+    assert part(more, "test-unseen-sets") == part(more, "test-unseen-tools") == []
+
+
 def test_an_alias_makes_a_seen_set(bank):
     train = make_query("order them", "lab.sort", split="train")
     more = Bank(bank.tools, (*bank.queries, train))

@@ -40,10 +40,12 @@ def bank():
 
 @pytest.fixture(scope="session")
 def asked(bank):
-    """The bank, and asks for a tool that queries use and for one that none does."""
+    """The bank, asks for a tool that queries use and for one that none does, and one for two."""
     asks = {
         "music.play": "I'd love to hear the Beatles",
         "music.stop": "Hush, it's late",
+        "shop.trackParcel": "It never arrived, sort it out",
+        "shop.refund_order": "It never arrived, sort it out",
     }
     return replace(
         bank,

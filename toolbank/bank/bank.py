@@ -60,32 +60,40 @@ class Bank:
 
     @cached_property
     def asked(self) -> tuple[Query, ...]:
-        """Each ask as a train query that needs one tool."""
+        """The asks as train queries, each text once; its tools stand in the bank's order.
+
+        An ask that siblings share has all of them as its tools: any of them serves it alone.
+        """
+        by_text: dict[str, list[Ask]] = {}
+        for ask in self.asks:
+            by_text.setdefault(ask.ask, []).append(ask)
+        last = len(self.tools)
         return tuple(
             Query(
                 id=f"ask-{number}",
-                query=ask.ask,
-                tools=(ask.tool,),
+                query=text,
+                tools=tuple(
+                    sorted(
+                        dict.fromkeys(ask.tool for ask in asks),
+                        key=lambda name: self.index.get(name, last),
+                    )
+                ),
                 split="train",
-                provenance=ask.provenance,
+                provenance=asks[0].provenance,
             )
-            for number, ask in enumerate(self.asks)
+            for number, (text, asks) in enumerate(by_text.items())
         )
 
     def without_train_queries(self, rows: Iterable[int]) -> Bank:
         """One without some of `train_queries`, given by their positions among these."""
-        out = set(rows)
-        left = [row for row in range(len(self.train_queries)) if row not in out]
-        train = self.split("train")
-        kept = {id(train[row]) for row in left if row < len(train)}
+        n_train = len(self.split("train"))
+        out = [(row, self.train_queries[row]) for row in rows]
+        queries = {id(query) for row, query in out if row < n_train}
+        asked = {query.query for row, query in out if row >= n_train}
         return replace(
             self,
-            queries=tuple(
-                q for q in self.queries if q.split != "train" or id(q) in kept
-            ),
-            asks=tuple(
-                self.asks[row - len(train)] for row in left if row >= len(train)
-            ),
+            queries=tuple(q for q in self.queries if id(q) not in queries),
+            asks=tuple(ask for ask in self.asks if ask.ask not in asked),
         )
 
     def save(self, folder: Path) -> None:

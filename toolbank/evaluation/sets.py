@@ -106,7 +106,9 @@ def held_out_set(bank: Bank) -> EvaluationSet:
     - test-seen-sets, test-unseen-sets: whether a train query needs the same set of tools
     - test-seen-tools, test-unseen-tools: whether train queries use each of the tools
     """
-    train = [_tool_set(bank, query) for query in bank.train_queries]
+    train = [_tool_set(bank, query) for query in bank.split("train")]
+    # Siblings share an ask, and each of them serves it alone.
+    train += [frozenset({bank.index.get(ask.tool, ask.tool)}) for ask in bank.asks]
     sets = set(train)
     tools = frozenset[int | str]().union(*train)
     test = bank.split("test")

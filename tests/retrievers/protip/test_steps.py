@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.ranking.ties import draw_ties
 from toolbank.retrievers.protip import progressive
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
@@ -13,7 +15,7 @@ from toolbank.retrievers.protip.loss import (
     step_queries,
 )
 from toolbank.retrievers.protip.mining import mine_negatives
-from toolbank.retrievers.protip.plans import Plan, hold_back
+from toolbank.retrievers.protip.plans import Plan, divide_plans, hold_back
 from toolbank.retrievers.protip.progressive import (
     SearchTrace,
     search_plans,
@@ -52,7 +54,11 @@ def test_the_loss_of_plans():
     negatives = torch.zeros((2, 2, 4), dtype=torch.bool)
     negatives[0, :, 2:] = True
     negatives[1, 0, 3] = True
-    loss = plan_loss(queries, torch.tensor(VECTORS), plans, negatives, margin=5.0)
+    positives = torch.zeros_like(negatives)
+    positives[[0, 0, 1], [0, 1, 0], [0, 1, 2]] = True
+    loss = plan_loss(
+        queries, torch.tensor(VECTORS), plans, positives, negatives, margin=5.0
+    )
     # x_1 = (3, 5): a is 5 away; c sqrt(20), d past the margin.
     first = 12.5 + ((5 - 20**0.5) ** 2 / 2 + 0) / 2
     # x_2 = (0, 5): b is 1 away; c sqrt(17), d sqrt(29), past the margin.
@@ -65,8 +71,9 @@ def test_the_loss_of_plans():
 def test_a_tool_that_lies_on_its_step_has_a_gradient_that_is_finite():
     queries = torch.tensor([[3.0, 0.0]], requires_grad=True)
     negatives = torch.tensor([[[False, True, True, True]]])
+    first = torch.tensor([[0]])
     loss = plan_loss(
-        queries, torch.tensor(VECTORS), torch.tensor([[0]]), negatives, margin=9.0
+        queries, torch.tensor(VECTORS), first, ~negatives, negatives, margin=9.0
     )
     loss.backward()
     assert torch.isfinite(queries.grad).all()
@@ -165,12 +172,13 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
     collate = PlanCollator([[10 + i] * (i + 1) for i in range(7)], pad_id=0)
     batch = collate(
         [
-            {"query": [1, 2], "plan": (4, 1), "drawn": [6], "mined": ()},
-            {"query": [3], "plan": (1,), "drawn": [0], "mined": ()},
+            {"query": [1, 2], "plan": Plan("q", (4, 1)), "drawn": [6], "mined": ()},
+            {"query": [3], "plan": Plan("r", (1,)), "drawn": [0], "mined": ()},
         ]
     )
     assert batch["tools"]["input_ids"][:, 0].tolist() == [10, 11, 14, 16]
     assert batch["plans"].tolist() == [[2, 1], [1, -1]]
+    assert batch["positives"].nonzero().tolist() == [[0, 0, 2], [0, 1, 1], [1, 0, 1]]
     assert batch["negatives"][0].tolist() == [[True, False, False, True]] * 2
     assert batch["negatives"][1, 0].tolist() == [True, False, True, True]
     assert batch["queries"]["attention_mask"].tolist() == [[1, 1], [1, 0]]
@@ -179,13 +187,66 @@ def test_a_batch_has_each_tool_once_and_the_others_as_negatives():
 def test_mined_negatives_are_those_of_their_step_alone():
     collate = PlanCollator([[i] for i in range(7)], pad_id=0)
     batch = collate(
-        [{"query": [1], "plan": (4, 1), "drawn": (), "mined": [[5, 6], [2, 6]]}]
+        [
+            {
+                "query": [1],
+                "plan": Plan("q", (4, 1)),
+                "drawn": (),
+                "mined": [[5, 6], [2, 6]],
+            }
+        ]
     )
     # Tools 1 2 4 5 6.
     assert batch["negatives"][0].tolist() == [
         [False, False, False, True, True],
         [False, True, False, False, True],
     ]
+
+
+def test_an_ask_of_siblings_is_one_step_that_each_of_them_serves():
+    asks = tuple(
+        Ask(tool=name, kind="plain", ask=text)
+        for name, text in (("c", "both"), ("a", "both"), ("b", "one"), ("e", "other"))
+    )
+    query = Query(id="q", query="d, then b", tools=("d", "b"), split="train")
+    bank = Bank(tuple(Tool(name=name) for name in "abcde"), (query,), {}, asks)
+    plans, _ = divide_plans(bank, seed=0)
+    assert [(plan.tools, plan.steps) for plan in plans] == [
+        *[((3, 1), 2), ((0, 2), 1), ((1,), 1), ((4,), 1)]
+    ]
+    examples = PlanExamples(plans, [[0]] * 4, seed=0)
+    for epoch in range(20):
+        examples.set_epoch(epoch)
+        (drawn,) = examples[1]["drawn"]
+        assert drawn not in (0, 2)
+    batch = PlanCollator([[i] for i in range(5)], pad_id=0)([examples[0], examples[1]])
+    own = batch["tools"]["input_ids"][:, 0]
+    assert own[batch["positives"][1, 0]].tolist() == [0, 2]
+    assert not set(own[batch["negatives"][1, 0]].tolist()) & {0, 2}
+    assert (batch["plans"][1] >= 0).tolist() == [True, False]
+    assert not batch["positives"][1, 1].any()
+
+
+def test_siblings_are_drawn_to_the_request_alike():
+    queries = torch.tensor([[1.0, 0.0]])
+    one_of = torch.tensor([[[False, False, True, True]]])
+    none_of = torch.tensor([[[True, False, False, False]]])
+    plans = torch.tensor([[2]])
+    tools = torch.tensor(VECTORS, requires_grad=True)
+    loss = plan_loss(queries, tools, plans, one_of, none_of, margin=5.0)
+    # c is 1 away and d is 3; a, which is none of it, is 2.
+    assert loss.item() == pytest.approx((0.5 + 4.5) / 2 + (5 - 2) ** 2 / 2)
+    loss.backward()
+    assert tools.grad.norm(dim=1).tolist() == pytest.approx([3, 0, 0.5, 1.5])
+
+
+def test_hard_negatives_of_siblings_are_those_of_the_request_and_none_of_them():
+    plans = [Plan("q", (1, 0), either=True), Plan("r", (2, 3))]
+    queries = np.array([[3, 5], [1, 0]], np.float32)
+    mined = mine_negatives(plans, queries, VECTORS, most=2)
+    # (3, 5): c, then d. Nothing is taken from the request.
+    assert mined[0] == [[2, 3]]
+    assert len(mined[1]) == 2
 
 
 def test_the_log_odds_of_ranks_never_rise():

@@ -56,8 +56,9 @@ def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:
     if not to_write:
         return bank
     asks = tuple(
-        Ask(tool=tool.name, kind=kind, ask=f"{tool.name} {key}")
-        for tool in _asked(recipe, bank.tools)
+        Ask(tool=tool.name, kind=kind, ask=f"{group[0].name} {key}")
+        for group in group_siblings(_asked(recipe, bank.tools))
+        for tool in group
         for key, kind in recipe.asks.keys.items()
     )
     return replace(bank, asks=asks)

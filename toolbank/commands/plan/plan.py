@@ -246,7 +246,7 @@ def _describe_subtasks(
     tools = _bank_tools(recipe, folder) if recipe.asks else ()
     bank = expect_asks(recipe, Bank(tuple(tools)), to_write=True)
     bank_changes = "dataset" in todo or "generate" in todo
-    yield from describe_subtasks(recipe, folder, bank_changes, len(bank.asks))
+    yield from describe_subtasks(recipe, folder, bank_changes, len(bank.asked))
 
 
 def _bank_tools(recipe: Recipe, folder: RunFolder) -> Sequence[Tool]:

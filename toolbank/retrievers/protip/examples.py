@@ -22,7 +22,7 @@ class PlanExample(TypedDict):
     """
 
     query: Ids
-    plan: tuple[int, ...]
+    plan: Plan
     drawn: Sequence[int]
     mined: Sequence[Sequence[int]]
 
@@ -69,7 +69,7 @@ class PlanExamples(Sequence[PlanExample]):
         return len(self._plans)
 
     def __getitem__(self, place: Any) -> Any:
-        plan = self._plans[place].tools
+        plan = self._plans[place]
         return {
             "query": self._queries[place],
             "plan": plan,
@@ -77,12 +77,12 @@ class PlanExamples(Sequence[PlanExample]):
             "mined": self._mined[place] if self._mined else (),
         }
 
-    def _draw(self, place: int, plan: tuple[int, ...]) -> list[int]:
+    def _draw(self, place: int, plan: Plan) -> list[int]:
         random = Random(f"{self._seed}:protip:{self._epoch}:{place}")
-        others = len(self._used) - len(plan)
-        drawn = random.sample(range(others), min(len(plan), others))
+        others = len(self._used) - len(plan.tools)
+        drawn = random.sample(range(others), min(plan.steps, others))
         # Numbers among the others become places by stepping over the plan's own.
-        for own in sorted(bisect_left(self._used, index) for index in plan):
+        for own in sorted(bisect_left(self._used, index) for index in plan.tools):
             drawn = [number + (number >= own) for number in drawn]
         return [self._used[number] for number in drawn]
 
@@ -96,9 +96,10 @@ class PlanCollator:
     """Examples as a batch in which every tool stands once.
 
     Gives `queries` and `tools` as padded tokens, `plans` [n, steps] the places of each plan's
-    tools among those of the batch, padded with -1, and `negatives` [n, steps, m]: of a plan
-    with mined ones those of its step, else all tools of the batch that are not the plan's. Those
-    come from the draws of all the batch, and the cost of encoding them is shared.
+    tools among those of the batch, padded with -1, `positives` [n, steps, m] the tools that serve
+    a step, and `negatives` [n, steps, m]: of a plan with mined ones those of its step, else all
+    tools of the batch that are not the plan's. Those come from the draws of all the batch, and
+    the cost of encoding them is shared.
     """
 
     def __init__(self, tools: Sequence[Ids], pad_id: int) -> None:
@@ -110,26 +111,30 @@ class PlanCollator:
         named = {
             index
             for example in examples
-            for found in (example["plan"], example["drawn"], *example["mined"])
+            for found in (example["plan"].tools, example["drawn"], *example["mined"])
             for index in found
         }
         present = sorted(named)
         place = {index: number for number, index in enumerate(present)}
-        most = max(len(example["plan"]) for example in examples)
+        most = max(example["plan"].steps for example in examples)
         plans = torch.full((len(examples), most), -1)
-        negatives = torch.zeros((len(examples), most, len(present)), dtype=torch.bool)
+        positives = torch.zeros((len(examples), most, len(present)), dtype=torch.bool)
+        negatives = torch.zeros_like(positives)
         for row, example in enumerate(examples):
-            own = [place[index] for index in example["plan"]]
-            plans[row, : len(own)] = torch.tensor(own)
+            steps = example["plan"].steps
+            own = [place[index] for index in example["plan"].tools]
+            plans[row, :steps] = torch.tensor(own[:steps])
+            positives[row, list(range(steps)), own] = True
             if example["mined"]:
                 for step, hard in enumerate(example["mined"]):
                     negatives[row, step, [place[index] for index in hard]] = True
             else:
-                negatives[row, : len(own)] = True
+                negatives[row, :steps] = True
                 negatives[row, :, own] = False
         return {
             "queries": pad([example["query"] for example in examples], self._pad_id),
             "tools": pad([self._tools[index] for index in present], self._pad_id),
             "plans": plans,
+            "positives": positives,
             "negatives": negatives,
         }

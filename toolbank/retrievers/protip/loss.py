@@ -25,23 +25,27 @@ def contrastive_losses(distances: Tensor, is_positive: Tensor, margin: float) ->
 
 
 def plan_loss(
-    queries: Tensor, tools: Tensor, plans: Tensor, negatives: Tensor, margin: float
+    queries: Tensor,
+    tools: Tensor,
+    plans: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    margin: float,
 ) -> Tensor:
-    """The mean over all steps of a step's positive pair and the mean of its negative pairs.
+    """The mean over all steps of the mean of a step's positive pairs and that of its negative ones.
 
     `queries` [n, d] and `tools` [m, d] are vectors, `plans` [n, steps] the places in `tools`
-    of each request's tools in call order, padded with -1, and `negatives` [n, steps, m] says
-    which tools are none of the step's. Published is one random negative pair beside a positive
-    one. Here the mean of several weighs as much as that one; which they are is the caller's.
+    of each request's tools in call order, padded with -1; `positives` and `negatives`
+    [n, steps, m] say which tools serve a step and which are none of it. Published is one random
+    negative pair beside a positive one. Here the mean of several weighs as much as that one;
+    which they are is the caller's.
     """
     there = plans >= 0
     own = tools[plans.clamp(min=0)] * there[:, :, None]
     asked = step_queries(queries, own)[there]
-    gold = plans[there]
+    near, far = positives[there], negatives[there]
     distances = torch.cdist(asked, tools, compute_mode="donot_use_mm_for_euclid_dist")
-    is_positive = torch.nn.functional.one_hot(gold, len(tools)).bool()
-    losses = contrastive_losses(distances, is_positive, margin)
-    positive = losses[is_positive]
-    far = negatives[there]
+    losses = contrastive_losses(distances, near, margin)
+    positive = (losses * near).sum(dim=1) / near.sum(dim=1)
     negative = (losses * far).sum(dim=1) / far.sum(dim=1).clamp(min=1)
     return (positive + negative).mean()

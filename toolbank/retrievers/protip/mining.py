@@ -27,7 +27,7 @@ def mine_negatives(
     for plan, query in zip(plans, queries, strict=True):
         own = list(plan.tools)
         before = np.cumsum(tools[own], axis=0) - tools[own]
-        steps = query - before
+        steps = query - before[: plan.steps]
         nearness = 2 * steps @ offered.T - squares
         nearness[:, np.isin(used, own)] = -np.inf
         nearest, _ = top_k(nearness, min(most, len(used) - len(own)))

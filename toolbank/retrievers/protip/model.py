@@ -25,11 +25,17 @@ class PlanModel(nn.Module):
         queries: dict[str, Tensor],
         tools: dict[str, Tensor],
         plans: Tensor,
+        positives: Tensor,
         negatives: Tensor,
     ) -> dict[str, Tensor]:
         """The loss of a batch that `PlanCollator` made."""
         loss = plan_loss(
-            self._embed(queries), self._embed(tools), plans, negatives, self.margin
+            self._embed(queries),
+            self._embed(tools),
+            plans,
+            positives,
+            negatives,
+            self.margin,
         )
         return {"loss": loss}
 

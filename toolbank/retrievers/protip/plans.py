@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from toolbank.bank.bank import Bank
@@ -14,16 +14,26 @@ from toolbank.system.errors import InputError
 
 @dataclass(frozen=True)
 class Plan:
-    """A request and the indices of its tools in call order, none twice."""
+    """A request and the indices of its tools in call order, none twice.
+
+    Or, with `either`, the tools each of which serves it alone, by one step.
+    """
 
     query: str
     tools: tuple[int, ...]
+    either: bool = False
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return 1 if self.either else len(self.tools)
 
 
 def divide_plans(bank: Bank, seed: int) -> tuple[list[Plan], list[Plan]]:
     """The plans to train on, and those to measure on: of validation, or else held back.
 
-    Asks are plans of one step. None is held back, as how long plans are is measured, too.
+    Asks are plans of one step, which any of the siblings that share one serves. None is held
+    back, as how long plans are is measured, too.
 
     Raises:
         InputError: the bank says that the order of its queries' tools means nothing.
@@ -31,7 +41,8 @@ def divide_plans(bank: Bank, seed: int) -> tuple[list[Plan], list[Plan]]:
     train, known = (read_plans(bank, bank.split(s)) for s in ("train", "validation"))
     if not known:
         train, known = hold_back(train, seed)
-    return train + read_plans(bank, bank.asked), known
+    asked = [replace(plan, either=True) for plan in read_plans(bank, bank.asked)]
+    return train + asked, known
 
 
 def read_plans(bank: Bank, queries: Sequence[Query]) -> list[Plan]:
