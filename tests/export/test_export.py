@@ -9,7 +9,7 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.function_names import hashed_name
-from toolbank.bank.records import Provenance, Query, Returned, Tool
+from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool
 from toolbank.export.export import FORMATS, export_bank
 from toolbank.export.replace import MARK
 from toolbank.system.errors import InputError, ToolbankError
@@ -43,7 +43,8 @@ def bank():
         Query(id="2", query="total", tools=("np.sum",), split="test"),
         Query(id="3", query="no split yet", tools=("np.sum",)),
     )
-    return Bank((tool,), queries)
+    asks = (Ask(tool="np.sum", kind="terse", ask="add it up"),)
+    return Bank((tool,), queries, asks=asks)
 
 
 def test_datasets_round_trip(bank, tmp_path):
@@ -80,6 +81,8 @@ def test_datasets_come_with_a_card_and_the_tools(bank, tmp_path):
     assert "| train | 2 |" in card
     assert "numpy" in card
     assert (tmp_path / "tools.jsonl").is_file()
+    assert "1 more, for\none tool" in card
+    assert json.loads((tmp_path / "asks.jsonl").read_text())["ask"] == "add it up"
 
 
 def test_a_second_export_replaces_the_first(bank, tmp_path):
@@ -148,7 +151,7 @@ def test_the_card_of_data_of_ones_own_says_what_is_true(bank, tmp_path, ordered)
     own = Bank(bank.tools, (query,), {"ordered": ordered})
     export_bank(own, "datasets", tmp_path)
     card = (tmp_path / "README.md").read_text()
-    for untrue in ("synthetic", "polish", "language: en", "prompt"):
+    for untrue in ("synthetic", "polish", "language: en", "prompt", "asks.jsonl"):
         assert untrue not in card
     assert ("call order" in card) == ordered
 
@@ -197,7 +200,8 @@ def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
 
     tools = tuple(Tool.model_validate_json(line) for line in lines("tools.jsonl"))
     queries = tuple(Query.model_validate_json(line) for line in lines("queries.jsonl"))
-    assert Bank(tools, queries) == bank
+    asks = tuple(Ask.model_validate_json(line) for line in lines("asks.jsonl"))
+    assert Bank(tools, queries, asks=asks) == bank
 
 
 def test_toolbank_format_has_the_published_columns(bank, tmp_path):
@@ -207,6 +211,9 @@ def test_toolbank_format_has_the_published_columns(bank, tmp_path):
         {"refined_instruction": "total", "functions": ["np.sum"], "explanation": ""}
     ]
     assert json.loads((tmp_path / "validation.json").read_text()) == []
+    assert json.loads((tmp_path / "asks.json").read_text()) == [
+        {"refined_instruction": "add it up", "functions": ["np.sum"], "explanation": ""}
+    ]
 
 
 def test_functions_are_in_the_function_calling_format(bank, tmp_path):

@@ -21,6 +21,12 @@ def dataset_card(bank: Bank) -> str:
     engines = sorted({_writer(q) for q in bank.queries} - {""})
     is_written = any(query.provenance for query in bank.queries)
     is_polished = any(query.draft for query in bank.queries)
+    asks = (
+        f" `asks.jsonl` has {len(bank.asks):,} more, for\none tool each, which are of no split: "
+        "they are to train on."
+        if bank.asks
+        else ""
+    )
     ordered = ", in call order" if bank.info.get("ordered", is_written) else ""
     tags = ["tool-retrieval", "function-calling", *["synthetic"] * is_written]
     return f"""---
@@ -30,7 +36,7 @@ tags: [{", ".join(tags)}]
 # Tool-retrieval bank{": " + _plain(", ".join(domains)) if domains else ""}
 
 Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools are in
-`tools.jsonl`. Put together with toolbank.
+`tools.jsonl`.{asks} Put together with toolbank.
 {"Written by: " + _plain(", ".join(engines)) + "." if engines else ""}
 
 | split | queries |

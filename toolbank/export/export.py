@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     """Write a bank to a folder in one of `FORMATS`; returns what was written.
 
-    - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, and the
-      tools as tools.jsonl
-    - jsonl: tools.jsonl and queries.jsonl, all fields
+    - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, the
+      tools as tools.jsonl, and the asks as asks.jsonl
+    - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields
     - toolbank: train.json, validation.json and test.json, each a list of objects with the
-      published columns refined_instruction, functions and explanation
+      published columns refined_instruction, functions and explanation; asks.json, the same of
+      requests for one tool, which are of no split
     - functions: functions.json, the tools in the function-calling format, each under a name of
       its own; and function_names.json, the tool's name by that
 
@@ -72,17 +73,24 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
             progress.enable_progress_bar()
     write_text(folder / "README.md", dataset_card(bank))
     _write_lines(folder / "tools.jsonl", bank.tools)
+    _write_lines(folder / "asks.jsonl", bank.asks)
 
 
 def _export_jsonl(bank: Bank, folder: Path) -> None:
     _write_lines(folder / "tools.jsonl", bank.tools)
     _write_lines(folder / "queries.jsonl", bank.queries)
+    _write_lines(folder / "asks.jsonl", bank.asks)
 
 
 def _export_toolbank(bank: Bank, folder: Path) -> None:
     for split in _SPLITS:
-        rows = [_published(query) for query in _of_split(bank, split)]
+        rows = [
+            _published(query.query, query.tools, query.explanation)
+            for query in _of_split(bank, split)
+        ]
         write_json(folder / f"{split}.json", rows)
+    asks = [_published(ask.ask, (ask.tool,)) for ask in bank.asks]
+    write_json(folder / "asks.json", asks)
 
 
 def _export_functions(bank: Bank, folder: Path) -> None:
@@ -108,11 +116,13 @@ def _of_split(bank: Bank, split: Split) -> list[Query]:
     return [query for query in bank.queries if (query.split or other) == split]
 
 
-def _published(query: Query) -> dict[str, Any]:
+def _published(
+    request: str, tools: Sequence[str], explanation: str = ""
+) -> dict[str, Any]:
     return {
-        "refined_instruction": query.query,
-        "functions": list(query.tools),
-        "explanation": query.explanation,
+        "refined_instruction": request,
+        "functions": list(tools),
+        "explanation": explanation,
     }
 
 
@@ -120,7 +130,7 @@ def _row(query: Query) -> dict[str, Any]:
     """The published columns and ours; provenance as JSON, so that every column is plain."""
     provenance = query.provenance.model_dump_json() if query.provenance else ""
     return {
-        **_published(query),
+        **_published(query.query, query.tools, query.explanation),
         "id": query.id,
         "draft": query.draft,
         "domain": query.domain,

@@ -40,6 +40,21 @@ generate:
   # How many tools a request needs, where 2 of "at most 5" is not what your users ask for:
   # tools_per_query: {{1: .25, 2: .35, 3: .25, 4: .15}}
 {hints}
+# Requests for each tool by itself, by the same engine: one call a tool.
+asks: {{}}
+
+# How tools are found. BM25, descriptions and nearest requests are added, to compare with.
+retrievers:
+  # Its encoder is fine-tuned first, in minutes on two processor cores.
+  - type: tool2vec
+    training: {{epochs: 1, pairs: [query-description], max_length: 64}}
+  - type: bm25
+    name: bm25-requests
+    requests: true
+  - type: fusion
+    first_stage: tool2vec
+    beside: [bm25-requests]
+
 # Requests of your own users, labelled with the tools they need, are the best test there is.
 # A line each: {{"query": "...", "tools": ["name", ...]}}
 # evaluate:
