@@ -197,9 +197,11 @@ def test_versions_stand_for_the_content_of_sources() -> None:
     import numpy
 
     version = f"python:numpy=={numpy.__version__}"
-    assert source_versions([PythonSource(package="numpy", exclude=())]) == [version]
+    (bare,) = source_versions([PythonSource(package="numpy", exclude=())])
     (scoped,) = source_versions([PythonSource(package="numpy")])
+    assert bare.startswith(version)
     assert scoped.startswith(f"{version}#")
+    assert scoped != bare
 
 
 def test_the_version_of_a_site_follows_its_crawler_file(

@@ -59,6 +59,7 @@ class Tool(Record):
     """One callable (or indexable, or importable) thing of an API reference.
 
     `name` is fully qualified and unique in a bank; `aliases` are other names of the same object.
+    `twins` are the names of other tools that no request can tell from it.
     `parameters` is a JSON Schema of type "object" whose properties stand in signature order.
     """
 
@@ -80,6 +81,7 @@ class Tool(Record):
     url: str = ""
     source: str = ""
     aliases: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
 
     def as_function(self, name: str = "") -> dict[str, Any]:
         """The tool in the function-calling format of chat-completions APIs.

@@ -57,7 +57,8 @@ def parse_function(row: dict[str, Any]) -> Tool:
 
     The parameters are a JSON Schema of an object at `parameters`, `inputSchema` (MCP),
     `input_schema` or `arguments`. With a `summary`, that is the tool's; else it is the first
-    paragraph of the description. `aliases` are other names. Other keys are passed over.
+    paragraph of the description. `aliases` are other names, `twins` those of tools that no request can tell from
+    it. Other keys are passed over.
 
     Raises:
         ValueError: what is wrong with it.
@@ -70,10 +71,12 @@ def parse_function(row: dict[str, Any]) -> Tool:
     tool = describe_tool(name, description)
     if summary:
         tool = Tool(name=name, summary=summary, description=description)
-    if "aliases" in row:
-        tool = tool.model_copy(update={"aliases": get_texts(row, "aliases")})
-    parameters = _schema(row)
-    return tool.model_copy(update={"parameters": parameters}) if parameters else tool
+    said: dict[str, Any] = {
+        key: get_texts(row, key) for key in ("aliases", "twins") if key in row
+    }
+    if parameters := _schema(row):
+        said["parameters"] = parameters
+    return tool.model_copy(update=said)
 
 
 def make_parameters(required: Any, optional: Any) -> dict[str, Any]:

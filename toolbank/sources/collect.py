@@ -6,20 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.config.assets import find_asset, has_asset
+from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.twins import mark_twins, read_named
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
 _EXAMPLES = 3
+_TWINS = ".twins"
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     """Read every source; of two tools that have a name in common the first counts.
 
     `cache` is a folder that a source may keep files in, as a crawl does its pages. The tools are
-    sorted by name.
+    sorted by name, and say which are their twins.
 
     Raises:
         InputError: a source can't be read, or all of them together give no tool.
@@ -44,8 +46,10 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
             "sources: no tool was found. Give a source that has some, such as "
             "{type: python, package: numpy}."
         )
+    files = [file for file in source_files(sources) if file.name.endswith(_TWINS)]
+    named = [names for file in files for names in read_named(file)]
     return Collected(
-        tuple(tools[name] for name in sorted(tools)),
+        mark_twins([tools[name] for name in sorted(tools)], named),
         {"tools": len(tools), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(
@@ -61,10 +65,33 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
 def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
     """What stands for the content of each source without reading it.
 
-    The version that its kind tells, and the hash of the file in crawlers/ that gives the scope,
-    where there is one. A change of any says that the tools must be collected again.
+    The version that its kind tells, and the hashes of its files in crawlers/. A change of any
+    says that the tools must be collected again.
     """
-    return [_find(source).version(source) + _scope_hash(source) for source in sources]
+    return [
+        "#".join(
+            (
+                _find(source).version(source),
+                *(file.sha256[:16] for file in source_files([source])),
+            )
+        )
+        for source in sources
+    ]
+
+
+def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:
+    """The files in crawlers/ that there are of sources: what they take, and which tools are twins."""
+    names = [
+        f"{name}{ending}"
+        for source in sources
+        for name, ending in ((source.scope_name, ".yaml"), (source.api_name, _TWINS))
+        if name
+    ]
+    return tuple(
+        find_asset("crawlers", name)
+        for name in dict.fromkeys(names)
+        if has_asset("crawlers", name)
+    )
 
 
 def source_places(sources: Sequence[SourceConfig]) -> tuple[Path, ...]:
@@ -118,10 +145,3 @@ def _describe_known(source: SourceConfig, known: Mapping[str, str]) -> list[str]
 
 def _find(source: SourceConfig) -> SourceKind[Any]:
     return SOURCES.find(source.type, "sources")
-
-
-def _scope_hash(source: SourceConfig) -> str:
-    name = f"{source.scope_name}.yaml"
-    if source.scope_name is None or not has_asset("crawlers", name):
-        return ""
-    return f"#{find_asset('crawlers', name).sha256[:16]}"

@@ -14,7 +14,7 @@ from toolbank.system.terminal import one_line
 
 _REQUESTS = 10
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_SIGNATURE = 200, 160, 1_000
-_ALIASES = 10
+_NAMES = 10
 _NEAREST = 3
 _ALIKE = 0.3
 
@@ -61,18 +61,18 @@ def show_tool(folder: RunFolder, tool: Tool) -> str:
     if not tool.source:
         lines = [f"{one_line(tool.name, _LONGEST_NAME)}, a {tool.kind}"]
     if tool.aliases:
-        lines.append(f"also {_list_aliases(tool.aliases)}")
+        lines.append(f"also {_list_names(tool.aliases)}")
+    if tool.twins:
+        lines.append(f"no request can tell it from {_list_names(tool.twins)}")
     signature = one_line(tool.signature, _LONGEST_SIGNATURE)
     lines += [text for text in (signature, tool.summary, tool.description) if text]
     lines += ["parameters:", *(list(_list_parameters(tool.parameters)) or ["  none"])]
     return "\n".join([*lines, *_list_requests(folder, tool), *list_asks(folder, tool)])
 
 
-def _list_aliases(aliases: Sequence[str]) -> str:
-    said = ", ".join(one_line(name, _LONGEST_NAME) for name in aliases[:_ALIASES])
-    return said + (
-        f" and {len(aliases) - _ALIASES:,} more" if len(aliases) > _ALIASES else ""
-    )
+def _list_names(names: Sequence[str]) -> str:
+    said = ", ".join(one_line(name, _LONGEST_NAME) for name in names[:_NAMES])
+    return said + (f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else "")
 
 
 def _list_parameters(schema: dict[str, Any]) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.config.shape import shape
 from toolbank.run.stage import Outcome, Stage
 from toolbank.system.files import read_json, write_json
@@ -14,6 +13,7 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from toolbank.config.assets import Asset
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
     from toolbank.sources.kind import Collected
@@ -77,13 +77,10 @@ class SourcesStage(Stage):
         return source_places(self.recipe.sources)
 
     def assets(self) -> tuple[Asset, ...]:
-        """The files in crawlers/ that say what is read."""
-        names = [f"{s.scope_name}.yaml" for s in self.recipe.sources if s.scope_name]
-        return tuple(
-            find_asset("crawlers", name)
-            for name in names
-            if has_asset("crawlers", name)
-        )
+        """The files in crawlers/ that say what is read, and which tools are twins."""
+        from toolbank.sources.collect import source_files
+
+        return source_files(self.recipe.sources)
 
 
 def current_tools(recipe: Recipe, folder: RunFolder) -> Collected:
