@@ -41,7 +41,9 @@ RETRIEVERS = (
 
 def made(name, mean, seed):
     random = np.random.default_rng(seed)
-    values = (random.random((N, len(list_metrics(CONFIG)))) < mean).astype(float)
+    values = (random.random((N, len(list_metrics(CONFIG, twins=False)))) < mean).astype(
+        float
+    )
     nothing = np.zeros((N, 0))
     return Measured(
         name, ALL, nothing.astype(np.int64), nothing.astype(np.float32), values
@@ -77,7 +79,7 @@ def test_each_method_meets_its_first_stage_the_best_neighbours_and_descriptions(
 
 def test_the_interval_is_of_the_differences_query_by_query(records, measured):
     refiner, mlc = measured[-1], measured[-2]
-    column = list_metrics(CONFIG).index(("recall", 5))
+    column = list_metrics(CONFIG, twins=False).index(("recall", 5))
     differences = refiner.values - mlc.values
     interval = difference_intervals(differences, CONFIG.resamples, 4)[column]
     (record,) = [

@@ -142,6 +142,29 @@ def test_the_users_own_set_is_the_one_to_look_at(bank, retriever):
     assert "Look at" not in format_table(test)
 
 
+def test_where_a_bank_has_twins_a_second_figure_counts_them(bank, retriever):
+    assert "twin" not in format_table(
+        evaluate(retriever, held_out_set(bank), CONFIG, seed=0)
+    )
+    mean, *others = bank.tools
+    twins = replace(
+        bank,
+        tools=(
+            mean.model_copy(update={"twins": ("lab.plot",)}),
+            *others,
+        ),
+    )
+    # "rows" finds lab.sort alone; "chart of" lab.plot, which is as good as lab.mean.
+    queries = [make_query("rows", "lab.mean"), make_query("chart", "lab.mean")]
+    records = evaluate(retriever, make_set("mine", twins, queries), CONFIG, seed=0)
+    assert pick(records, metric="recall", k=5).value == 0
+    assert pick(records, metric="recall_or_twin", k=5).value == 0.5
+    told = format_table(records)
+    assert "or twin" in told.splitlines()[-3] + told.splitlines()[-2]
+    assert "50.0" in told.splitlines()[-2]
+    assert "a tool that no request can tell" in " ".join(told.split())
+
+
 def test_an_unknown_name_counts_as_not_found_and_is_reported(bank, retriever):
     queries = [
         make_query("rows in order", "lab.sort", "lab.gone"),

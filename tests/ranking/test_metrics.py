@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 
-from toolbank.ranking.metrics import comp, find_gold, mrr, ndcg, recall
+from toolbank.ranking.metrics import (
+    comp,
+    find_gold,
+    mrr,
+    ndcg,
+    recall,
+    recall_or_twin,
+)
 
 N_TOOLS = 12
 
@@ -96,3 +103,41 @@ def test_what_fills_up_a_row_of_few_hits_is_none():
     assert recall(found, n_gold, 3).tolist() == [0.5, 0]
     assert comp(found, n_gold, 3).tolist() == [0, 0]
     assert mrr(found).tolist() == [1, 0]
+
+
+def test_a_worked_example_of_recall_where_a_twin_counts():
+    # Of the tools 0 to 6, 1 and 4 are twins, and so are 2, 5 and 6.
+    twins = np.array([0, 1, 2, 3, 1, 2, 2])
+    hits = np.array([[4, 0, 6], [3, 5, 0], [5, 3, 0], [0, -1, -1]])
+    # Unlike 1, neither 9 nor 0 has a twin; the third asks for twins of each other.
+    gold = pad([{1, 0, 9}, {2, 3}, {2, 6}, {1, 4}])
+    assert recall_or_twin(hits, gold, twins, 1).tolist() == [1 / 3, 1 / 2, 1, 0]
+    assert recall_or_twin(hits, gold, twins, 2).tolist() == [2 / 3, 1, 1, 0]
+    nothing = np.zeros((4, 0), np.int64)
+    assert recall_or_twin(nothing, gold, twins, 5).tolist() == [0] * 4
+
+
+@given(
+    judged_rankings(),
+    st.integers(1, 15),
+    st.lists(st.integers(0, N_TOOLS - 1), min_size=N_TOOLS, max_size=N_TOOLS),
+)
+def test_a_tool_is_found_where_it_or_a_twin_is(ranked, k, groups):
+    hits, gold = ranked
+    twins = np.array([groups.index(group) for group in groups])
+    found = recall_or_twin(hits, pad(gold), twins, k)
+    alike = [
+        {other for other in range(N_TOOLS) if groups[other] == groups[tool]}
+        for tool in range(N_TOOLS)
+    ]
+    expected = [
+        np.mean([bool(set(row[:k]) & (alike[t] if t < N_TOOLS else {t})) for t in g])
+        for g, row in zip(gold, hits.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(found, expected)
+    strict = recall(find_gold(hits, pad(gold)), np.array([len(g) for g in gold]), k)
+    assert (found >= strict).all()
+    # Which of the twins is found makes no difference.
+    np.testing.assert_allclose(recall_or_twin(twins[hits], pad(gold), twins, k), found)
+    alone = recall_or_twin(hits, pad(gold), np.arange(N_TOOLS), k)
+    np.testing.assert_allclose(alone, strict)

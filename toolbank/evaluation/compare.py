@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from toolbank.evaluation.config import EvaluateConfig, main_k
-from toolbank.evaluation.evaluate import Measured, list_metrics
+from toolbank.evaluation.evaluate import Measured
 from toolbank.evaluation.figures import Difference, Opponent
 from toolbank.evaluation.interval import difference_intervals
 from toolbank.retrievers.kind import RetrieverConfig
@@ -41,7 +41,7 @@ def compare(
     columns = [
         (one.retriever, against.retriever, baseline, metric, k)
         for one, against, baseline in pairs
-        for metric, k in list_metrics(config)
+        for metric, k in one.metrics(config)
     ]
     found = []
     for name, rows in measured[0].evaluated.selections().items():
@@ -68,7 +68,7 @@ def _pair_up(
 ) -> Iterator[tuple[Measured, Measured, Opponent]]:
     """Each method with each that it is held against, and what kind of baseline that is."""
     by_name = {one.retriever: one for one in measured}
-    column = list_metrics(config).index(("recall", main_k(config.ks)))
+    column = measured[0].metrics(config).index(("recall", main_k(config.ks)))
 
     def labels(baseline: Opponent) -> list[str]:
         return [one.label for one in retrievers if one.baseline == baseline]

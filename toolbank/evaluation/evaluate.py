@@ -11,7 +11,15 @@ from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.interval import mean_intervals
 from toolbank.evaluation.sets import EvaluationSet
-from toolbank.ranking.metrics import Values, comp, find_gold, mrr, ndcg, recall
+from toolbank.ranking.metrics import (
+    Values,
+    comp,
+    find_gold,
+    mrr,
+    ndcg,
+    recall,
+    recall_or_twin,
+)
 from toolbank.retrievers.base import Retriever
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
@@ -25,7 +33,7 @@ class Measured:
     """What a retriever found for the queries of a set, and how good that is.
 
     `hits` and `scores` [n_queries, depth] are as of a search; `values` [n_queries, n_metrics]
-    is every metric of every query, in the order of `list_metrics`.
+    is every metric of every query, in the order of `metrics`.
     """
 
     retriever: str
@@ -33,6 +41,10 @@ class Measured:
     hits: NDArray[np.int64]
     scores: NDArray[np.float32]
     values: Values
+
+    def metrics(self, config: EvaluateConfig) -> list[tuple[str, int | None]]:
+        """As of `list_metrics`, for its set."""
+        return list_metrics(config, twins=self.evaluated.has_twins)
 
 
 def measure(
@@ -52,24 +64,33 @@ def measure(
     if not evaluated.queries:
         nothing = np.zeros((0, 0))
         hits, scores = nothing.astype(np.int64), nothing.astype(np.float32)
-        values = np.zeros((0, len(list_metrics(config))))
+        n_metrics = len(list_metrics(config, twins=evaluated.has_twins))
+        values = np.zeros((0, n_metrics))
         return Measured(retriever.name, evaluated, hits, scores, values)
     hits, scores = retriever.search(evaluated.queries, depth)
-    found = find_gold(hits, evaluated.padded_gold())
+    gold = evaluated.padded_gold()
+    found = find_gold(hits, gold)
     n_gold = np.array([len(tools) for tools in evaluated.gold], dtype=np.int64)
     columns = [
         metric(found, n_gold, k) for metric in (recall, ndcg, comp) for k in config.ks
     ]
-    values = np.stack([*columns, mrr(found[:, :MRR_DEPTH])], axis=1)
+    columns.append(mrr(found[:, :MRR_DEPTH]))
+    if evaluated.has_twins:
+        twins = np.array(evaluated.first_twins, dtype=np.int64)
+        columns += [recall_or_twin(hits, gold, twins, k) for k in config.ks]
+    values = np.stack(columns, axis=1)
     return Measured(retriever.name, evaluated, hits, scores, values)
 
 
-def list_metrics(config: EvaluateConfig) -> list[tuple[str, int | None]]:
-    """Each metric with its cut-off; None where it has none."""
+def list_metrics(
+    config: EvaluateConfig, *, twins: bool
+) -> list[tuple[str, int | None]]:
+    """Each metric with its cut-off; None where it has none. With `twins`, those that ask for them."""
     at_k: list[tuple[str, int | None]] = [
         (metric, k) for metric in ("recall", "ndcg", "comp") for k in config.ks
     ]
-    return [*at_k, ("mrr", None)]
+    or_twin = [("recall_or_twin", k) for k in config.ks] if twins else []
+    return [*at_k, ("mrr", None), *or_twin]
 
 
 def make_figures(measured: Measured, config: EvaluateConfig, seed: int) -> list[Figure]:
@@ -84,7 +105,7 @@ def make_figures(measured: Measured, config: EvaluateConfig, seed: int) -> list[
 def _summarise(
     name: str, measured: Measured, values: Values, config: EvaluateConfig, seed: int
 ) -> list[Figure]:
-    metrics = list_metrics(config)
+    metrics = measured.metrics(config)
     means: list[tuple[float | None, float | None, float | None]]
     means = [(None, None, None)] * len(metrics)
     if len(values):

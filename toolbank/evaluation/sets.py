@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
+from toolbank.bank.twins import find_first_twins
 from toolbank.evaluation.config import TEST_PARTS
 from toolbank.evaluation.figures import SetLabels
 
@@ -25,7 +26,7 @@ class EvaluationSet:
     last tool, so it stays in the denominator of recall. `labels` are the names of each query's
     tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
     `unknown` says how often each name that the bank lacks is asked for. `refusals` counts lines
-    of a file that need no tool and are left out.
+    of a file that need no tool and are left out. `first_twins` is as of `find_first_twins`.
     """
 
     name: str
@@ -37,6 +38,12 @@ class EvaluationSet:
     parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     refusals: int = 0
+    first_twins: tuple[int, ...] = ()
+
+    @property
+    def has_twins(self) -> bool:
+        """Whether the bank has tools that no request can tell apart."""
+        return any(first != own for own, first in enumerate(self.first_twins))
 
     def padded_gold(self) -> NDArray[np.int64]:
         """Indices [n, most] of each query's tools, padded with -1."""
@@ -91,6 +98,7 @@ def make_set(
         },
         unknown=dict(sorted(unknown.items())),
         refusals=refusals,
+        first_twins=find_first_twins(bank.tools),
     )
 
 

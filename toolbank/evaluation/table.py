@@ -19,7 +19,7 @@ _LONGEST_NAME = 80
 def format_table(figures: Sequence[Figure]) -> str:
     """Recall with its interval, and COMP, at 5 (or the smallest k), of the sets in percent.
 
-    A sentence above says what they are. Sets without a query are named below.
+    Where the bank has twins, recall with them counted stands beside it. A sentence above says what they are. Sets without a query are named below.
     """
     sizes = {one.set: one.n for one in figures if one.set not in TEST_PARTS}
     shown = [name for name, n in sizes.items() if n]
@@ -39,16 +39,21 @@ def format_scores(figures: Sequence[Figure], sets: Sequence[str]) -> str:
     retrievers = list(dict.fromkeys(figure.retriever for figure in figures))
     groups = []
     sizes = [found[name, retrievers[0], "recall", k].n for name in sets]
+    has_twins = (sets[0], retrievers[0], "recall_or_twin", k) in found
+    plain = {"recall_or_twin": "or twin"} if has_twins else {}
+    plain["comp"] = f"COMP@{k}"
     for name, n in zip(sets, sizes, strict=True):
-        recall, comp = (
-            [found[name, retriever, metric, k] for retriever in retrievers]
-            for metric in ("recall", "comp")
+        header, cells = with_intervals(
+            f"R@{k}", [found[name, retriever, "recall", k] for retriever in retrievers]
         )
-        header, cells = with_intervals(f"R@{k}", recall)
+        others = (
+            [percent(found[name, retriever, metric, k]) for retriever in retrievers]
+            for metric in plain
+        )
         groups.append(
             Columns(
-                (header, f"COMP@{k}"),
-                tuple(zip(cells, map(percent, comp), strict=True)),
+                (header, *plain.values()),
+                tuple(zip(cells, *others, strict=True)),
                 f"{name} (n = {n:,})",
             )
         )
@@ -57,6 +62,11 @@ def format_scores(figures: Sequence[Figure], sets: Sequence[str]) -> str:
         f"R@{k}: of a request's tools, those among the first {k} found. "
         f"COMP@{k}: of the requests, those with all of their tools there."
     )
+    if has_twins:
+        sentence += (
+            " or twin: those among them, or of which a twin is, a tool that no request can tell "
+            "from it."
+        )
     given = [one_line(name, LONGEST_SET) for name in sets if name != "test"]
     # Without a training the test has no parts.
     if given and "test" in sets and any(one.set in TEST_PARTS for one in figures):

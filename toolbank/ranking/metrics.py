@@ -1,6 +1,6 @@
-"""Recall, nDCG, MRR and COMP, a value a query.
+"""Recall, nDCG, MRR and COMP, a value a query, and recall where a twin counts.
 
-All take `found` [n, depth], whether the hit at each rank is one of the query's tools, and
+All but the last take `found` [n, depth], whether the hit at each rank is one of the query's tools, and
 `n_gold` [n], how many tools the query needs (at least 1).
 """
 
@@ -56,3 +56,26 @@ def comp(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
     COLT, arXiv 2405.16089, section 4.1.2.
     """
     return np.asarray(found[:, :k].sum(axis=1) == n_gold, dtype=np.float64)
+
+
+def recall_or_twin(
+    hits: NDArray[np.int64],
+    gold: NDArray[np.int64],
+    first_twins: NDArray[np.int64],
+    k: int,
+) -> Values:
+    """Recall@k where a tool counts as found if it or a twin of it is among the first k hits.
+
+    The share of a query's tools in `gold` [n, most] for which that is so, over all of them, as of
+    `recall`: each is looked for by itself, so that one hit is enough for several that are twins of
+    each other. `hits` [n, depth] and `gold` are positions of tools, padded with -1; `first_twins`
+    [n_tools] is as of `find_first_twins`. A position past its end is of a name that nothing can
+    find, and has no twin. Where there are no twins it equals `recall`.
+    """
+    lost = np.arange(len(first_twins), gold.max(initial=-1) + 1)
+    first = np.concatenate([first_twins, lost])
+    found = first[hits[:, :k]]
+    found[hits[:, :k] < 0] = -1
+    needed = first[gold]
+    near = (needed[:, :, None] == found[:, None, :]).any(axis=2) & (gold >= 0)
+    return np.asarray(near.sum(axis=1) / (gold >= 0).sum(axis=1), dtype=np.float64)

@@ -84,7 +84,10 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     writer = load_writer(engine["name"])
     coverage = cover(frames)
     k = main_k(figure.k for figure in content.figures)
-    recall = tabulate(content.figures, ["recall"])
+    shown = [
+        one for one in content.figures if one.metric != "recall_or_twin" or one.k == k
+    ]
+    recall = tabulate(shown, ["recall", "recall_or_twin"])
     counts = {"attempts": 0, "accepted": 0, "leak_word": 0}
     counts |= bank.info.get("counts") or {}
     return {

@@ -24,7 +24,13 @@ _OPPONENTS: dict[Opponent, str] = {
     "descriptions": "descriptions",
     "decomposition": "decomposition",
 }
-_METRICS = {"recall": "Recall", "ndcg": "nDCG", "comp": "COMP", "mrr": "MRR"}
+_METRICS = {
+    "recall": "Recall@{}",
+    "recall_or_twin": "Recall@{} or twin",
+    "ndcg": "nDCG@{}",
+    "comp": "COMP@{}",
+    "mrr": "MRR",
+}
 
 
 @dataclass(frozen=True)
@@ -155,8 +161,7 @@ def _score(figure: Figure, best: float | None) -> Score:
 
 
 def _column_name(metric: str, k: int | None) -> str:
-    name = _METRICS.get(metric, metric)
-    return name if k is None else f"{name}@{k}"
+    return _METRICS[metric].format(k)
 
 
 def _title(name: str) -> str:
