@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_here
 
 _WIDTH = ("hidden_size", "dim", "d_model")
@@ -19,9 +20,9 @@ def describe_architecture(encoder: EncoderConfig) -> str:
     Only its configuration is read; it is not downloaded.
 
     Raises:
-        InputError: there is no such folder, or it has no tokenizer or no weights.
+        InputError: there is no such folder, it has no tokenizer or no weights, or as `locate` does.
     """
-    folder = find_here(encoder.model)
+    folder = find_here(locate(encoder))
     config = _read_config(folder) if folder else {}
     width, layers = (
         next((config[name] for name in names if name in config), None)

@@ -1,21 +1,59 @@
 """Configuration of the text encoders."""
 
-from pydantic import Field
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
 
 from toolbank.config.base import Config
 from toolbank.config.paths import NAME_OR_PATH
+from toolbank.config.shape import Transport
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 
 class EncoderConfig(Config):
-    """A sentence-transformers model and what is put before its inputs."""
+    """A sentence-transformers model and what is put before its inputs.
+
+    A name alone stands for the model of that name.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"type": ["object", "string"], **NAME_OR_PATH}
+    )
 
     model: str = Field(
         default=DEFAULT_MODEL,
         description="hub name of a sentence encoder, or its folder, as ./name or /path",
         json_schema_extra=NAME_OR_PATH,
     )
+    run: Path | None = Field(
+        default=None,
+        description="in place of model: a run's folder, for the encoder that it has fine-tuned",
+    )
+    retriever: Transport[str] = Field(
+        default="", description="of that run; needed where it has tuned several"
+    )
     query_prefix: str = Field(default="", description='such as "query: " for E5')
     document_prefix: str = Field(default="", description='such as "passage: "')
     batch_size: int = Field(default=64, ge=1, description="texts embedded at once")
+
+    @property
+    def label(self) -> str:
+        """What people call it: the model's name or folder, or the run's folder."""
+        return self.model if self.run is None else str(self.run)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_name(cls, data: Any) -> Any:
+        return {"model": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if self.run is not None and self.model != DEFAULT_MODEL:
+            raise ValueError(
+                "`run` takes the place of `model`; leave one of the two out"
+            )
+        if self.retriever and self.run is None:
+            raise ValueError("`retriever` is one of a run; say which by `run`")
+        return self

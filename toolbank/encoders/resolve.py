@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
+from toolbank.encoders.locate import TUNED, locate
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
@@ -24,19 +25,20 @@ Stamp = tuple[str, int, int]
 
 
 def encoder_identity(config: EncoderConfig) -> str:
-    """Names the weights that `config.model` stands for on this machine.
+    """Names the weights that a configuration stands for on this machine.
 
     Of a folder, the SHA-256 over the names and contents of its files; of the package, its
     version; of a model of the hub, its name: the same before and after it is downloaded.
     Nothing is downloaded, and no model is read.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: there is no such folder, or as `locate` does.
     """
-    folder = find_folder(config.model)
+    name = locate(config)
+    folder = find_folder(name)
     if folder:
         return f"folder {_hash_files(folder, stamp_files(folder))}"
-    repository = hub_name(config.model)
+    repository = hub_name(name)
     if not find_cached(repository) and find_packaged(repository):
         return f"package {_DISTRIBUTION} {metadata.version(_DISTRIBUTION)}"
     return f"hub {repository}"
@@ -75,7 +77,8 @@ def saved_encoder(folder: Path, config: EncoderConfig) -> EncoderConfig:
 
     `config` is that of the encoder that it was made from.
     """
-    return config.model_copy(update={"model": str(folder.resolve() / "encoder")})
+    place = {"model": str(folder.resolve() / TUNED), "run": None, "retriever": ""}
+    return config.model_copy(update=place)
 
 
 def hub_name(name: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.locate import locate
 from toolbank.encoders.model import load_model, save_model
 from toolbank.encoders.resolve import Stamp, find_folder, stamp_files
 from toolbank.system.errors import InputError
@@ -59,7 +60,7 @@ class Encoder:
         """
         if self.dimension != width:
             raise InputError(
-                f"The model {self.config.model} gives {self.dimension} numbers, the saved "
+                f"The model {self.config.label} gives {self.dimension} numbers, the saved "
                 f"vectors have {width}; it is not the one that they were made with. Name that "
                 "one, or fit again: toolbank train RUN."
             )
@@ -119,12 +120,13 @@ def load_encoder(config: EncoderConfig) -> Encoder:
     Raises:
         InputError: there is no such model, or it can't be had or read.
     """
-    folder = find_folder(config.model)
+    name = locate(config)
+    folder = find_folder(name)
     # Threads that begin at once read it once.
     with _LOADING:
-        return _load(config, stamp_files(folder) if folder else ())
+        return _load(name, config, stamp_files(folder) if folder else ())
 
 
 @lru_cache(maxsize=_KEPT)
-def _load(config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
-    return Encoder(load_model(config.model), config)
+def _load(name: str, config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
+    return Encoder(load_model(name), config)

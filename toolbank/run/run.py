@@ -170,21 +170,27 @@ def check_stages(
         InputError: a file that the recipe names is missing or one that the run writes, or a stage
             asks for what can't be.
     """
-    named = [(one.folder, path) for one in stages for path in one.files()]
-    for folder, path in named:
-        if folder.is_written(path):
-            raise InputError(
-                f"{recipe.path}: it reads {path}, which this run writes. Copy it to another "
-                "place, or give another --out."
-            )
-        if not path.is_file():
-            raise InputError(
-                f"{recipe.path}: it names {path}, and there is no such file."
-            )
+    for stage in stages:
+        for path in stage.files():
+            _refuse_own(recipe, stage, path)
+            if not path.is_file():
+                raise InputError(
+                    f"{recipe.path}: it names {path}, and there is no such file."
+                )
     to_run = [s for s in stages if s.name in todo or s.kind in todo]
     for stage in to_run:
+        for path in stage.places():
+            _refuse_own(recipe, stage, path)
         stage.check()
     return to_run
+
+
+def _refuse_own(recipe: RecipeFile, stage: Stage, path: Path) -> None:
+    if stage.folder.is_written(path):
+        raise InputError(
+            f"{recipe.path}: it reads {path}, which this run writes. Copy it to another place, or "
+            "give another --out."
+        )
 
 
 def _choose(

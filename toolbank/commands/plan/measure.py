@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from toolbank.bank.bank import Bank
 from toolbank.commands.plan.trainings import plan_trainings
+from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_model
 from toolbank.recipe import Recipe
 from toolbank.retrievers import create_retriever
@@ -33,7 +34,7 @@ def measure_trainings(recipe: Recipe, todo: Sequence[str], bank: Bank) -> None:
     for config in recipe.retrievers:
         if config.trainings and f"retrievers/{config.label}" in todo:
             for encoder in config.encoders:
-                find_model(encoder.model)
+                find_model(locate(encoder))
     planned = plan_trainings(recipe, todo, bank)
     unknown = {each.title for each in planned if not read_rates(each)}
     by_label = {config.label: config for config in recipe.retrievers}

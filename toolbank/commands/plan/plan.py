@@ -29,6 +29,7 @@ from toolbank.commands.plan.trainings import (
     read_bank,
     trains,
 )
+from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_here
 from toolbank.generate.loop import most_queries
 from toolbank.generate.sampling import describe_fit, fit_to_tools
@@ -258,7 +259,7 @@ def _bank_tools(recipe: Recipe, folder: RunFolder) -> Sequence[Tool]:
 
 def _describe_downloads(recipe: Recipe, todo: list[str]) -> Iterator[str]:
     encoders = (
-        encoder.model
+        locate(encoder)
         for config in recipe.retrievers
         if f"retrievers/{config.label}" in todo
         for encoder in config.encoders

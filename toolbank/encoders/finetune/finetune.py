@@ -14,6 +14,7 @@ from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
 from toolbank.encoders.finetune.pairs import draw_pairs
 from toolbank.encoders.finetune.rows import demand_rows
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts
+from toolbank.encoders.locate import locate
 from toolbank.encoders.model import load_model
 from toolbank.encoders.sentence import Encoder
 from toolbank.training.run import Training, train_encoder
@@ -50,7 +51,7 @@ def fine_tune(
     Raises:
         InputError: no pair can be made of the queries, or the encoder can't be had or trained.
     """
-    model = load_model(config.model)
+    model = load_model(locate(config))
     longest = model.max_seq_length or training.max_length
     model.max_seq_length = min(longest, training.max_length)
     rows, counts = make_rows(config, training, texts, context.seed)
@@ -133,4 +134,4 @@ def _encode(
 ) -> np.typing.NDArray[np.float32]:
     """Unit vectors [n_texts, d] by the encoder before it is trained; prefixes are there."""
     bare = config.model_copy(update={"query_prefix": "", "document_prefix": ""})
-    return Encoder(load_model(config.model), bare).encode_queries(texts.texts)
+    return Encoder(load_model(locate(config)), bare).encode_queries(texts.texts)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.encoders.locate import locate
 from toolbank.encoders.sentence import load_encoder
 from toolbank.ranking.topk import Hits, blocks, join, rank_blocks, top_k
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
@@ -268,7 +269,7 @@ class MlcRetriever(Retriever):
             dimension = self.prior.vectors.shape[1]
             return VectorClassifier(dimension, len(used))
         names = [bank.tools[place].name for place in used]
-        classifier, self.tokenizer = make_classifier(self.config.encoder.model, names)
+        classifier, self.tokenizer = make_classifier(locate(self.config.encoder), names)
         return classifier
 
     def _log_odds(self, queries: Sequence[str]) -> NDArray[np.float32]:

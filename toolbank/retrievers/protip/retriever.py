@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.encoders.locate import locate
 from toolbank.encoders.model import load_model, save_model
 from toolbank.ranking.topk import Hits, blocks, join
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
@@ -98,7 +99,7 @@ class ProtipRetriever(Retriever):
                 "Generate or import some, or leave it out."
             )
         validation = read_plans(bank, bank.split("validation"))
-        encoder = self.config.encoder.model
+        encoder = locate(self.config.encoder)
         self.encoder = mean_encoder(encoder, self.config.training.max_length)
         self.tools = bank.tool_names
         texts = self._tool_texts(bank.tools)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.encoders.locate import locate
 from toolbank.ranking.ties import Ties
 from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers.base import ALONE, FitContext
@@ -84,7 +85,7 @@ class RefinerRetriever(TwoStage):
         self.take_stages(context.fitted)
         seed_weights(context.seed)
         self.model, self.tokenizer = make_refiner(
-            self.config.encoder.model, self.dense.vectors.shape[1]
+            locate(self.config.encoder), self.dense.vectors.shape[1]
         )
         rows = self._train_rows(bank, context)
         real = rows.rows.candidates >= 0

@@ -129,13 +129,15 @@ class FitStage(Stage):
 
     def places(self) -> tuple[Path, ...]:
         """The encoders that lie in a folder."""
+        from toolbank.encoders.locate import locate
         from toolbank.encoders.resolve import find_folder
 
-        found = (find_folder(encoder.model) for encoder in self.config.encoders)
+        found = (find_folder(locate(encoder)) for encoder in self.config.encoders)
         return tuple(filter(None, found))
 
     def check(self) -> None:
         """Refuse a training, an encoder or a model to ask that can't be used here."""
+        from toolbank.encoders.locate import locate
         from toolbank.encoders.model import demand_model
         from toolbank.llm.engines import find_engine
         from toolbank.training.arguments import check_training
@@ -145,7 +147,7 @@ class FitStage(Stage):
         if asks := self.config.asks:
             find_engine(asks).check(asks)
         for encoder in self.config.encoders:
-            demand_model(encoder.model)
+            demand_model(locate(encoder))
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of a model that is asked, and where it is."""
@@ -156,13 +158,14 @@ class FitStage(Stage):
 
     def prepare(self) -> None:
         """Refuse a model whose key isn't here; download encoders that aren't."""
+        from toolbank.encoders.locate import locate
         from toolbank.encoders.model import find_model
         from toolbank.llm.engines import find_engine
 
         if asks := self.config.asks:
             find_engine(asks).check_access(asks)
         for encoder in self.config.encoders:
-            find_model(encoder.model)
+            find_model(locate(encoder))
 
     def _plan_ahead(self) -> tuple[PlannedTraining, ...]:
         """Its trainings, and those of the retrievers after it that are to be fitted."""

@@ -1,0 +1,159 @@
+"""The encoder that one run has fine-tuned, named in another run's recipe."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.run.test_dataset import run, write_recipe
+from tests.tiny_models import tiny_encoder
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence import load_encoder
+from toolbank.recipe import load_recipe
+from toolbank.run.folder import hash_tree
+from toolbank.search import load
+from toolbank.system.errors import InputError
+
+TRAINING = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder with the recipe `theirs`, and with a tiny encoder to be tuned."""
+    write_recipe(tmp_path)
+    tiny_encoder(tmp_path / "tiny")
+    return tmp_path
+
+
+def recipe(project, name, *retrievers):
+    content = yaml.safe_load((project / "theirs.yaml").read_text())
+    # Without validation queries the weights are those of the last epoch.
+    content |= {"retrievers": list(retrievers), "split": {"validation": 0}}
+    path = project / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def tuned(name, **encoder):
+    settings = {"model": "./tiny", **encoder}
+    return {
+        "type": "tool2vec",
+        "name": name,
+        "encoder": settings,
+        "training": TRAINING,
+    }
+
+
+def first(project, *retrievers):
+    """Make the run runs/first."""
+    run(recipe(project, "first", *retrievers), project / "runs" / "first")
+
+
+def second(project, **encoder):
+    """A recipe whose descriptions are read by an encoder of runs/first."""
+    named = {"run": "runs/first", **encoder}
+    return recipe(project, "second", {"type": "descriptions", "encoder": named})
+
+
+def fitted(project, name, label):
+    return load(project / "runs" / name, retriever=label)
+
+
+def test_it_embeds_what_the_other_run_reads(project):
+    first(project, tuned("tool2vec"))
+    before = hash_tree(project / "runs" / "first")
+    result = run(second(project), project / "runs" / "second")
+    assert hash_tree(project / "runs" / "first") == before
+    assert not list((result.folder.models / "descriptions").glob("encoder*"))
+    own = fitted(project, "first", "tool2vec").retriever.encoder
+    other = fitted(project, "second", "descriptions").retriever.encoder
+    texts = ["please sort it", "the mean"]
+    vectors = other.encode_queries(texts)
+    assert (vectors == own.encode_queries(texts)).all()
+    plain = load_encoder(EncoderConfig(model=str(project / "tiny")))
+    assert (vectors != plain.encode_queries(texts)).any()
+    again = run(str(result.folder.path), result.folder.path)
+    assert again.did == ()
+
+
+def test_a_run_that_lies_elsewhere_counts_by_its_weights(project):
+    first(project, tuned("tool2vec"))
+    run(second(project), project / "runs" / "second")
+    shutil.copytree(project / "runs" / "first", project / "runs" / "copy")
+    moved = run(second(project, run="runs/copy"), project / "runs" / "second")
+    assert moved.did == ("report",)
+    run(
+        recipe(project, "first", tuned("tool2vec")),
+        project / "runs" / "first",
+        "retrievers.0.training.learning_rate=0.01",
+    )
+    changed = run(second(project), project / "runs" / "second")
+    assert changed.did[0] == "retrievers/descriptions"
+
+
+def test_one_of_several_is_said(project):
+    first(project, tuned("one"), tuned("two"), {"type": "bm25"})
+    with pytest.raises(InputError, match=r"`retriever`.*Those with one: one, two"):
+        run(second(project), project / "out")
+    run(second(project, retriever="two"), project / "out")
+    with pytest.raises(InputError, match=r"bm25 of .*: of which no encoder was tuned"):
+        run(second(project, retriever="bm25"), project / "out")
+    with pytest.raises(InputError, match=r"three of .*: not fitted there"):
+        run(second(project, retriever="three"), project / "out")
+
+
+def test_what_is_missing_is_told_before_anything_is_made(project):
+    def refused(told):
+        path = second(project)
+        with pytest.raises(InputError, match=told):
+            run(path, project / "out")
+        with pytest.raises(InputError, match=told):
+            describe_plan(load_recipe(path), project / "out")
+        assert not (project / "out").exists()
+
+    refused("first is not the folder of a run")
+    path = recipe(project, "first", {"type": "bm25"})
+    run(path, project / "runs" / "first", until="dataset")
+    refused("has fitted no retriever yet. First: toolbank run")
+    run(path, project / "runs" / "first")
+    refused("has fine-tuned no encoder .bm25 have none")
+    first(project, tuned("tool2vec"))
+    encoder = project / "runs" / "first" / "models" / "tool2vec" / "encoder"
+    next(encoder.glob("*.safetensors")).unlink()
+    refused("it has no weights as safetensors")
+    shutil.rmtree(encoder)
+    refused("has fine-tuned no encoder .bm25, tool2vec have none")
+
+
+def test_its_own_encoder_is_refused(project):
+    first(project, tuned("tool2vec"))
+    with pytest.raises(InputError, match="which this run writes"):
+        run(second(project), project / "runs" / "first")
+
+
+def test_prefixes_are_those_that_it_was_tuned_with(project):
+    first(project, tuned("tool2vec", query_prefix="query: "))
+    with pytest.raises(InputError, match=r"query_prefix: '', .* tuned with 'query: '"):
+        run(second(project), project / "out")
+    run(second(project, query_prefix="query: "), project / "out")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "told"),
+    [
+        ({"run": "runs/first", "model": "./tiny"}, "`run` takes the place of `model`"),
+        ({"retriever": "tool2vec"}, "say which by `run`"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(project, encoder, told):
+    path = recipe(project, "second", {"type": "descriptions", "encoder": encoder})
+    with pytest.raises(InputError, match=told):
+        load_recipe(path)
+
+
+def test_a_name_alone_is_a_model(project):
+    path = recipe(project, "second", {"type": "descriptions", "encoder": "./tiny"})
+    found = load_recipe(path).recipe.retrievers[-1]
+    assert Path(found.encoder.model) == project / "tiny"
