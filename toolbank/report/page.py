@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 import shlex
 from collections import Counter
@@ -22,6 +21,7 @@ from toolbank.report.calls import summarise_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
 from toolbank.report.curves import overlay
+from toolbank.report.maps import Point, lay_out
 from toolbank.report.numbers import (
     count_endings,
     count_splits,
@@ -38,20 +38,14 @@ from toolbank.report.scores import (
     tabulate_differences,
     widest,
 )
-from toolbank.report.vectors import (
-    MADE_OF,
-    Point,
-    Space,
-    compare_cosines,
-    lay_out,
-    lay_out_tools,
-    read_space,
-)
+from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
 from toolbank.system.errors import InputError
 
 _LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
 _MOST_LISTED = 2000
 _MODULE_COLOURS = 6
+# From the lowest to the topmost.
+_DRAWN = ("queries", "descriptions", "requests")
 
 _FILES = (
     ("recipe.yaml", "the recipe with every default filled in"),
@@ -248,19 +242,16 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
         return {**nothing, "no_vectors": str(error)}
     if space is None:
         return nothing
-    points = lay_out(space, content.bank)
-    method = next(iter(space.methods))
-    tool_points = lay_out_tools(space, content.bank, method)
-    modules = Counter(point.group for point in tool_points).most_common()
+    points = lay_out(space, content.bank, content.seed)
+    tools = points.get(next(iter(space.methods)), [])
+    modules = Counter(point.group for point in tools).most_common()
     named = [name for name, _ in modules[:_MODULE_COLOURS]]
-    moves = _moves(points)
     return {
         **nothing,
         "cosines": _describe_cosines(space, content),
-        "tool_points": tool_points,
-        "all_moved": len(moves) == len(points[method]),
-        "moves": moves,
-        "maps": _draw_order(points, moves),
+        "maps": {name: points[name] for name in _DRAWN if name in points},
+        "moves": _moves(points),
+        "tool_points": tools,
         "modules": [(name or "(no module)", dict(modules)[name]) for name in named],
         "n_other_modules": sum(n for name, n in modules if name not in named),
         "colour_of": {name: position for position, name in enumerate(named)},
@@ -268,23 +259,10 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
 
 
 def _moves(points: Mapping[str, Sequence[Point]]) -> list[tuple[Point, Point]]:
-    """From the description to the vector of every tool that requests have moved."""
+    """From every tool's description to the vector that requests gave it."""
     if not set(MADE_OF) <= points.keys():
         return []
-    pairs = zip(points["descriptions"], points["requests"], strict=True)
-    return [(start, end) for start, end in pairs if math.dist(start.at, end.at) > 1e-6]
-
-
-def _draw_order(
-    points: Mapping[str, Sequence[Point]], moves: Sequence[tuple[Point, Point]]
-) -> dict[str, Sequence[Point]]:
-    order = {
-        name: points[name] for name in ("descriptions", "queries") if name in points
-    }
-    moved = [end for _, end in moves]
-    if "requests" in points:
-        order["requests"] = moved if "descriptions" in points else points["requests"]
-    return order
+    return list(zip(points["descriptions"], points["requests"], strict=True))
 
 
 def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
@@ -296,7 +274,7 @@ def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
                 ("random tools", cosines.negative),
                 ("tools it needs", cosines.positive),
             ]
-            figure = overlay(samples, limits=(-0.2, 1.0))
+            figure = overlay(samples, limits=(-0.4, 1.0))
             described.append(
                 {"method": vectors.label, "cosines": cosines, "figure": figure}
             )

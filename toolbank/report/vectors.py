@@ -27,7 +27,6 @@ MADE_OF = ("requests", "descriptions")
 
 _RANDOM_TOOLS = 10
 _MOST_QUERIES = 600
-_MOST_TOOLS = 1000
 
 
 @dataclass(frozen=True)
@@ -41,21 +40,6 @@ class Cosines:
     positive: NDArray[np.float64]
     negative: NDArray[np.float64]
     separation: float
-
-
-@dataclass(frozen=True)
-class Point:
-    """A dot of the map, with both coordinates from 0 to 1; `group` decides its colour."""
-
-    x: float
-    y: float
-    title: str
-    group: str
-
-    @property
-    def at(self) -> tuple[float, float]:
-        """Both coordinates."""
-        return self.x, self.y
 
 
 @dataclass(frozen=True)
@@ -151,47 +135,6 @@ def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines
     )
 
 
-def lay_out(space: Space, bank: Bank) -> dict[str, list[Point]]:
-    """Points of queries, of tools by their vectors, and of tools by their descriptions.
-
-    The first two principal components of all that is drawn. What a method takes out of
-    requests is put back, so that all kinds stand in one space.
-    """
-    positions = _evenly(len(bank.tools), _MOST_TOOLS)
-    parts = {"queries": space.query_vectors}
-    for name, method in space.methods.items():
-        parts[name] = method.bring_out()[positions]
-    plane = _principal_plane(np.concatenate(list(parts.values())))
-    points: dict[str, list[Point]] = {}
-    start = 0
-    for name, vectors in parts.items():
-        rows = plane[start : start + len(vectors)]
-        start += len(vectors)
-        if name == "queries":
-            titles = [query.query for query in space.queries]
-        else:
-            titles = [
-                f"{bank.tools[i].name}: {bank.tools[i].summary}" for i in positions
-            ]
-        points[name] = [
-            Point(float(x), float(y), title, "")
-            for (x, y), title in zip(rows, titles, strict=True)
-        ]
-    return points
-
-
-def lay_out_tools(space: Space, bank: Bank, method: str) -> list[Point]:
-    """Points of the tools on their own first two components; a point's group is its module."""
-    positions = _evenly(len(bank.tools), _MOST_TOOLS)
-    plane = _principal_plane(space.methods[method].tools[positions])
-    return [
-        Point(float(x), float(y), name, name.rpartition(".")[0])
-        for (x, y), name in zip(
-            plane, (bank.tools[i].name for i in positions), strict=True
-        )
-    ]
-
-
 def _load_dense(folder: Path, bank: Bank) -> DenseRetriever | None:
     """The fitted retriever of a folder, if it has vectors of the bank's tools."""
     from toolbank.retrievers.dense import DenseRetriever
@@ -218,22 +161,3 @@ def _area_under_roc(positive: list[float], negative: list[float]) -> float:
     below = np.searchsorted(ordered, positive, side="left")
     up_to = np.searchsorted(ordered, positive, side="right")
     return float((below + up_to).mean() / 2 / len(negative))
-
-
-def _evenly(n: int, most: int) -> list[int]:
-    return sorted({round(i) for i in np.linspace(0, n - 1, min(n, most))}) if n else []
-
-
-def _principal_plane(vectors: Vectors) -> NDArray[np.float64]:
-    """Coordinates [n, 2] on the first two principal components, scaled to 0 ... 1."""
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
-    _, axes = np.linalg.eigh(centred.T @ centred)
-    first = axes[:, ::-1][:, :2]
-    # An axis has no direction of its own: let its largest weight be positive.
-    first = first * np.sign(first[np.abs(first).argmax(axis=0), range(first.shape[1])])
-    plane = centred @ first
-    if plane.shape[1] < 2:
-        plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
-    low, high = plane.min(axis=0), plane.max(axis=0)
-    scaled: NDArray[np.float64] = (plane - low) / np.where(high > low, high - low, 1.0)
-    return scaled
