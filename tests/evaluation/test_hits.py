@@ -10,7 +10,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.evaluate import make_figures, measure
-from toolbank.evaluation.hits import write_hits
+from toolbank.evaluation.hits import read_hits, write_hits
 from toolbank.evaluation.sets import held_out_set, make_set
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -74,3 +74,13 @@ def test_scores_stand_beside_the_hits_and_fall(written):
     for line in written[0]:
         assert len(line["scores"]) == len(line["hits"]) <= len(WORDS)
         assert line["scores"] == sorted(line["scores"], reverse=True)
+
+
+def test_the_first_hits_are_read_again(written, tmp_path):
+    lines, _ = written
+    read = read_hits(tmp_path / "hits" / "bm25.jsonl", 3)
+    assert [(one.set, one.id) for one in read] == [(x["set"], x["id"]) for x in lines]
+    assert [list(one.hits) for one in read] == [x["hits"][:3] for x in lines]
+    assert read[-1].query == "rank them"
+    assert read[-1].missed == ("lab.gone",)
+    assert read[-1].recall == 0.5

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from toolbank.bank.bank import Bank
@@ -77,6 +79,35 @@ METRICS = [
 ]
 
 
+HITS = [
+    *(
+        {
+            "id": f"q{i}",
+            "query": f"Thing {i}?",
+            "set": "test",
+            "tools": ["lib.part.tool0"],
+        }
+        for i in range(2)
+    ),
+    *(
+        {
+            "id": f"ask-terse-{i}",
+            "query": "a thing",
+            "set": "real",
+            "tools": [f"lib.part.tool{i % 4}"],
+        }
+        for i in range(40)
+    ),
+]
+
+
+def write_hits(run, rows):
+    """Hits of two methods: one finds the first tool alone, one nothing."""
+    for name, hits in (("tool2vec", ["lib.part.tool0"]), ("bm25", [])):
+        lines = [json.dumps({**row, "hits": hits}) + "\n" for row in rows]
+        write_text(run / "hits" / f"{name}.jsonl", "".join(lines))
+
+
 def make_attempts():
     """As many as COUNTS says."""
     endings = [("accepted", "", COUNTS["accepted"]), ("declined", "", 1)]
@@ -99,5 +130,6 @@ def run(tmp_path):
         folder / "labels.json",
         [{"set": "real", "n": 40, "unknown": {"lib.gone": 2}, "refusals": 0}],
     )
+    write_hits(folder, HITS)
     write_text(folder / "recipe.yaml", "name: things\nseed: 3\n")
     return folder

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.report.conftest import COUNTS, make_bank, record
+from tests.report.conftest import COUNTS, HITS, make_bank, record, write_hits
 from toolbank.bank.bank import Bank
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
@@ -108,6 +108,37 @@ def test_best_of_each_set_is_marked_and_an_empty_set_is_shown(run):
     assert "lib.gone \u00d7 2" in text_of(html, "#retrieval")
 
 
+def test_what_is_missed_is_told_by_tool_and_by_kind(run):
+    section = text_of(write(run), "#misses")
+    # Of four tools, tool2vec finds one whenever it is needed.
+    assert "How often a tool is missed4 tools" in section
+    assert "tool2vec75.0 % ± 43.3" in section.replace(" 75", "75")
+    assert "By kind of asking" in section
+    assert "tool2vec, terse: 25.0 %, 95 % interval" in section
+    assert "By the training requests of a tool" in section
+    assert "Length, by tool2vec" in section
+
+
+def test_retrievers_that_differ_in_a_number_are_a_chart(run):
+    names = [f"top-{k}" for k in (1, 2, 3)]
+    recipe = {
+        "retrievers": [
+            {"type": "nearest", "name": name, "neighbours": number}
+            for number, name in enumerate(names)
+        ]
+    }
+    write_text(run / "recipe.yaml", json.dumps(recipe))
+    write_json(run / "metrics.json", [record(name, "test", 0.5) for name in names])
+    told = text_of(write(run), "#retrieval")
+    assert "nearest: neighboursRecall@5 in percent" in told
+
+
+def test_a_damaged_file_of_hits_is_named(run):
+    (run / "hits" / "bm25.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(InputError, match=r"bm25\.jsonl"):
+        write(run)
+
+
 def test_the_judges_figures_are_labelled_as_a_heuristics(run):
     add_judge(run)
     section = text_of(write(run), "#judge")
@@ -179,6 +210,13 @@ def test_hostile_texts_come_out_as_text(run, hostile):
         row["set"] = row["set"].replace("real", hostile)
         row["retriever"] = row["retriever"].replace("bm25", hostile)
     write_json(run / "metrics.json", records)
+    write_hits(
+        run,
+        [
+            {**row, "set": hostile, "query": hostile, "tools": [tools[i % 4].name]}
+            for i, row in enumerate(HITS)
+        ],
+    )
     write_json(run / "labels.json", [{"set": hostile, "n": 1, "unknown": {hostile: 1}}])
     html = write(run, title=hostile)
     assert len(html) < 500_000
@@ -261,7 +299,7 @@ def test_a_bare_bank_is_enough(run):
     Bank(make_bank().tools, (), {}).save(run / "bank")
     html = write(run)
     assert "No requests yet over 5 tools" in text_of(html, ".standfirst")
-    assert len(parse(html).css(".missing")) == 5
+    assert len(parse(html).css(".missing")) == 6
 
 
 def test_an_empty_bank_is_no_error(run):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from toolbank.bank.bank import Bank
 from toolbank.bank.frames import BankFrames, load_bank
 from toolbank.config.checked import check, read_checked
+from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import (
     Difference,
     Figure,
@@ -19,6 +20,7 @@ from toolbank.evaluation.figures import (
     read_figures,
     read_labels,
 )
+from toolbank.evaluation.hits import Found, read_hits
 from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import StepCalls
 from toolbank.system.errors import InputError
@@ -95,7 +97,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Content:
-    """A run: its name, bank, resolved recipe, and what later stages left."""
+    """A run: its name, bank, resolved recipe, and what later stages left.
+
+    `hits` are the first of each query, by method: as many as Recall is told at.
+    """
 
     name: str
     bank: Bank
@@ -108,6 +113,7 @@ class Content:
     figures: list[Figure]
     differences: list[Difference]
     labels: list[SetLabels]
+    hits: Mapping[str, list[Found]]
     models: Path
 
     @property
@@ -136,6 +142,8 @@ def read_content(run: Path) -> Content:
         InputError: there is no bank, or a file that is there is damaged.
     """
     bank = Bank.load(run / "bank")
+    metrics = run / "metrics.json"
+    figures = read_figures(metrics) if metrics.is_file() else []
     return Content(
         name=run.resolve().name,
         bank=bank,
@@ -157,15 +165,27 @@ def read_content(run: Path) -> Content:
         judge=_read_if_there(
             run / "judge.json", lambda path: read_checked(path, Judge), None
         ),
-        figures=_read_if_there(run / "metrics.json", read_figures, []),
+        figures=figures,
         differences=_read_if_there(run / "comparisons.json", read_differences, []),
         labels=_read_if_there(run / "labels.json", read_labels, []),
+        hits=_read_hits(run / "hits", figures),
         models=run / "models",
     )
 
 
 def _read_if_there(path: Path, read: Callable[[Path], T], missing: T) -> T:
     return read(path) if path.is_file() else missing
+
+
+def _read_hits(folder: Path, figures: Sequence[Figure]) -> dict[str, list[Found]]:
+    k = main_k(figure.k for figure in figures)
+    files = {path.name.removesuffix(".jsonl"): path for path in folder.glob("*.jsonl")}
+    methods = dict.fromkeys(figure.retriever for figure in figures)
+    return {
+        method: read_hits(files[method], k)
+        for method in methods
+        if k and method in files
+    }
 
 
 def _read_recipe(path: Path) -> dict[str, Any]:

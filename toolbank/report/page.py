@@ -16,6 +16,8 @@ from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import load_writer
+from toolbank.report.analyses.describe import describe_misses, describe_sweeps
+from toolbank.report.analyses.failures import PARTS
 from toolbank.report.asks import follow_asks, sample_asks
 from toolbank.report.calls import summarise_calls
 from toolbank.report.config import ReportConfig
@@ -107,6 +109,9 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "axis_end": widest(recall, f"Recall@{k}") if recall else 1.0,
         "differences": tabulate_differences(content.differences, k),
         "other_metrics": tabulate(content.figures, ["ndcg", "comp", "mrr"]),
+        "misses": describe_misses(content),
+        "failure_parts": PARTS,
+        "sweeps": describe_sweeps(content, k),
         "labels": [label for label in content.labels if label.unknown],
         "judge": content.judge,
         "samples": [

@@ -90,7 +90,7 @@ def tabulate_differences(
         ]
         tables.append(
             DifferenceTable(
-                title=_title(name),
+                title=title_of(name),
                 n=rows[0].n,
                 columns=tuple(_OPPONENTS[part] for part in baselines),
                 rows=tuple(
@@ -148,7 +148,7 @@ def _tabulate_set(name: str, figures: list[Figure]) -> ScoreTable:
         rows.append((retriever, tuple(scores)))
     return ScoreTable(
         name=name,
-        title=_title(name),
+        title=title_of(name),
         n=max(figure.n for figure in figures),
         columns=tuple(_column_name(metric, k) for metric, k in columns),
         rows=tuple(rows),
@@ -164,7 +164,8 @@ def _column_name(metric: str, k: int | None) -> str:
     return _METRICS[metric].format(k)
 
 
-def _title(name: str) -> str:
+def title_of(name: str) -> str:
+    """What an evaluation set is called on the page."""
     return _SETS.get(name, f"Labelled file: {name}")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 5
+_LAYOUT = 6
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, model_hashes
 from toolbank.system.version import __version__
 
@@ -25,6 +26,7 @@ class ReportStage(Stage):
             "judge": hash_file(folder.judge) if is_judged else None,
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
+            "hits": hash_tree(folder.hits),
             "models": model_hashes(recipe, folder),
             "recipe": recipe.model_dump(mode="json", exclude=set(recipe.unused_keys)),
             "toolbank": __version__,

@@ -1,0 +1,1 @@
+"""What lies behind the figures: which tools and requests are missed, and what Recall follows."""
