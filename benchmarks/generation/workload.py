@@ -73,7 +73,7 @@ def write_rows(folder: Path, rows: int) -> Path:
     tools = read_tools(folder / "sources" / "bank" / "tools.parquet")
     by_name = {tool.name: tool for tool in tools}
     config = GenerateConfig()
-    offers = make_offers(list(by_name), config, SEED)
+    offers = make_offers(tools, config, SEED)
     prompts = Prompts(_DOMAIN, config, SEED)
     path = folder / f"rows-{rows}.jsonl"
     with path.open("w", encoding="utf-8") as file:

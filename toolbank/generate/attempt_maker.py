@@ -60,9 +60,7 @@ class AttemptMaker:
         self.engine = self.pool.engine
         self.last_failure = ""
         self._failures = FailuresInARow(self.pool)
-        offers = self.engine.offers or make_offers(
-            [tool.name for tool in tools], config, seed
-        )
+        offers = self.engine.offers or make_offers(tools, config, seed)
         self._offer = lru_cache(_OFFERS_AT_HAND)(offers.offer)
         self._tools = {tool.name: tool for tool in tools}
         self._checker = Checker(tools, config)

@@ -47,9 +47,16 @@ class GenerateConfig(EngineConfig):
         default=None, ge=1, description="M: most tools of a query; unset: 5"
     )
     examples: int = Field(default=5, ge=0, description="in-context examples a prompt")
-    sampling: Literal["deck", "uniform"] = Field(
-        default="deck",
-        description="deck: every tool is offered equally often; uniform: as in the paper",
+    sampling: Literal["deck", "uniform", "related"] | None = Field(
+        default=None,
+        description="deck: every tool is offered equally often; uniform: as in the paper; "
+        "related: a tool, some that are likely to be needed with it, and others; unset: related "
+        "for `rules`, deck for all other engines",
+    )
+    families: bool = Field(
+        default=False,
+        description="whether siblings, methods of the same name and text on several classes, "
+        "count as one in the deal",
     )
     max_attempts: int | None = Field(
         default=None,

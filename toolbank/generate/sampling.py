@@ -1,100 +1,96 @@
 """Which tools an attempt is offered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
 
+from toolbank.bank.records import Tool
 from toolbank.chat.chat import Offer, Offers
+from toolbank.generate.affinity import Affinity
 from toolbank.generate.config import GenerateConfig
-from toolbank.system.errors import InputError
-from toolbank.system.numbers import count
+from toolbank.generate.families import Families
+from toolbank.generate.related import RelatedOffers
+from toolbank.generate.tool_numbers import draw_numbers, fit_to_tools
 
 _DECKS_AT_HAND = 4
 
 
-def make_offers(tools: Sequence[str], config: GenerateConfig, seed: int) -> Offers:
+def make_offers(tools: Sequence[Tool], config: GenerateConfig, seed: int) -> Offers:
     """The offers of a recipe, for engines that bring none of their own.
 
     Raises:
         InputError: the bank has fewer tools than a query uses.
     """
-    config = fit_to_tools(config, len(tools))
-    kind = DealtOffers if config.sampling == "deck" else UniformOffers
-    return kind(tools, config, seed)
+    if config.sampling == "related":
+        return RelatedOffers(tools, config, seed, Affinity(tools))
+    families = Families(tools, together=config.families)
+    config = fit_to_tools(config, tools)
+    if config.sampling == "uniform":
+        deal = _draw_uniformly(len(families), config.offered, seed)
+    else:
+        deal = Decks(len(families), config.offered, seed).deal
+    return RandomOffers(tools, families, config, seed, deal)
 
 
-def fit_to_tools(config: GenerateConfig, tools: int) -> GenerateConfig:
-    """The settings for a bank of so many tools: no more are offered, or asked for, than there are.
+class RandomOffers:
+    """Offers of hands that are dealt without a look at the tools; `deal` gives families."""
 
-    Raises:
-        InputError: the bank has fewer than any query uses.
-    """
-    if tools < config.fewest_tools:
-        key = "tools_per_query" if config.tools_per_query else "min_tools"
-        raise InputError(
-            f"generate.{key}: a query uses {count(config.fewest_tools, 'tool')} at least, and "
-            f"the bank has {tools}. Add sources, or ask for fewer."
-        )
-    shares = config.tools_per_query and {
-        number: share
-        for number, share in config.tools_per_query.items()
-        if number <= tools
-    }
-    return config.model_copy(
-        update={
-            "offered": min(config.offered, tools),
-            "max_tools": min(config.most_tools, tools),
-            "tools_per_query": shares,
-        }
-    )
-
-
-def describe_fit(config: GenerateConfig, tools: int) -> str:
-    """What `fit_to_tools` changes, for people; "" if nothing."""
-    if config.offered <= tools:
-        return ""
-    said = f"offered: the bank has {count(tools, 'tool')}, so that {tools} and not {config.offered} "
-    said += f"{'is' if tools == 1 else 'are'} offered in an attempt"
-    if config.most_tools > tools:
-        said += f", and a query uses at most {tools}"
-    return said
-
-
-class DealtOffers:
-    """Tools dealt like cards: each is offered equally often, none twice in one attempt.
-
-    Attempt i holds the i-th T cards of endless shuffled decks; it depends on the seed and i only.
-    Kept of each deck is what was left of the one before it, fewer than T tools.
-    """
-
-    def __init__(self, tools: Sequence[str], config: GenerateConfig, seed: int) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        families: Families,
+        config: GenerateConfig,
+        seed: int,
+        deal: Callable[[int], Sequence[int]],
+    ) -> None:
         self._tools = tools
+        self._families = families
         self._config = config
         self._seed = seed
-        self._left: list[tuple[str, ...]] = [()]
-        self._hands = lru_cache(_DECKS_AT_HAND)(self._deal)
+        self._deal = deal
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of attempt `attempt`."""
-        size, count = self._config.offered, len(self._tools)
+        chosen = self._families.choose(
+            self._deal(attempt), Random(f"{self._seed}:member:{attempt}")
+        )
+        names = tuple(self._tools[position].name for position in chosen)
+        return Offer(names, *draw_numbers(self._config, self._seed, attempt))
+
+
+class Decks:
+    """Cards dealt: each comes equally often, none twice in one hand.
+
+    Hand i holds the i-th T cards of endless shuffled decks; it depends on the seed and i only.
+    Kept of each deck is what was left of the one before it, fewer than T cards.
+    """
+
+    def __init__(self, cards: int, size: int, seed: int) -> None:
+        self._cards = cards
+        self._size = size
+        self._seed = seed
+        self._left: list[tuple[int, ...]] = [()]
+        self._hands = lru_cache(_DECKS_AT_HAND)(self._complete)
+
+    def deal(self, hand: int) -> tuple[int, ...]:
+        """The cards of a hand."""
         # The deck that holds the last card of the hand completes it.
-        deck = ((attempt + 1) * size - 1) // count
+        deck = ((hand + 1) * self._size - 1) // self._cards
         while len(self._left) <= deck:
             self._hands(len(self._left) - 1)
-        hand = self._hands(deck)[attempt - deck * count // size]
-        return Offer(hand, *draw_numbers(self._config, self._seed, attempt))
+        return self._hands(deck)[hand - deck * self._cards // self._size]
 
-    def _deal(self, deck: int) -> list[tuple[str, ...]]:
+    def _complete(self, deck: int) -> list[tuple[int, ...]]:
         """The hands that a deck completes."""
-        size = self._config.offered
+        size = self._size
         left = list(self._left[deck])
-        fresh = list(self._tools)
+        fresh = list(range(self._cards))
         Random(f"{self._seed}:deck:{deck}").shuffle(fresh)
-        # A hand that ends one deck and begins the next must not hold a tool twice.
+        # A hand that ends one deck and begins the next must not hold a card twice.
         held = set(left)
-        fits = [tool for tool in fresh if tool not in held][: size - len(left)]
+        fits = [card for card in fresh if card not in held][: size - len(left)]
         first = set(fits)
-        cards = left + fits + [tool for tool in fresh if tool not in first]
+        cards = left + fits + [card for card in fresh if card not in first]
         hands = [
             tuple(cards[start : start + size])
             for start in range(0, len(cards) - size + 1, size)
@@ -104,27 +100,6 @@ class DealtOffers:
         return hands
 
 
-class UniformOffers:
-    """T tools drawn without replacement in each attempt, as in the paper."""
-
-    def __init__(self, tools: Sequence[str], config: GenerateConfig, seed: int) -> None:
-        self._tools = tools
-        self._config = config
-        self._seed = seed
-
-    def offer(self, attempt: int) -> Offer:
-        """Offer the tools of attempt `attempt`."""
-        drawn = Random(f"{self._seed}:uniform:{attempt}").sample(
-            self._tools, self._config.offered
-        )
-        return Offer(tuple(drawn), *draw_numbers(self._config, self._seed, attempt))
-
-
-def draw_numbers(config: GenerateConfig, seed: int, attempt: int) -> tuple[int, int]:
-    """The most and the fewest tools that the query of this attempt may use."""
-    random = Random(f"{seed}:{attempt}")
-    if shares := config.tools_per_query:
-        numbers = sorted(shares)
-        [number] = random.choices(numbers, [shares[number] for number in numbers])
-        return number, number
-    return random.randint(config.fewest_tools, config.most_tools), config.fewest_tools
+def _draw_uniformly(cards: int, size: int, seed: int) -> Callable[[int], Sequence[int]]:
+    """Hands of T cards drawn without replacement, as in the paper."""
+    return lambda hand: Random(f"{seed}:uniform:{hand}").sample(range(cards), size)

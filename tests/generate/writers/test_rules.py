@@ -206,3 +206,15 @@ def test_what_it_can_not_answer_ends_a_run_with_a_sentence(engine):
     with pytest.raises(EngineError, match="is asked to judge") as told:
         answer(engine, 0, "judge", None)
     assert told.value.fatal
+
+
+def test_its_hands_are_related_unless_the_recipe_names_another_sampling(tools):
+    made = {
+        sampling: create_engine(
+            GenerateConfig(engine="rules", sampling=sampling), tools=tools, seed=SEED
+        ).offers
+        for sampling in (None, "related", "deck")
+    }
+    assert made["deck"] is None
+    first = [made[None].offer(n) for n in range(20)]
+    assert first == [made["related"].offer(n) for n in range(20)]

@@ -200,7 +200,7 @@ def _render(
     """The first prompts of a run, and those that would have these drafts polished."""
     config = recipe.generate
     by_name = {tool.name: tool for tool in tools}
-    offers = make_offers(list(by_name), config, recipe.seed)
+    offers = make_offers(tools, config, recipe.seed)
     prompts = Prompts(recipe.domain_name, config, recipe.seed)
     writes, polishes = [], []
     for number in range(_PROMPTS):

@@ -32,7 +32,7 @@ from toolbank.commands.plan.trainings import (
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_here
 from toolbank.generate.loop import most_queries
-from toolbank.generate.sampling import describe_fit, fit_to_tools
+from toolbank.generate.tool_numbers import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.llm.trust import foretell, is_named
@@ -169,12 +169,12 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
         if writer.default_queries is not None:
             # The offers are those of any engine, and wrong settings are found here.
             check_prompts(recipe, tools)
-            yield from _describe_offers(config, len(tools))
+            yield from _describe_offers(config, tools)
         return
     forecast = forecast_generation(recipe, tools, folder)
     yield f"{what} {writer.describe(config)}"
     yield from _describe_size(recipe, len(tools))
-    yield from _describe_offers(config, len(tools))
+    yield from _describe_offers(config, tools)
     yield from _notes(read)
     yield from format_paragraph("calls", _calls_of_generation(forecast))
     yield from describe_forecast(forecast, config)
@@ -187,7 +187,7 @@ def _describe_size(recipe: Recipe, tools: int) -> Iterator[str]:
             yield from format_paragraph("size", line)
 
 
-def _describe_offers(config: GenerateConfig, tools: int) -> Iterator[str]:
+def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[str]:
     """How many tools are asked for, and what is smaller than set since the bank is."""
     if fit := describe_fit(config, tools):
         yield from format_paragraph("offered", fit.removeprefix("offered: "))

@@ -11,7 +11,7 @@ from toolbank.bank.records import Query
 from toolbank.bank.split import draw_withheld, split_queries
 from toolbank.commands.plan.asks import expect_asks
 from toolbank.generate.loop import most_queries
-from toolbank.generate.sampling import fit_to_tools
+from toolbank.generate.tool_numbers import fit_to_tools
 from toolbank.recipe import Recipe
 from toolbank.retrievers.planning import plan_fits
 from toolbank.run.folder import RunFolder
@@ -144,7 +144,7 @@ def _read_bank(
         return Bank(tuple(read.tools), tuple(read.queries), info)
     names = [tool.name for tool in tools]
     withheld = draw_withheld(names, recipe.split, recipe.seed)
-    config = fit_to_tools(recipe.generate, len(names))
+    config = fit_to_tools(recipe.generate, tools)
     used = (config.fewest_tools + config.most_tools) // 2
     in_turn = cycle(names)
     queries = [

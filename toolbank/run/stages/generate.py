@@ -63,7 +63,7 @@ class GenerateStage(Stage):
         from toolbank.bank.split import draw_withheld, split_queries
         from toolbank.generate.attempts import NothingAcceptedError
         from toolbank.generate.loop import generate, most_queries
-        from toolbank.generate.sampling import describe_fit
+        from toolbank.generate.tool_numbers import describe_fit
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
         from toolbank.run.advice import advise_before
@@ -72,7 +72,7 @@ class GenerateStage(Stage):
         tools = read_tools(folder.bank / "tools.parquet")
         # Engines without a number of their own are offered tools of the bank.
         has_own = self._writer.default_queries is None
-        if not has_own and (fit := describe_fit(recipe.generate, len(tools))):
+        if not has_own and (fit := describe_fit(recipe.generate, tools)):
             print_message(fit)
         if most := most_queries(recipe.generate):
             for line in advise_before(recipe, len(tools), most):

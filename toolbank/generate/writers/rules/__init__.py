@@ -12,8 +12,9 @@ How it writes:
    things wanted ("the running total of ...") and questions ("whether ..."); facts are kept in mind,
    parameters' meanings become choices. Sentences with code or coined names in them are left out.
    It also finds the glossary's terms that the tool is about.
-2. `offers` deals one tool from shuffled decks, so that every tool is dealt equally often, and others
-   that go with it (`affinity`: see-also links, shared types, same module, similar words).
+2. `related`, unless the recipe names another sampling, deals one tool from shuffled decks, so that
+   every tool is dealt equally often, and others that go with it (`affinity`: see-also links, shared
+   types, same module, similar words); both stand beside this package.
 3. `writer` picks two to five tools of the offer that belong together, or declines; `wording` puts
    concrete data in place of arrays and plain words in place of terms; the draft has a step a sentence.
 4. `steps` merges the draft's steps into one request.

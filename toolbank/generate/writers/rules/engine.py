@@ -17,8 +17,8 @@ from toolbank.chat.chat import (
     PolishTask,
     WriteTask,
 )
-from toolbank.generate.writers.rules.affinity import Affinity
-from toolbank.generate.writers.rules.offers import AffinityOffers
+from toolbank.generate.affinity import Affinity
+from toolbank.generate.related import RelatedOffers
 from toolbank.generate.writers.rules.profile import Profiles
 from toolbank.generate.writers.rules.steps import merge_steps
 from toolbank.generate.writers.rules.writer import write_request
@@ -46,7 +46,9 @@ class RulesEngine:
         self._positions = {tool.name: n for n, tool in enumerate(tools)}
         self._affinity = Affinity(tools)
         self._profiles = Profiles(tools)
-        self.offers: Offers | None = AffinityOffers(tools, config, seed, self._affinity)
+        self.offers: Offers | None = None
+        if config.sampling in (None, "related"):
+            self.offers = RelatedOffers(tools, config, seed, self._affinity)
         content = json.dumps(
             [VERSION, seed, [t.model_dump() for t in tools]], sort_keys=True
         )

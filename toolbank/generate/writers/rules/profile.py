@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbank.bank.records import Tool
+from toolbank.generate.affinity import split_name
+from toolbank.generate.see_also import find_name, index_names
 from toolbank.generate.writers.rules.english import Phrase, read_phrase, split_sentences
 from toolbank.generate.writers.rules.glossary import load_glossary, weigh_terms
 from toolbank.generate.writers.rules.lexicon import VERBS
@@ -71,12 +73,6 @@ class Profiles:
         )
 
 
-def split_name(name: str) -> str:
-    """The last part of a name as words: "nan_to_num" -> "nan to num"."""
-    last = name.rsplit(".", 1)[-1]
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last).replace("_", " ").strip()
-
-
 def _weigh_texts(tool: Tool) -> dict[str, float]:
     return {
         tool.description[:400]: 0.6,
@@ -96,30 +92,6 @@ def _collect_mentions(tools: Sequence[Tool]) -> list[list[str]]:
             if position is not None and other.description:
                 mentions[position].append(other.description)
     return mentions
-
-
-def index_names(tools: Sequence[Tool]) -> dict[str, int]:
-    """Positions of all names, aliases included; unambiguous last parts too."""
-    lasts = Counter(tool.name.rsplit(".", 1)[-1] for tool in tools)
-    index = {
-        last: position
-        for position, tool in enumerate(tools)
-        if lasts[last := tool.name.rsplit(".", 1)[-1]] == 1
-    }
-    for position, tool in enumerate(tools):
-        index.update(dict.fromkeys(tool.aliases, position))
-    index.update({tool.name: position for position, tool in enumerate(tools)})
-    return index
-
-
-def find_name(name: str, tool: Tool, index: dict[str, int]) -> int | None:
-    """The position of the tool that `tool`'s see-also list calls `name`."""
-    module = tool.name.split(".")
-    for depth in range(len(module) - 1, 0, -1):
-        position = index.get(".".join([*module[:depth], name]))
-        if position is not None:
-            return position
-    return index.get(name)
 
 
 def _read_phrases(

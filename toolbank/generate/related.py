@@ -1,27 +1,26 @@
-"""Which tools an attempt is offered: one dealt from a deck, and others that go with it."""
+"""A tool dealt from a deck, and others that are likely to be needed with it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
 from toolbank.chat.chat import Offer
-from toolbank.generate.sampling import draw_numbers, fit_to_tools
-from toolbank.generate.writers.rules.affinity import Affinity
-
-if TYPE_CHECKING:
-    from toolbank.generate.config import GenerateConfig
+from toolbank.generate.affinity import Affinity
+from toolbank.generate.config import GenerateConfig
+from toolbank.generate.families import Families
+from toolbank.generate.tool_numbers import draw_numbers, fit_to_tools
 
 _RELATED = 0.6
 
 
-class AffinityOffers:
+class RelatedOffers:
     """Offer i is a function of the tools, the configuration, the seed and i alone.
 
-    The first tool of an offer, which the request will be about, comes from shuffled decks, so
-    that every tool is dealt equally often; more than half of the others go with it.
+    The first tool of an offer comes from shuffled decks, so that every family is dealt equally
+    often; more than half of the others go with it, the likelier the more they do; the rest is
+    random.
 
     Raises:
         InputError: the bank has fewer tools than a query uses.
@@ -35,24 +34,28 @@ class AffinityOffers:
         affinity: Affinity,
     ) -> None:
         self._tools = tools
-        self._config = fit_to_tools(config, len(tools))
+        self._families = Families(tools, together=config.families)
+        self._config = fit_to_tools(config, tools)
         self._seed = seed
         self._affinity = affinity
         self._decks: dict[int, list[int]] = {}
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of attempt `attempt`."""
+        families, size = self._families, self._config.offered
         random = Random(f"{self._seed}:offer:{attempt}")
-        chosen = [self._deal(attempt)]
-        neighbours = self._affinity.neighbours(chosen[0])
-        n_related = round(_RELATED * self._config.offered)
-        while neighbours and len(chosen) <= min(n_related, self._config.offered - 1):
+        members = Random(f"{self._seed}:member:{attempt}")
+        chosen = families.choose([self._deal(attempt)], members)
+        neighbours = self._affinity.neighbours(chosen[0], families)
+        n_related = round(_RELATED * size)
+        while neighbours and len(chosen) <= min(n_related, size - 1):
             weights = [affinity for _, affinity in neighbours]
             picked = random.choices(range(len(neighbours)), weights)[0]
             chosen.append(neighbours.pop(picked)[0])
-        held = set(chosen)
-        rest = [n for n in range(len(self._tools)) if n not in held]
-        chosen += random.sample(rest, self._config.offered - len(chosen))
+        held = {families.of[n] for n in chosen}
+        rest = [family for family in range(len(families)) if family not in held]
+        drawn = random.sample(rest, size - len(chosen))
+        chosen += families.choose(drawn, members, chosen)
         at_least, at_most = self._config.fewest_tools, self._config.most_tools
         if self._config.tools_per_query:
             at_most, at_least = draw_numbers(self._config, self._seed, attempt)
@@ -61,9 +64,9 @@ class AffinityOffers:
         return Offer(tuple(self._tools[n].name for n in chosen), at_most, at_least)
 
     def _deal(self, attempt: int) -> int:
-        number, place = divmod(attempt, len(self._tools))
+        number, place = divmod(attempt, len(self._families))
         if number not in self._decks:
-            deck = list(range(len(self._tools)))
+            deck = list(range(len(self._families)))
             Random(f"{self._seed}:deck:{number}").shuffle(deck)
             self._decks[number] = deck
         return self._decks[number][place]

@@ -6,9 +6,11 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from toolbank.bank.records import Tool
-from toolbank.generate.writers.rules.profile import find_name, index_names, split_name
+from toolbank.generate.families import Families
+from toolbank.generate.see_also import link_tools
 
 _LINK = 1.0
 _TYPE = 0.3
@@ -24,7 +26,7 @@ class Affinity:
         self._modules = [tool.name.rsplit(".", 1)[0] for tool in tools]
         self._vectors = _weigh_words(tools)
         self._postings = _post(self._vectors)
-        self._links = _link(tools)
+        self._links = link_tools(tools)
         self._gives = [_types(value.type for value in tool.returns) for tool in tools]
         self._takes = [
             _types(
@@ -53,35 +55,41 @@ class Affinity:
             return "they stand in the same module"
         return "their texts are alike"
 
-    def neighbours(self, position: int) -> list[tuple[int, float]]:
-        """Tools that are linked to a tool or speak of the same, with affinities, best first."""
+    def neighbours(self, position: int, families: Families) -> list[tuple[int, float]]:
+        """Tools that are linked to a tool or speak of the same, with affinities, best first.
+
+        Of each other family one at most: its member that goes with the tool best.
+        """
         scores: defaultdict[int, float] = defaultdict(float)
         for word, weight in self._vectors[position].items():
             for other, other_weight in self._postings[word]:
                 scores[other] += weight * other_weight
-        near = sorted(scores, key=lambda other: (-scores[other], other))[:_NEIGHBOURS]
-        others = {*near, *self._links[position]} - {position}
-        rated = [(other, self.between(position, other)) for other in sorted(others)]
-        return sorted(
-            (pair for pair in rated if pair[1] > 0),
-            key=lambda pair: (-pair[1], pair[0]),
-        )
+        near = sorted(scores, key=lambda other: (-scores[other], other))
+        kin = dict.fromkeys(families.of[other] for other in near)
+        linked = {families.of[other] for other in self._links[position]}
+        others = {*islice(kin, _NEIGHBOURS), *linked} - {families.of[position]}
+        rated = [
+            min(
+                ((other, self.between(position, other)) for other in members),
+                key=_best_first,
+            )
+            for members in (families.members[family] for family in sorted(others))
+        ]
+        return sorted((pair for pair in rated if pair[1] > 0), key=_best_first)
 
     def _similarity(self, first: int, second: int) -> float:
         a, b = self._vectors[first], self._vectors[second]
         return sum(weight * b[word] for word, weight in a.items() if word in b)
 
 
-def _link(tools: Sequence[Tool]) -> list[set[int]]:
-    index = index_names(tools)
-    links: list[set[int]] = [set() for _ in tools]
-    for position, tool in enumerate(tools):
-        for other in tool.see_also:
-            found = find_name(other.name, tool, index)
-            if found is not None and found != position:
-                links[position].add(found)
-                links[found].add(position)
-    return links
+def _best_first(pair: tuple[int, float]) -> tuple[float, int]:
+    return -pair[1], pair[0]
+
+
+def split_name(name: str) -> str:
+    """The last part of a name as words: "nan_to_num" -> "nan to num"."""
+    last = name.rsplit(".", 1)[-1]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last).replace("_", " ").strip()
 
 
 def _weigh_words(tools: Sequence[Tool]) -> list[dict[str, float]]:
