@@ -6,7 +6,9 @@
 fits descriptions, Tool2Vec, BM25 with requests (`words`) and the fusion of the latter two on what
 development.py leaves to learn from, and tests them on what it holds out. With `--natural`, on all of
 it, tested on TEXTS/natural/API.jsonl: to be run once, when all is chosen. `--tuned` fine-tunes the
-encoder of Tool2Vec. A line a seed and method, and the mean over the seeds.
+encoder of Tool2Vec. `plain` is what a few lines do with the encoder as it is: the mean of a tool's
+requests, drawn to its description by 2. A line a seed and method, the mean over the seeds, and its
+paired difference to `plain`.
 """
 
 import argparse
@@ -30,6 +32,8 @@ from toolbank.retrievers.fusion.config import FusionConfig
 from toolbank.retrievers.kind import RetrieverConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
+PLAIN = "plain"
+
 
 def whole(bank: Bank) -> Bank:
     """All requests and asks of a development bank, to learn from."""
@@ -49,6 +53,14 @@ def recall(found: np.ndarray, queries: tuple[Query, ...], bank: Bank) -> np.ndar
     return np.array(
         [len(w & set(row)) / len(w) for w, row in zip(wanted, found, strict=True)]
     )
+
+
+def interval(values: np.ndarray) -> str:
+    """The mean of values [n] in percent, and its 95 % bootstrap interval."""
+    n = len(values)
+    draws = np.random.default_rng(0).integers(0, n, (2000, n))
+    low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
+    return f"{100 * values.mean():5.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def main() -> None:
@@ -77,6 +89,7 @@ def main() -> None:
     )
     configs: list[RetrieverConfig] = [
         DescriptionsConfig(),
+        Tool2VecConfig(name=PLAIN, centre=False),
         Tool2VecConfig(training=training if given.tuned else None),
         Bm25Config(name="words", requests=True),
         FusionConfig(beside=("words",)),
@@ -101,14 +114,10 @@ def main() -> None:
                 f"  {time.perf_counter() - start:.0f} s",
                 flush=True,
             )
-    random = np.random.default_rng(0)
+    plain = np.mean(rows[PLAIN], axis=0)
     for label, of_seeds in rows.items():
         each = np.mean(of_seeds, axis=0)
-        draws = each[random.integers(0, len(each), (2000, len(each)))].mean(axis=1)
-        low, high = np.quantile(draws, [0.025, 0.975])
-        print(
-            f"mean {label:14s}{100 * each.mean():5.1f} ({100 * low:.1f} to {100 * high:.1f})"
-        )
+        print(f"mean {label:14s}{interval(each)}  to plain {interval(each - plain)}")
 
 
 if __name__ == "__main__":
