@@ -67,6 +67,12 @@ def test_a_tool_that_none_finds_is_no_hit():
     assert np.isinf(scores[0, 2:]).all()
 
 
-def test_only_the_first_hits_of_each_are_looked_at():
-    fused = fuse(Fixed(4, 3, 2, 1), Fixed(4, 3, 1, 2), candidates=1)
-    assert fused.search(["x"], 4)[0].tolist() == [[0, -1, -1, -1]]
+def test_what_is_past_the_first_hits_of_each_comes_last_and_moves_nothing():
+    fused = fuse(Fixed(4, 3, 2, 0), Fixed(3, 4, 1, 0), candidates=2)
+    indices, scores = fused.search(["x"], 4)
+    assert sorted(indices[0, :2].tolist()) == [0, 1]
+    assert indices[0, 2:].tolist() == [2, -1]
+    assert scores[0, 2] < scores[0, 1]
+    few = fused.search(["x"], 2)
+    np.testing.assert_array_equal(few[0], indices[:, :2])
+    np.testing.assert_array_equal(few[1], scores[:, :2])

@@ -23,7 +23,9 @@ class FusionConfig(TwoStageConfig):
         default=("bm25",), min_length=1, description="others that count as much"
     )
     candidates: int = Field(
-        default=100, ge=1, description="hits of each that are looked at"
+        default=100,
+        ge=1,
+        description="first hits of each that are weighed; others come last",
     )
 
     @property

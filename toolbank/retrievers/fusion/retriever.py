@@ -31,13 +31,17 @@ class FusionRetriever(TwoStage):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        A tool that is among no retriever's first hits is no hit.
+        A tool that is among no retriever's first `candidates` hits comes after all others, and one
+        that is not among k of them either is no hit.
         """
-        stages, n_tools = self.stages.values(), len(self.tools)
-        hits = [stage.search(queries, self.config.candidates) for stage in stages]
+        n_tools, first = len(self.tools), self.config.candidates
+        hits = [s.search(queries, max(first, k)) for s in self.stages.values()]
 
         def score(rows: slice) -> NDArray[np.float32]:
-            parts = [standardise((i[rows], s[rows]), n_tools) for i, s in hits]
+            parts = [
+                standardise((i[rows, :first], s[rows, :first]), n_tools)
+                for i, s in hits
+            ]
             found = np.max([mark(i[rows], n_tools) for i, _ in hits], axis=0)
             means = np.round(np.mean(parts, axis=0), 6).astype(np.float32)
             return np.where(found, means, np.float32(-np.inf))
