@@ -73,6 +73,49 @@ def test_a_hit_is_one_line_that_can_be_read_whatever_the_tool_is_called(odd):
     assert any("two lines 9.999 made.up" in line for line in lines)
 
 
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory):
+    """A run over a saw and five knives that no request can tell apart."""
+    folder = tmp_path_factory.mktemp("alike")
+    knives = [f"shop{n}.knife" for n in range(5)]
+    tools = [{"name": name, "description": "Sharpen a knife."} for name in knives]
+    tools[0]["twins"] = [*knives[1:], "gone.knife"]
+    tools.append({"name": "shop.saw", "description": "Sharpen the saw."})
+    query = {"id": "q", "query": "a knife", "tools": [knives[4]], "split": "test"}
+    (folder / "data").mkdir()
+    for name, rows in (("tools", tools), ("queries", [query])):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "data" / f"{name}.jsonl").write_text(lines)
+    (folder / "alike.yaml").write_text(
+        "name: alike\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
+        "retrievers: [{type: bm25}]\n"
+    )
+    done = toolbank("run", "alike.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_twins_are_one_line_and_leave_room_for_others(alike):
+    folder, _ = alike
+    done = toolbank("search", "runs/alike", "sharpen a knife", "-k", "2", cwd=folder)
+    first, second = done.stdout.splitlines()
+    assert "shop.saw" in second
+    assert "knife" not in second
+    (found,) = load(folder / "runs/alike").search("sharpen a knife", 1)
+    others = [f"shop{n}.knife" for n in range(5)]
+    others.remove(found.tool.name)
+    assert f"  {found.tool.name}  Sharpen a knife." in first
+    assert first.endswith(f" (or {', '.join(others[:3])} and 1 more)")
+
+
+def test_twins_have_a_second_figure_and_are_told_of_a_tool(alike):
+    folder, told = alike
+    assert "or twin" in told
+    done = toolbank("show", "runs/alike", "shop0.knife", cwd=folder)
+    others = "shop1.knife, shop2.knife, shop3.knife, shop4.knife, gone.knife"
+    assert f"no request can tell it from {others}" in done.stdout
+
+
 def test_the_first_line_says_what_the_score_is(odd):
     chosen = toolbank("search", "runs/odd", "knife", cwd=odd).stderr.splitlines()[-1]
     assert re.match(r"by \S+, whose score is .+; another: --retriever NAME$", chosen)

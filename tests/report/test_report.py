@@ -2,6 +2,7 @@ import copy
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -17,6 +18,7 @@ from toolbank.report.report import write_report
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json, write_text
 
+RETRIEVERS = ("bm25", "tool2vec")
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -73,6 +75,29 @@ def test_counts_on_the_page_are_the_banks(run):
     assert "tool_7 stands in the text" in text_of(html, ".examples")
     assert "1 tool that no request uses" in text_of(html, "#bank summary")
     assert "lib.absent \u00d7 4" in text_of(html, "#bank")
+
+
+def test_twins_are_one_entry_with_the_requests_of_each_and_a_figure(run):
+    assert "or twin" not in write(run)
+    bank = Bank.load(run / "bank")
+    first, *others = bank.tools
+    twin = first.model_copy(update={"twins": (others[0].name,)})
+    replace(bank, tools=(twin, *others)).save(run / "bank")
+    figures = read_json(run / "metrics.json")
+    twins = [record(name, "test", 0.75, metric="recall_or_twin") for name in RETRIEVERS]
+    deeper = [record(name, "test", 0.8, 2, "recall_or_twin", 7) for name in RETRIEVERS]
+    write_json(run / "metrics.json", [*figures, *twins, *deeper])
+    html = write(run)
+    rows = [row.css("td") for row in parse(html).css("#tools tbody tr")]
+    cells = [" ".join(row[0].text().split()) for row in rows]
+    # All six requests use the first, two of them its twin as well.
+    assert cells[0] == f"{first.name} or {others[0].name}"
+    assert rows[0][2].text() == "6"
+    assert sorted(cells[1:]) == [tool.name for tool in others[1:]]
+    (test, *_) = parse(html).css("#retrieval .tables table")
+    heads = [head.text() for head in test.css("thead th")]
+    assert heads == ["method", "Recall@5", "Recall@5 or twin"]
+    assert "which no request can tell from it" in text_of(html, "#retrieval")
 
 
 def test_numbers_of_tools_asked_for_stand_beside_what_was_accepted(run):

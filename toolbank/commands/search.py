@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolbank.bank.twins import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
 from toolbank.system.terminal import one_line, print_message
 
 if TYPE_CHECKING:
-    from toolbank.finder.finder import Hit
+    from toolbank.finder.finder import Finder, Hit
 
 _LONGEST_NAME, _LONGEST_SUMMARY = 80, 200
+_TWINS = 3
 
 
 def search(
@@ -75,7 +79,7 @@ def search(
         + ("" if retriever else "; another: --retriever NAME")
     )
     if query is not None:
-        hits = finder.search(query, k)
+        hits = _search(finder, query, k)
         if not hits:
             other = find_dense(run, finder.retriever.name)
             echo(_advise_without_hits(run, query, other))
@@ -98,11 +102,37 @@ def _advise_without_hits(run: Path, query: str, other: str) -> str:
     )
 
 
-def _format_hits(hits: Sequence[Hit]) -> str:
-    """A hit a line: score, name, summary."""
-    names = [one_line(hit.tool.name, _LONGEST_NAME) for hit in hits]
+def _search(finder: Finder, query: str, k: int) -> list[tuple[Hit, list[str]]]:
+    """The k best hits, each with the names of its twins, of which only the best is a hit."""
+    first = find_first_twins(finder.tools)
+    number_of, names = {}, defaultdict[int, list[str]](list)
+    for tool, number in zip(finder.tools, first, strict=True):
+        number_of[tool.name] = number
+        names[number].append(tool.name)
+    most = max(map(len, names.values()), default=1)
+    best: dict[int, Hit] = {}
+    for hit in finder.search(query, k * most):
+        best.setdefault(number_of[hit.tool.name], hit)
+    return [
+        (hit, [name for name in names[number] if name != hit.tool.name])
+        for number, hit in islice(best.items(), k)
+    ]
+
+
+def _format_hits(hits: Sequence[tuple[Hit, Sequence[str]]]) -> str:
+    """A hit a line: score, name, summary, twins."""
+    names = [one_line(hit.tool.name, _LONGEST_NAME) for hit, _ in hits]
     width = max(map(len, names), default=0)
     return "\n".join(
         f"{hit.score:7.3f}  {name:<{width}}  {one_line(hit.tool.summary, _LONGEST_SUMMARY)}"
-        for hit, name in zip(hits, names, strict=True)
+        + _name_twins(twins)
+        for (hit, twins), name in zip(hits, names, strict=True)
     )
+
+
+def _name_twins(twins: Sequence[str]) -> str:
+    if not twins:
+        return ""
+    names = ", ".join(one_line(name, _LONGEST_NAME) for name in twins[:_TWINS])
+    more = f" and {len(twins) - _TWINS:,} more" if len(twins) > _TWINS else ""
+    return f" (or {names}{more})"

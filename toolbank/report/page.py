@@ -12,6 +12,7 @@ from typing import Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.bank.twins import find_first_twins
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
@@ -79,6 +80,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     engine = _describe_engine(content)
     writer = load_writer(engine["name"])
     coverage = cover(frames)
+    entries = _list_tools(bank)
     k = main_k(figure.k for figure in content.figures)
     shown = [
         one for one in content.figures if one.metric != "recall_or_twin" or one.k == k
@@ -126,7 +128,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             for tool, uses in zip(bank.tools, coverage.uses, strict=True)
             if not uses
         ],
-        "listed_tools": _list_tools(bank, coverage.uses),
+        "listed_tools": entries[:_MOST_LISTED],
+        "lists_all": len(entries) <= _MOST_LISTED,
         "lengths": overlay(
             [
                 ("drafts", count_words(frames.queries["draft"])),
@@ -229,9 +232,26 @@ def _describe_sample(query: Query, bank: Bank) -> dict[str, Any]:
     return {"query": query, "tools": tools}
 
 
-def _list_tools(bank: Bank, uses: Sequence[int]) -> list[tuple[Tool, int]]:
-    rows = list(zip(bank.tools, uses, strict=True))
-    return sorted(rows, key=lambda row: (-row[1], row[0].name))[:_MOST_LISTED]
+def _list_tools(bank: Bank) -> list[tuple[Tool, list[str], int]]:
+    """Tools with the names of their twins, and how many requests use any of them: twins once.
+
+    The most used first, then by name.
+    """
+    first = find_first_twins(bank.tools)
+    uses = Counter(
+        number
+        for query in bank.queries
+        for number in {first[bank.index[n]] for n in query.tools if n in bank.index}
+    )
+    twins: dict[int, list[str]] = {}
+    for position, (tool, number) in enumerate(zip(bank.tools, first, strict=True)):
+        names = twins.setdefault(number, [])
+        if position != number:
+            names.append(tool.name)
+    rows = [
+        (bank.tools[number], names, uses[number]) for number, names in twins.items()
+    ]
+    return sorted(rows, key=lambda row: (-row[2], row[0].name))
 
 
 def _describe_vectors(content: Content) -> dict[str, Any]:
