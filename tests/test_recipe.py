@@ -241,6 +241,21 @@ def test_a_folder_with_an_encoder_is_found_from_the_recipes_folder(tmp_path):
     assert config.encoder.model == str(tmp_path / "enc")
 
 
+def test_an_item_of_a_list_is_set_by_its_number_or_by_a_name_or_type_of_its_own(
+    tmp_path,
+):
+    text = f"{GOOD}retrievers: [{{type: bm25}}, {{type: bm25, name: b}}, {{type: nearest}}]\n"
+    path = write(tmp_path, text)
+    settings = ["retrievers.b.requests=true", "retrievers.nearest.by=bm25"]
+    recipe = load_recipe(path, [*settings, "retrievers.0.name=a"]).recipe
+    by_label = {config.label: config for config in recipe.retrievers}
+    assert by_label["b"].requests
+    assert not by_label["a"].requests
+    assert by_label["nearest"].by == "bm25"
+    with pytest.raises(InputError, match="nothing at 'bm25'"):
+        load_recipe(path, ["retrievers.bm25.requests=true"])
+
+
 @pytest.mark.parametrize(
     ("setting", "told"),
     [

@@ -340,19 +340,17 @@ def _apply(data: dict[str, Any], setting: str) -> tuple[str, ...]:
         )
     value = parse_value(text, f"--set {key}")
     target: Any = data
-    for part in parts[:-1]:
-        if isinstance(target, dict):
-            if target.get(part) is None:
-                target[part] = {}
-            target = target[part]
-        else:
-            target = _item(target, part, setting)
-    if isinstance(target, dict):
-        target[parts[-1]] = value
-    else:
-        _item(target, parts[-1], setting)
-        target[int(parts[-1])] = value
-    return parts
+    keys: list[str] = []
+    for part in parts:
+        is_dict = isinstance(target, dict)
+        at: Any = part if is_dict else _find_item(target, part, setting)
+        keys.append(str(at))
+        if len(keys) == len(parts):
+            target[at] = value
+        elif is_dict and target.get(at) is None:
+            target[at] = {}
+        target = target[at]
+    return tuple(keys)
 
 
 def _grants(
@@ -390,12 +388,24 @@ def _engines(
     parts: dict[tuple[str, ...], Config] = {(): recipe}
     parts |= {("retrievers", str(at)): config for at, config in enumerate(own)}
     for path, part in parts.items():
+        if isinstance(part, EngineConfig):
+            yield path, part
         for key, value in part:
             if isinstance(value, EngineConfig):
                 yield (*path, key), value
 
 
-def _item(target: Any, part: str, setting: str) -> Any:
-    if isinstance(target, list) and part.isdecimal() and int(part) < len(target):
-        return target[int(part)]
+def _find_item(target: Any, part: str, setting: str) -> int:
+    """Which item of a list is meant by its number, or by a name or type that it alone has."""
+    items = target if isinstance(target, list) else []
+    if part.isdecimal() and int(part) < len(items):
+        return int(part)
+    for key in ("name", "type"):
+        found = [
+            number
+            for number, item in enumerate(items)
+            if part == (item.get(key) if isinstance(item, dict) else item)
+        ]
+        if len(found) == 1:
+            return found[0]
     raise InputError(f"--set {setting}: there is nothing at {part!r} in the recipe.")

@@ -15,6 +15,7 @@ from toolbank.finder.saved import is_saved, read_saved
 from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.choice import choose_retriever
+from toolbank.run.fitted import load_fitted
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.inputs import list_inputs
 from toolbank.run.stages import make_stages
@@ -116,10 +117,8 @@ def _ask_for_keys(recipe: Recipe, folder: RunFolder, label: str) -> None:
 
 def _load_fitted(recipe: Recipe, folder: RunFolder, label: str) -> Retriever:
     """Load a retriever; where its files, or those that it builds on, are harmed, say so."""
-    from toolbank.retrievers import load_retriever
-
     try:
-        return load_retriever(folder.models / label)
+        return load_fitted(recipe, folder, label)
     except InputError as error:
         stages = {stage.config.label: stage for stage in FitStage.of(recipe, folder)}
         for one in (label, *stages[label].config.needs):

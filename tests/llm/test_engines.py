@@ -105,9 +105,8 @@ def test_what_does_not_answer_each_request_at_once_can_not_judge(engine, why):
         find_judge(JudgeConfig(engine=engine))
 
 
-@pytest.mark.parametrize("engine", ["recorded", "batch"])
-def test_nor_can_it_split_requests(engine, tmp_path):
-    config = DecomposeConfig(engine=engine, replies=tmp_path / "replies.sqlite")
+def test_what_only_writes_can_not_split_requests(tmp_path):
+    config = DecomposeConfig(engine="recorded", replies=tmp_path / "replies.sqlite")
     with pytest.raises(InputError, match=r"^decompose\.engine: "):
         find_engine(config)
 

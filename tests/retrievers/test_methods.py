@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from tests.retrievers.llm.reranker import answer_by_words
 from tests.retrievers.small_methods import TRAINED, configure, encoder_for, needed_by
+from tests.servers.chat import ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
@@ -14,6 +16,7 @@ from toolbank.retrievers.base import ALONE
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.bm25.retriever import Bm25Retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.llm.config import LlmConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.system.errors import InputError
@@ -39,26 +42,35 @@ CONFIGS = {
         Tool2VecConfig(),
     )
 }
+LABELS = [*CONFIGS, *TRAINED, "llm"]
 BELL = Tool(name="door.bell", kind="function", summary="Ring the bell of a house.")
 
 
 @pytest.fixture(scope="module")
-def cases(bank, tmp_path_factory):
-    """Every method on the small bank; the trained ones have a tiny encoder."""
-    return make_cases(bank, tmp_path_factory.mktemp("encoder"))
+def server():
+    """A language model."""
+    with ChatServer(answer_by_words) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def asked_cases(asked, tmp_path_factory):
+def cases(bank, tmp_path_factory, server):
+    """Every method on the small bank; the trained ones have a tiny encoder."""
+    return make_cases(bank, tmp_path_factory.mktemp("encoder"), server)
+
+
+@pytest.fixture(scope="module")
+def asked_cases(asked, tmp_path_factory, server):
     """Every method on the small bank with asks, and no queries."""
     bank = Bank(asked.tools, info=asked.info, asks=asked.asks)
-    return make_cases(bank, tmp_path_factory.mktemp("asked"))
+    return make_cases(bank, tmp_path_factory.mktemp("asked"), server)
 
 
-def make_cases(bank, folder):
+def make_cases(bank, folder, server):
     small = configure(encoder_for(folder / "tiny", bank, BELL.summary, *REQUESTS))
     kinds = {name: RETRIEVERS.load(name) for name in RETRIEVERS.own}
-    configs = {**{label: small[label] for label in TRAINED}, **CONFIGS}
+    llm = LlmConfig(base_url=server.url, model="m", replies=folder / "replies.sqlite")
+    configs = {**{label: small[label] for label in TRAINED}, **CONFIGS, "llm": llm}
     return {
         label: RetrieverCase(kinds[config.type], config, bank, needed_by(config, small))
         for label, config in configs.items()
@@ -66,7 +78,7 @@ def make_cases(bank, folder):
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
+@pytest.mark.parametrize("label", LABELS)
 def test_own_methods(cases, label, check):
     check(cases[label])
 
@@ -127,7 +139,7 @@ def test_a_method_that_says_it_needs_no_query_and_reads_them_is_told(
         check_without_train(case)
 
 
-@pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
+@pytest.mark.parametrize("label", LABELS)
 def test_an_added_tool_is_found_by_its_description(cases, label, tmp_path):
     cases[label].fitted.save(tmp_path)
     grown = load_retriever(tmp_path).add_tools([BELL])
@@ -146,7 +158,7 @@ def find_rank(retriever, request):
     return hits.index(6) if 6 in hits else 7
 
 
-@pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
+@pytest.mark.parametrize("label", LABELS)
 def test_asks_alone_are_enough_to_fit(asked_cases, label):
     assert asked_cases[label].fitted.search(["open the irrigation"], 1)[0] >= 0
 
@@ -159,7 +171,7 @@ def test_a_tool_that_no_query_uses_is_found_by_its_asks(asked, label):
     assert fitted.tools[best] == "music.stop"
 
 
-@pytest.mark.parametrize("label", [*CONFIGS, *TRAINED])
+@pytest.mark.parametrize("label", LABELS)
 def test_asks_for_an_added_tool_are_used_by_those_that_can(cases, label, tmp_path):
     fitted = cases[label].fitted
     grown = fitted.add_tools([BELL], {"door.bell": ["someone is at the gate"]})

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from toolbank.asks.config import AsksConfig
-from toolbank.asks.prompts import AskPrompts, number_of
+from toolbank.asks.prompts import AskPrompts
 from toolbank.asks.replies import Answered, Lost, read_asks
 from toolbank.asks.writers import find_ask_writer
 from toolbank.bank.records import Provenance, Tool
 from toolbank.bank.siblings import group_siblings
-from toolbank.chat.chat import ChatRequest, EngineError
+from toolbank.chat.chat import ChatRequest, EngineError, number_of
 from toolbank.generate.text_checks import TextChecker
 from toolbank.generate.writers import describe_writer
 from toolbank.journal import Journal
@@ -82,7 +82,7 @@ class Asker:
     def trace(self, answered: Answered) -> Provenance:
         """Where the asks of a reply came from."""
         return Provenance(
-            attempt=number_of(self.groups[answered.number][0]),
+            attempt=number_of(self.groups[answered.number][0].name),
             engine=self.engine.name,
             model=answered.model,
             prompt_hash=self._prompts.hash,

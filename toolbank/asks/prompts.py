@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from toolbank.asks.config import AsksConfig
 from toolbank.asks.neighbours import Neighbours
 from toolbank.bank.records import Tool
 from toolbank.bank.siblings import group_siblings
-from toolbank.chat.chat import AskTask, ChatRequest, Message
+from toolbank.chat.chat import AskTask, ChatRequest, Message, number_of
 from toolbank.config.assets import Asset, find_asset
 from toolbank.generate.brief import brief
 from toolbank.llm.templates import PromptTemplate
@@ -64,20 +63,12 @@ class AskPrompts:
             instructions=config.instructions.strip(),
         )
         return ChatRequest(
-            attempt=number_of(tool),
+            attempt=number_of(tool.name),
             step="ask",
             messages=(Message("user", prompt),),
             schema=self._schema,
             task=AskTask(tool, config.keys),
         )
-
-
-def number_of(tool: Tool) -> int:
-    """The number of a tool's attempt, which follows from its name alone.
-
-    So a tool that is added leaves the replies for all others in the journal as good as they were.
-    """
-    return int.from_bytes(hashlib.sha256(tool.name.encode()).digest()[:6])
 
 
 def ask_assets() -> tuple[Asset, ...]:

@@ -79,6 +79,15 @@ class ChatRequest:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def number_of(text: str) -> int:
+    """The number of the attempt that asks about a text, where that follows from it alone.
+
+    So one text more leaves the replies for all others in the journal as good as they were.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6])
+
+
 @dataclass(frozen=True)
 class ChatReply:
     """What came back: the text as sent, the model's own name, and the tokens it cost.

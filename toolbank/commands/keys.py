@@ -16,7 +16,8 @@ _OPENING = """\
 
 A recipe is one YAML file. A key that isn't here is an error that names the nearest one. Relative
 paths start at the recipe's folder. Any value can be changed on the command line,
-`--set generate.queries=500`; an item of a list by its number, `--set sources.0.package=pandas`.
+`--set generate.queries=500`; an item of a list by its number, `--set sources.0.package=pandas`,
+or by its name or type where no other has that, `--set retrievers.llm.model=gpt-4o-mini`.
 What has a `type` alone may be written as that: `bm25` for `{type: bm25}`.
 `toolbank schema` prints the JSON Schema, by which editors check and complete.
 """

@@ -20,6 +20,7 @@ from toolbank.ranking.metrics import (
     recall,
     recall_or_twin,
 )
+from toolbank.ranking.topk import Hits
 from toolbank.retrievers.base import Retriever
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
@@ -48,9 +49,12 @@ class Measured:
 
 
 def measure(
-    retriever: Retriever, evaluated: EvaluationSet, config: EvaluateConfig
+    retriever: Retriever,
+    evaluated: EvaluationSet,
+    config: EvaluateConfig,
+    searched: Hits | None = None,
 ) -> Measured:
-    """Search for every query of a set, and measure.
+    """Search for every query of a set, and measure; `searched` are its hits where that was done.
 
     Raises:
         InputError: the retriever was fitted on other tools than the set is labelled with.
@@ -60,14 +64,13 @@ def measure(
             f"{retriever.name} was fitted on {count(len(retriever.tools), 'tool')}, and the bank "
             f"has other ones, {len(evaluated.tools):,} of them. Fit it again: toolbank train RUN."
         )
-    depth = max(*config.ks, MRR_DEPTH)
     if not evaluated.queries:
         nothing = np.zeros((0, 0))
         hits, scores = nothing.astype(np.int64), nothing.astype(np.float32)
         n_metrics = len(list_metrics(config, twins=evaluated.has_twins))
         values = np.zeros((0, n_metrics))
         return Measured(retriever.name, evaluated, hits, scores, values)
-    hits, scores = retriever.search(evaluated.queries, depth)
+    hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
     gold = evaluated.padded_gold()
     found = find_gold(hits, gold)
     n_gold = np.array([len(tools) for tools in evaluated.gold], dtype=np.int64)
@@ -80,6 +83,11 @@ def measure(
         columns += [recall_or_twin(hits, gold, twins, k) for k in config.ks]
     values = np.stack(columns, axis=1)
     return Measured(retriever.name, evaluated, hits, scores, values)
+
+
+def search_depth(config: EvaluateConfig) -> int:
+    """How many hits of a query the metrics look at."""
+    return max(*config.ks, MRR_DEPTH)
 
 
 def list_metrics(

@@ -32,4 +32,10 @@ def find_judge(config: JudgeConfig) -> EngineKind[EngineConfig] | None:
             f"judge.engine: {config.engine} only writes queries. Choose openai or vllm, or "
             f"{HEURISTIC}, which is a heuristic here."
         )
-    return find_engine(config)
+    kind = find_engine(config)
+    if kind.in_rounds:
+        raise InputError(
+            f"judge.engine: {kind.name} answers in rounds, and each reply is needed at once. "
+            "Choose openai or vllm."
+        )
+    return kind

@@ -181,3 +181,19 @@ class EngineConfig(Config):
                 "tokens, such as price: {input: 0.15, output: 0.6}"
             )
         return value
+
+
+class SearchModelConfig(EngineConfig):
+    """A model that a search asks; every reply is kept in a journal of its own."""
+
+    engine: str = Field(
+        default="openai",
+        pattern=ENGINE_NAME,
+        description="openai, vllm, batch, or one that a package brings",
+    )
+    temperature: float | None = Field(
+        default=0.0, ge=0, le=2, description="null: not sent"
+    )
+    replies: Path = Field(
+        description="journal of the replies, such as replies.sqlite; nothing is asked for twice"
+    )

@@ -67,6 +67,12 @@ def join(parts: list[Hits], k: int) -> Hits:
     return np.concatenate(indices), np.concatenate(scores)
 
 
+def by_rank(indices: NDArray[np.int64]) -> Hits:
+    """Hits of these indices [n, k], the score of rank r, from 1, being 1 / r; -1 fills rows up."""
+    scores = 1 / np.arange(1, indices.shape[1] + 1, dtype=np.float32)
+    return indices, np.where(indices >= 0, scores, np.float32(-np.inf))
+
+
 def rank_blocks(
     score: Callable[[slice], NDArray[np.float32]], ties: Ties, k: int, width: int = 0
 ) -> Hits:

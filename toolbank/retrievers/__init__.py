@@ -30,6 +30,7 @@ RETRIEVERS = Registry(
         "nnn": "toolbank.retrievers.nnn.config:KIND",
         "fusion": "toolbank.retrievers.fusion.config:KIND",
         "decomposition": "toolbank.retrievers.decomposition.config:KIND",
+        "llm": "toolbank.retrievers.llm.config:KIND",
     },
 )
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.topk import Hits
+from toolbank.ranking.topk import Hits, by_rank
 
 
 def interleave(
@@ -34,5 +34,4 @@ def interleave(
     places = places[:, :n_tools]
     indices = np.argsort(places, axis=1, kind="stable")[:, :k]
     found = np.take_along_axis(places, indices, axis=1) < never
-    scores = 1 / np.arange(1, k + 1, dtype=np.float32)
-    return np.where(found, indices, -1), np.where(found, scores, np.float32(-np.inf))
+    return by_rank(np.where(found, indices, -1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,9 @@ from toolbank.training.planned import PlannedTraining, count_steps
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
-    from toolbank.llm.config import EngineConfig
+    from toolbank.bank.records import Tool
+    from toolbank.chat.chat import ChatRequest
+    from toolbank.llm.config import SearchModelConfig
 
 Baseline = Literal["words", "nearest neighbours", "descriptions", "decomposition"]
 """What others are held against: what can be done without training, and by what."""
@@ -35,6 +38,9 @@ class RetrieverConfig(Config):
 
     needs_order: ClassVar[bool] = False
     """Whether it learns the order in which a query's tools are called."""
+
+    asks_of_train: ClassVar[bool] = True
+    """Whether it asks a model of train queries, too, where another learns from its hits."""
 
     score: ClassVar[str] = "on a scale of its own: the higher, the better"
     """What the score of a hit is, for people."""
@@ -113,9 +119,20 @@ class RetrieverConfig(Config):
         return ()
 
     @property
-    def asks(self) -> EngineConfig | None:
+    def asks(self) -> SearchModelConfig | None:
         """The language model that it asks when it searches; None if none."""
         return None
+
+    def sample_calls(
+        self,
+        tools: Sequence[Tool],  # noqa: ARG002
+        texts: Sequence[str],  # noqa: ARG002
+    ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
+        """What it asks of these requests over these tools, or the like, and answers as long.
+
+        For a plan, of a method that asks a language model.
+        """
+        return [], []
 
 
 class TwoStageConfig(RetrieverConfig):

@@ -64,7 +64,8 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
     from toolbank.run.choice import choose_retriever
 
     folder = result.folder
-    if "evaluate" in result.todo and "evaluate" not in result.did:
+    is_evaluated = "evaluate" in result.did and not result.waiting
+    if "evaluate" in result.todo and not is_evaluated:
         return
     figures = read_figures(folder.metrics)
     yield format_table(figures)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WIDTH = 88
 _INDENT = 11
 # What a call of a step is, where its name does not say it.
-_CALLS = {"judge": "comparison", "ask": "call"}
+_CALLS = {"judge": "comparison", "ask": "call", "rank": "call", "decompose": "call"}
 # What many endpoints take, where `concurrency: auto` has still to find it.
 _AT_ONCE = 64
 

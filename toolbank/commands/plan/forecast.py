@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
     from toolbank.bank.records import Tool
     from toolbank.chat.chat import ChatRequest
-    from toolbank.llm.config import EngineConfig
+    from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.recipe import Recipe
+    from toolbank.retrievers.kind import RetrieverConfig
 
 _ORDERS = 2
 _PROMPTS = 20
@@ -177,6 +178,29 @@ def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Fo
     calls = float(most_pairs(recipe) * len(config.criteria) * _ORDERS)
     answers = [{"reason": _REASON, "winner": "A"}]
     step = _forecast_step("judge", [calls, calls], requests, answers, history)
+    return Forecast((step,), history, len(requests))
+
+
+def forecast_searches(
+    recipe: Recipe,
+    config: RetrieverConfig,
+    asked: SearchModelConfig,
+    tools: Sequence[Tool],
+    texts: Sequence[str],
+    calls: int,
+) -> Forecast:
+    """Reckon the calls of a retriever that asks a model, from prompts about some requests.
+
+    Raises:
+        InputError: the prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    texts = texts or [draft.draft for draft in _drafts(recipe)]
+    requests, answers = config.sample_calls(tools, texts[:_PROMPTS])
+    history = read_history(asked.replies, asked, recipe.seed, requests)
+    (name,) = asked.call_steps
+    most = [float(calls), float(calls)]
+    step = _forecast_step(name, most, requests, answers, history)
     return Forecast((step,), history, len(requests))
 
 

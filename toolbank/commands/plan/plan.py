@@ -21,7 +21,7 @@ from toolbank.commands.plan.forecast import (
     forecast_judge,
     most_pairs,
 )
-from toolbank.commands.plan.retrievers import describe_dataset, describe_subtasks
+from toolbank.commands.plan.retrievers import describe_dataset, describe_searches
 from toolbank.commands.plan.trainings import (
     describe_trainings,
     find_begun,
@@ -111,7 +111,7 @@ def _describe_stages(
     yield list(_describe_downloads(recipe, todo))
     yield list(_describe_trainings(recipe, folder, todo, bank_changes, measure))
     if "evaluate" in todo:
-        yield list(_describe_subtasks(recipe, folder, todo))
+        yield list(_describe_searches(recipe, folder, todo))
 
 
 def _note_replace(out: Path, others: Sequence[str]) -> list[str]:
@@ -239,15 +239,15 @@ def _describe_trainings(
     yield from describe_trainings(planned, exact=exact, begun=begun)
 
 
-def _describe_subtasks(
+def _describe_searches(
     recipe: Recipe, folder: RunFolder, todo: list[str]
 ) -> Iterator[str]:
     if not any(config.asks for config in recipe.retrievers):
         return
-    tools = _bank_tools(recipe, folder) if recipe.asks else ()
-    bank = expect_asks(recipe, Bank(tuple(tools)), to_write=True)
+    tools = tuple(_bank_tools(recipe, folder))
+    bank = expect_asks(recipe, Bank(tools), to_write=True)
     bank_changes = "dataset" in todo or "generate" in todo
-    yield from describe_subtasks(recipe, folder, bank_changes, len(bank.asked))
+    yield from describe_searches(recipe, folder, bank_changes, bank)
 
 
 def _bank_tools(recipe: Recipe, folder: RunFolder) -> Sequence[Tool]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
 from toolbank.bank.split import assign_splits
-from toolbank.commands.plan.calls import format_paragraph
+from toolbank.commands.plan.calls import describe_forecast, format_paragraph
+from toolbank.commands.plan.forecast import forecast_searches
 from toolbank.generate.loop import most_queries
 from toolbank.loaders.labelled import read_labelled
 from toolbank.recipe import Recipe
@@ -33,38 +35,48 @@ def describe_dataset(recipe: Recipe) -> Iterator[str]:
         yield from format_paragraph("size", line)
 
 
-def describe_subtasks(
-    recipe: Recipe, folder: RunFolder, bank_changes: bool, n_asks: int
+def describe_searches(
+    recipe: Recipe, folder: RunFolder, bank_changes: bool, bank: Bank
 ) -> Iterator[str]:
-    """At most how many requests retrievers will ask a model about, `n_asks` asks among them.
+    """What retrievers will ask a model at most: calls, tokens, cost and time.
+
+    `bank` has the tools and asks that there will be.
 
     Raises:
-        InputError: the dataset or a labelled file can't be read.
+        InputError: the dataset, a labelled file or a prompt can't be read.
+        ToolbankError: a journal is damaged.
     """
-    asking = {config.label: config.asks for config in recipe.retrievers if config.asks}
-    if not asking:
-        return
-    splits = _count_queries(recipe, folder, bank_changes) + Counter(train=n_asks)
-    files = sum(len(read_labelled(path).queries) for path in recipe.evaluate.on)
-    for label, asked in asking.items():
-        built_on = any(label in other.needs for other in recipe.retrievers)
-        used = _SPLITS if built_on else _SPLITS[1:]
-        most = sum(splits[name] for name in used) + files
+    queries = _read_queries(recipe, folder, bank_changes)
+    splits = Counter[str | None](query.split for query in queries)
+    if bank_changes and recipe.dataset is None:
+        most = most_queries(recipe.generate) or 0
+        splits = Counter(assign_splits(most, recipe.split, recipe.seed))
+    splits["train"] += len(bank.asked)
+    files = [q for path in recipe.evaluate.on for q in read_labelled(path).queries]
+    held_out = [query for query in queries if query.split in _SPLITS[1:]]
+    texts = [query.query for query in (*held_out, *files)]
+    for config in recipe.retrievers:
+        asked = config.asks
+        if asked is None:
+            continue
+        built_on = any(config.label in other.needs for other in recipe.retrievers)
+        used = _SPLITS if built_on and config.asks_of_train else _SPLITS[1:]
+        most = sum(splits[name] for name in used) + len(files)
         splits_used = " and ".join((", ".join(used[:-1]), used[-1]))
         labelled = ", and those of evaluate.on" if files else ""
         yield (
-            f"{label}: at most {count(most, 'request')} to "
+            f"{config.label}: at most {count(most, 'request')} to "
             f"{asked.model or asked.engine}: one for each query of {splits_used}{labelled}. "
             "What was answered before is not asked again."
         )
+        forecast = forecast_searches(recipe, config, asked, bank.tools, texts, most)
+        yield from describe_forecast(forecast, asked)
 
 
-def _count_queries(
+def _read_queries(
     recipe: Recipe, folder: RunFolder, bank_changes: bool
-) -> Counter[str | None]:
+) -> Sequence[Query]:
+    """The queries of the bank that there will be, as far as they are known."""
     if not bank_changes:
-        return Counter(query.split for query in Bank.load(folder.bank).queries)
-    if recipe.dataset is not None:
-        return Counter(read_split(recipe).splits)
-    most = most_queries(recipe.generate) or 0
-    return Counter(assign_splits(most, recipe.split, recipe.seed))
+        return Bank.load(folder.bank).queries
+    return read_split(recipe).queries if recipe.dataset is not None else ()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolbank.asks.config import AsksConfig
-from toolbank.asks.prompts import number_of
 from toolbank.bank.files import read_frame
+from toolbank.chat.chat import number_of
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.journal import Entry, Failure, Journal
 from toolbank.system.files import read_json
@@ -83,7 +83,7 @@ def list_asks(folder: RunFolder, tool: Tool) -> Iterator[str]:
     ]
     provenance = asks["provenance"][0] if asks.height else None
     keys = {row["request"] for row in lost}
-    attempt = number_of(tool)
+    attempt = number_of(tool.name)
     if provenance is not None:
         attempt = provenance["attempt"]
         keys |= set(provenance["requests"])

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from toolbank.config.registry import Registry
 from toolbank.llm.engines.kind import EngineKind
-from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -23,16 +22,9 @@ ENGINES: Registry[EngineKind[EngineConfig]] = Registry(
 
 
 def find_engine(config: EngineConfig) -> EngineKind[EngineConfig]:
-    """The kind of engine that a configuration names, for who needs each reply at once.
+    """The kind of engine that a configuration names.
 
     Raises:
-        InputError: there is none, or its replies come in rounds.
+        InputError: there is none.
     """
-    key = f"{config.section}.engine"
-    kind = ENGINES.find(config.engine, key)
-    if kind.in_rounds:
-        raise InputError(
-            f"{key}: {kind.name} answers in rounds, and each reply is needed at once. Choose "
-            "openai or vllm."
-        )
-    return kind
+    return ENGINES.find(config.engine, f"{config.section}.engine")

@@ -1,31 +1,29 @@
 """Configuration of task decomposition."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
-from toolbank.llm.config import EngineConfig
+from toolbank.llm.config import SearchModelConfig
+from toolbank.retrievers.decomposition.prompt import TEMPLATE, make_request
 from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig
 
-TEMPLATE = "decompose.j2"
-"""The prompt that asks a model for the subtasks of a request."""
+if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
+    from toolbank.chat.chat import ChatRequest
 
 
-class DecomposeConfig(EngineConfig):
+class DecomposeConfig(SearchModelConfig):
     """A language model that splits requests; every reply is kept in a journal of its own."""
 
     section: ClassVar[str] = "decompose"
     call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
-
-    temperature: float | None = Field(
-        default=0.0, ge=0, le=2, description="null: not sent"
-    )
-    replies: Path = Field(
-        description="journal of the replies, such as subtasks.sqlite; no text is asked for twice"
-    )
 
     @field_validator("engine")
     @classmethod
@@ -70,6 +68,18 @@ class DecompositionConfig(TwoStageConfig):
     def asks(self) -> DecomposeConfig | None:
         """The model that splits the requests, if it isn't done by rules."""
         return None if self.decompose == "rules" else self.decompose
+
+    def sample_calls(
+        self,
+        tools: Sequence[Tool],  # noqa: ARG002
+        texts: Sequence[str],
+    ) -> tuple[list[ChatRequest], list[Mapping[str, Any]]]:
+        """The prompts of these requests, and each request as its own subtasks."""
+        from toolbank.llm.templates import PromptTemplate
+
+        template = PromptTemplate(TEMPLATE)
+        requests = [make_request(template, text) for text in texts]
+        return requests, [{"subtasks": [text]} for text in texts]
 
 
 KIND = RetrieverKind(

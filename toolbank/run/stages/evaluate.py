@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.shape import shape
+from toolbank.run.fitted import load_fitted
 from toolbank.run.stage import (
     Outcome,
     Stage,
@@ -22,11 +23,13 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.evaluation.config import EvaluateConfig
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
     from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
+    from toolbank.retrievers.base import Retriever
     from toolbank.run.folder import RunFolder
 
 # What the stage leaves; another number makes all be evaluated again.
@@ -74,12 +77,16 @@ class EvaluateStage(Stage):
         from toolbank.evaluation.figures import write_figures
         from toolbank.evaluation.hits import write_hits
         from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
+        from toolbank.llm.searches import Waiting
 
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
         sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
         validation = make_set("validation", bank, bank.split("validation"))
-        found = list(_measure_all(recipe, folder, [validation, *sets]))
+        try:
+            found = list(_measure_all(recipe, folder, [validation, *sets]))
+        except Waiting as waiting:
+            return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
         measured = [of_one[1:] for of_one in found]
         evaluation = _evaluate(measured, recipe)
@@ -140,15 +147,33 @@ def _measure_all(
     """What each retriever finds on each set; one of them is in memory at a time."""
     from tqdm import tqdm
 
-    from toolbank.evaluation.evaluate import measure
-    from toolbank.retrievers import answering_for, load_retriever
+    from toolbank.retrievers import answering_for
 
     configs = tqdm(recipe.retrievers, "evaluate", unit="retriever", disable=None)
     for config in configs:
-        retriever = load_retriever(folder.models / config.label)
+        retriever = load_fitted(recipe, folder, config.label)
         with answering_for(config, "be searched"):
-            measured = [measure(retriever, one, recipe.evaluate) for one in sets]
-        yield measured
+            yield _measure(retriever, sets, recipe.evaluate)
+
+
+def _measure(
+    retriever: Retriever, sets: Sequence[EvaluationSet], config: EvaluateConfig
+) -> list[Measured]:
+    import numpy as np
+
+    from toolbank.evaluation.evaluate import measure, search_depth
+
+    if not retriever.config.asks:
+        return [measure(retriever, one, config) for one in sets]
+    # About all sets at once: a model that answers in rounds takes one.
+    queries = [query for one in sets for query in one.queries]
+    ends = np.cumsum([len(one.queries) for one in sets[:-1]])
+    indices, scores = retriever.search(queries, search_depth(config))
+    hits = zip(np.split(indices, ends), np.split(scores, ends), strict=True)
+    return [
+        measure(retriever, one, config, found)
+        for one, found in zip(sets, hits, strict=True)
+    ]
 
 
 def _evaluate(measured: Sequence[Sequence[Measured]], recipe: Recipe) -> Evaluation:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines.batch.writing import URL, RequestFile
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
@@ -56,7 +57,10 @@ def _list_files(
 def _list_steps(
     config: EngineConfig, folder: Path, written: Sequence[RequestFile]
 ) -> Iterator[str]:
-    base, run = config.base_url.rstrip("/"), command("run", folder.parent)
+    base = config.base_url.rstrip("/")
+    # What searches ask lies beside their journal, and not in a run's folder.
+    of_search = isinstance(config, SearchModelConfig)
+    run = "the same command" if of_search else command("run", folder.parent)
     bearer = {"Authorization": f"Bearer ${config.api_key_env}"}
     headers = {name: f"${variable}" for name, variable in config.headers.items()}
     sent = {**(bearer if config.api_key_env else {}), **headers}

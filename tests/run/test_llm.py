@@ -1,0 +1,230 @@
+"""Runs whose last stage is a language model: what is asked, paid, kept and told."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.retrievers.llm.reranker import answer_by_words, asked
+from tests.run.test_dataset import NAMES, write_recipe
+from tests.servers.batch import BatchServer, answer_file
+from tests.servers.chat import Answer, ChatServer
+from tests.servers.named import name_host
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.journal import Journal
+from toolbank.llm.engines.batch import hosted
+from toolbank.recipe import load_recipe
+from toolbank.run.result import describe_result
+from toolbank.run.run import run_recipe
+from toolbank.search import load
+from toolbank.system.errors import InputError, ToolbankError
+
+KEY = "sk-test-5f1c9a2b77"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ChatServer(answer_by_words) as server:
+        yield server
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Write the recipe with a model over BM25, and two labelled requests beside it."""
+
+    def make(url, **settings):
+        path = Path(write_recipe(tmp_path))
+        tools = [
+            {"name": name, "description": f"Does {name}, please."} for name in NAMES
+        ]
+        lines = "\n".join(map(json.dumps, tools))
+        (tmp_path / "data" / "tools.jsonl").write_text(lines)
+        rows = [
+            {"query": f"natural, please {n} {NAMES[n]}", "tools": [NAMES[n]]}
+            for n in (0, 1)
+        ]
+        (tmp_path / "natural.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        content = yaml.safe_load(path.read_text())
+        content["evaluate"]["on"] = ["natural.jsonl"]
+        content["retrievers"].append(
+            {
+                "type": "llm",
+                "first_stage": "bm25",
+                "base_url": url,
+                "model": "m",
+                "replies": "replies.sqlite",
+                **settings,
+            }
+        )
+        path.write_text(yaml.safe_dump(content))
+        return str(path)
+
+    return make
+
+
+def run(recipe, out, *settings):
+    return run_recipe(load_recipe(recipe, settings), out)
+
+
+def figures(out):
+    return (out / "metrics.json").read_bytes()
+
+
+def replies(folder):
+    with Journal(folder / "replies.sqlite") as journal:
+        return len(journal)
+
+
+def test_it_is_asked_of_what_is_evaluated_alone_and_shown_beside_the_others(
+    make, server, tmp_path
+):
+    recipe = make(server.url)
+    told = describe_result(run(recipe, tmp_path / "out"), everything=True)
+    # 3 queries of validation, 10 of test, 2 of the file; 27 train.
+    assert len(server.calls) == 15
+    assert sum(asked(call).startswith("natural") for call in server.calls) == 2
+    assert "llm" in told
+    assert "natural (n = 2)" in told
+    again = run(recipe, tmp_path / "other")
+    assert len(server.calls) == 15
+    assert figures(again.folder.path) == figures(tmp_path / "out")
+
+
+def test_a_new_request_is_asked_live(make, server, tmp_path):
+    run(make(server.url), tmp_path / "out")
+    served = len(server.calls)
+    finder = load(tmp_path / "out", "llm")
+    server.script = lambda _: Answer.json({"tools": []})
+    finder.search("mean of it, please", k=3)
+    finder.search("mean of it, please", k=5)
+    assert len(server.calls) == served + 1
+
+
+def test_a_plan_counts_calls_tokens_and_money_and_calls_nothing(make, server, tmp_path):
+    recipe = make(server.url, price={"input": 1000, "output": 1000})
+    told = " ".join(describe_plan(load_recipe(recipe), tmp_path / "out").split())
+    assert (
+        "llm: at most 15 requests to m: one for each query of validation and test, and those of "
+        "evaluate.on." in told
+    )
+    assert "tokens about" in told
+    assert "cost about $" in told
+    assert not server.calls
+
+
+def test_no_key_reaches_a_file_or_a_host_that_was_not_named(make, server, tmp_path):
+    recipe = make("https://api.example.invalid/v1")
+    with pytest.raises(InputError, match=r"OPENAI_API_KEY=https://api\.example"):
+        run(recipe, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    typed = f"retrievers.llm.base_url={server.url}"
+    name_host(server.url)
+    server.script = lambda _: Answer.text(f"no {KEY} here")
+    run(recipe, tmp_path / "out", typed)
+    assert {call.headers.get("authorization") for call in server.calls} == {
+        f"Bearer {KEY}"
+    }
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_spent_budget_ends_the_run_and_a_raised_one_goes_on_from_there(
+    make, server, tmp_path
+):
+    recipe = make(server.url, budget={"calls": 6}, concurrency=1)
+    with pytest.raises(ToolbankError) as told:
+        run(recipe, tmp_path / "out")
+    assert "9 of 15 requests were not answered: the budget of 6 calls" in str(
+        told.value
+    )
+    assert "--set retrievers.llm.budget.calls=12" in str(told.value)
+    assert (len(server.calls), replies(tmp_path)) == (6, 6)
+    assert not (tmp_path / "out" / "metrics.json").exists()
+    result = run(recipe, tmp_path / "out", "retrievers.llm.budget.calls=15")
+    assert result.did == ("evaluate", "report")
+    assert len(server.calls) == 15
+
+
+COMMAND = [sys.executable, "-m", "toolbank", "run"]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_in_the_middle_it_loses_nothing_and_comes_out_the_same(
+    make, server, tmp_path, end
+):
+    recipe = make(server.url, concurrency=1)
+    undisturbed = run(recipe, tmp_path / "undisturbed").folder.path
+    (tmp_path / "replies.sqlite").unlink()
+    server.calls.clear()
+
+    def slowly(call):
+        time.sleep(0.3)
+        return answer_by_words(call)
+
+    server.script = slowly
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [*COMMAND, recipe, "--out", str(out)], stderr=subprocess.PIPE, text=True
+    ) as child:
+        while len(server.calls) < 5:
+            time.sleep(0.02)
+        os.kill(child.pid, end)
+        _, told = child.communicate(timeout=60)
+    assert child.returncode in (1, -signal.SIGKILL)
+    kept = replies(tmp_path)
+    assert kept >= 4
+    if end == signal.SIGINT:
+        assert "Traceback" not in told
+        assert f"{15 - kept} of 15 requests were not answered" in " ".join(told.split())
+        assert kept == len(server.calls)
+    server.script = answer_by_words
+    before = len(server.calls)
+    run(recipe, out)
+    assert len(server.calls) - before == 15 - kept
+    assert figures(out) == figures(undisturbed)
+
+
+def test_a_hosted_batch_has_all_of_them_in_one(make, server, tmp_path, monkeypatch):
+    monkeypatch.setattr(hosted, "_FIRST_WAIT", 0.01)
+    endpoint = run(make(server.url), tmp_path / "endpoint").folder.path
+    (tmp_path / "replies.sqlite").unlink()
+    with BatchServer(answer_by_words) as batches:
+        name_host(batches.url)
+        engine = "retrievers.llm.engine=batch"
+        recipe = str(tmp_path / "theirs.yaml")
+        url, submit = (
+            f"retrievers.llm.base_url={batches.url}",
+            "retrievers.llm.options.submit=true",
+        )
+        run(recipe, tmp_path / "out", engine, url, submit)
+        assert len(batches.batches) == 1
+    assert figures(tmp_path / "out") == figures(endpoint)
+
+
+def test_a_batch_by_hand_ends_the_command_well_and_goes_on_when_it_is_answered(
+    make, server, tmp_path
+):
+    recipe = make(server.url, engine="batch")
+    first = subprocess.run(
+        [*COMMAND, recipe, "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+    )
+    assert first.returncode == 0, first.stderr
+    (path,) = (tmp_path / "batch").glob("round-001-rank-001.jsonl")
+    assert str(path) in first.stdout
+    assert "3. Go on: the same command" in first.stdout
+    assert len(path.read_text().splitlines()) == 15
+    waiting = run(recipe, tmp_path / "out")
+    assert str(path) in waiting.waiting
+    output = answer_file(path.read_text(), answer_by_words)
+    path.with_suffix(".output.jsonl").write_text(output)
+    assert not run(recipe, tmp_path / "out").todo
+    assert not server.calls

@@ -1,0 +1,85 @@
+"""What searches ask: many requests, each answered by a journal of their own or else by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
+from toolbank.journal import Journal
+from toolbank.llm.carrier import Carrier
+from toolbank.llm.config import SearchModelConfig
+from toolbank.llm.engines import find_engine
+from toolbank.llm.engines.kind import EngineContext
+from toolbank.llm.limits.failures import FailuresInARow
+from toolbank.llm.pool import Pool
+from toolbank.system import aio
+from toolbank.system.errors import ToolbankError
+from toolbank.system.numbers import count
+
+_ASKING = Lock()
+
+
+class Waiting(ToolbankError):  # noqa: N818 - nothing is amiss
+    """Replies come with a later round; the message is what the user has to do until then."""
+
+
+def ask_all(
+    requests: Sequence[ChatRequest], config: SearchModelConfig
+) -> list[ChatReply | EngineError]:
+    """The reply to each request, or the error with which its call failed for good.
+
+    A request is asked for once, ever: its reply is in the journal `config.replies` before it
+    counts, and found there again.
+
+    Raises:
+        InputError: the engine can't be used.
+        Waiting: the engine answers in rounds, and this one is still to come.
+        ToolbankError: the calls were stopped, by a budget, an interrupt or an endpoint that is
+            down or refuses; what was answered is kept.
+    """
+    # A journal is one writer's; threads that search take turns.
+    with _ASKING, Journal(config.replies) as journal:
+        return aio.run(_ask_all(requests, config, journal))
+
+
+def explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:
+    """That `left` of so many requests got no reply, why, and how to go on."""
+    return ToolbankError(
+        f"{left:,} of {count(of, 'request')} {'was' if left == 1 else 'were'} not answered: "
+        f"{why.removesuffix('.')}. The replies that came are in {replies}; the same command goes "
+        "on from there."
+    )
+
+
+async def _ask_all(
+    requests: Sequence[ChatRequest], config: SearchModelConfig, journal: Journal
+) -> list[ChatReply | EngineError]:
+    context = EngineContext(folder=journal.path.parent)
+    pool = Pool(find_engine(config), config, journal, context)
+    answers: dict[int, ChatReply | EngineError] = {}
+    failures = FailuresInARow(pool)
+    numbers = iter(range(len(requests)))
+
+    async def answer(number: int) -> None:
+        try:
+            with pool.attempt() as ask:
+                answers[number] = (await ask(requests[number])).reply
+        except EngineError as error:
+            if error.fatal:
+                raise
+            failures.add(error)
+            answers[number] = error
+        else:
+            failures.end()
+
+    carrier = Carrier(pool, answer, lambda: next(numbers, None))
+    async with pool.working():
+        todo = await carrier.work()
+    if todo:
+        raise Waiting(todo)
+    if left := len(requests) - len(answers):
+        why = pool.stop.message
+        raise explain_unanswered(left, len(requests), why, config.replies)
+    return [answers[number] for number in range(len(requests))]

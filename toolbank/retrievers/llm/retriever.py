@@ -1,0 +1,102 @@
+"""A language model as last stage: a first stage's best hits, in the order that it gives them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
+from toolbank.llm.engines import find_engine
+from toolbank.ranking.topk import Hits, by_rank
+from toolbank.retrievers.base import ALONE, FitContext
+from toolbank.retrievers.llm.config import LlmConfig
+from toolbank.retrievers.llm.model import ask_orders
+from toolbank.retrievers.llm.prompt import summarise
+from toolbank.retrievers.stored import Arrays, Texts, integers
+from toolbank.retrievers.two_stage import TwoStage
+from toolbank.system.seeds import unsigned
+
+_SEED_BITS = 16
+
+
+class LlmRetriever(TwoStage):
+    """The candidates that a model chooses, in its order; then the first stage's other hits.
+
+    It reads all candidates of a request at once (listwise, as of RankGPT, arXiv 2304.09542), in
+    an order that is drawn by lot from the seed, the request and the tools' names: where a tool
+    stands says nothing of what the first stage makes of it. What it drops comes behind what it
+    keeps. Nothing is trained, and no train query is asked about.
+    """
+
+    config: LlmConfig
+    summaries: tuple[str, ...]
+    seed: int
+
+    arrays: ClassVar[Arrays] = {"seed": integers(low=0, high=2**_SEED_BITS)}
+    texts: ClassVar[Texts] = {"summaries": "tools"}
+
+    def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
+        """Take the first stage, and what is said of the tools.
+
+        Raises:
+            InputError: the engine can't be used.
+        """
+        kind = find_engine(self.config)
+        kind.check(self.config)
+        kind.check_access(self.config)
+        self.take_stages(context.fitted)
+        self.summaries = tuple(map(summarise, bank.tools))
+        self.seed = unsigned(context.seed, _SEED_BITS)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
+
+        A score is the reciprocal of the rank. A request whose answer can't be used keeps the
+        first stage's order, which is told.
+
+        Raises:
+            ToolbankError: the model was not asked about all of them; what was answered is kept.
+        """
+        most = self.config.candidates
+        found, _ = self.first.search(queries, max(k, most))
+        shown = {
+            text: self._draw_order(text, row[:most])
+            for text, row in zip(queries, found, strict=True)
+        }
+        # There is nothing to choose of one.
+        shown = {text: tools for text, tools in shown.items() if len(tools) > 1}
+        orders = ask_orders(
+            {
+                text: [(self.tools[tool], self.summaries[tool]) for tool in tools]
+                for text, tools in shown.items()
+            },
+            self.config,
+        )
+        for row, text in enumerate(queries):
+            if text in orders:
+                chosen = np.array(shown[text], np.int64)[orders[text]]
+                others = found[row][~np.isin(found[row], chosen)]
+                found[row] = np.concatenate([chosen, others])
+        return by_rank(found[:, :k])
+
+    def search_train(self, bank: Bank, k: int, context: FitContext = ALONE) -> Hits:
+        """The first stage's hits in its own order: no model is paid for train queries."""
+        return by_rank(self.first.search_train(bank, k, context)[0])
+
+    def extend(self, tools: Sequence[Tool]) -> None:
+        """Add tools to the first stage, and what is said of them."""
+        super().extend(tools)
+        self.summaries = (*self.summaries, *map(summarise, tools))
+
+    def _draw_order(self, text: str, hits: Sequence[int]) -> list[int]:
+        """The tools of some hits in an order that says nothing of how well they do."""
+
+        def lot(tool: int) -> bytes:
+            drawn = f"{self.seed}\n{text}\n{self.tools[tool]}"
+            return hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).digest()
+
+        return sorted((int(hit) for hit in hits if hit >= 0), key=lot)
