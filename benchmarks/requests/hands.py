@@ -26,6 +26,7 @@ from natural import recall
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
+from toolbank.bank.siblings import group_siblings
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.generate.sampling import make_offers
@@ -52,9 +53,10 @@ Pairs = set[frozenset[str]]
 def main() -> None:
     given = read_arguments()
     tools = read_tools(given.tools)
+    has_siblings = len(group_siblings(tools)) < len(tools)
     configs = [
         GenerateConfig(engine="rules", sampling=sampling, families=families)
-        for sampling, families in product(SAMPLINGS, (False, True))
+        for sampling, families in product(SAMPLINGS, sorted({False, has_siblings}))
     ]
     if given.recall:
         for config in configs:

@@ -162,7 +162,7 @@ def test_what_a_run_lacks_a_plan_says_in_the_same_words(
 def test_how_many_tools_are_asked_for_is_told(recipe, out):
     settings = ["generate.tools_per_query={1: 1, 2: 3}", "generate.min_tools=1"]
     told = plan(recipe(*settings, "generate.max_tools=2"), out)
-    assert "tools exactly 1 in 25 %, 2 in 75 % of the attempts" in told
+    assert "tools exactly 1 in 25 %, 2 in 75 % of the queries" in told
     assert "in 25 %" not in plan(recipe(), out)
 
 

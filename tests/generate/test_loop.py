@@ -50,13 +50,13 @@ def test_exact_numbers_are_asked_for_counted_and_another_is_rejected(tmp_path):
         asked = len(server.calls)
         run(server.url, tmp_path, tools_per_query=shares, offered=6)
         assert len(server.calls) == asked
-    # The model says two tools where one is asked for, and else three.
+    # The model says two tools where one is asked for, and else three: a third of the queries.
     numbers = made.counts["tools_per_query"]
     assert sum(n["asked"] for n in numbers.values()) == made.counts["attempts"]
     assert {n: one["accepted"] for n, one in numbers.items()} == {
         "1": 0,
         "2": 0,
-        "3": 20,
+        "3": 6,
     }
     assert made.counts["rejected"] == {
         "other-number-of-tools": numbers["1"]["asked"] + numbers["2"]["asked"]

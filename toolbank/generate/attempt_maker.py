@@ -54,6 +54,7 @@ class AttemptMaker:
         journal: Journal,
     ) -> None:
         self.config = config
+        self.tools = tools
         self.folder = journal.path.parent
         context = EngineContext(tools, seed, self.folder)
         self.pool = Pool(find_writer(config), config, journal, context)

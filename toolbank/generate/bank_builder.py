@@ -10,6 +10,7 @@ from toolbank.bank.records import AttemptRecord, Query
 from toolbank.generate.attempt import Attempt, Outcome
 from toolbank.generate.disk_list import DiskList
 from toolbank.generate.near_duplicates import NearDuplicates
+from toolbank.generate.quotas import Quotas
 
 _EXAMPLES = 3
 # About 20 MB of attempts, should the first of so many take long.
@@ -21,9 +22,11 @@ class BankBuilder:
     """Takes attempts in any order, and builds a list of accepted queries in theirs.
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
-    judged here, against all that was accepted before. `queries` and `ended` (a row for each
+    judged here, against all that was accepted before. With `quotas`, an attempt whose number of tools
+    has all its queries is passed over: it doesn't count, made or not. `queries` and `ended` (a row for each
     attempt that counts) lie on disk. `polishes` counts, by outcome and reason, those of what was
-    not accepted that came as far as the polish. `examples` are the first few particulars of
+    not accepted that came as far as the polish. `accepted_of` and `waiting_of` count queries by their
+    number of tools: the accepted, and those of attempts that don't count yet. `examples` are the first few particulars of
     attempts that ended for a reason, none twice.
 
     Raises:
@@ -32,11 +35,13 @@ class BankBuilder:
 
     wanted: int | None
     near_duplicate: float
+    quotas: Quotas | None = None
     queries: DiskList[Query] = field(default_factory=lambda: DiskList(Query))
     ended: DiskList[AttemptRecord] = field(
         default_factory=lambda: DiskList(AttemptRecord)
     )
-    waiting_candidates: int = 0
+    accepted_of: Counter[int] = field(default_factory=Counter)
+    waiting_of: Counter[int] = field(default_factory=Counter)
     declined: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -44,6 +49,7 @@ class BankBuilder:
     leak_words: int = 0
     examples: dict[str, list[str]] = field(default_factory=dict)
     _waiting: dict[int, Attempt] = field(default_factory=dict)
+    _next: int = 0
 
     def __post_init__(self) -> None:
         self._seen = NearDuplicates(
@@ -57,8 +63,13 @@ class BankBuilder:
 
     @property
     def attempts(self) -> int:
-        """How many attempts count; also the number of the next one to count."""
+        """How many attempts count."""
         return len(self.ended)
+
+    @property
+    def waiting_candidates(self) -> int:
+        """How many queries there are of attempts that don't count yet."""
+        return self.waiting_of.total()
 
     @property
     def is_full(self) -> bool:
@@ -71,15 +82,32 @@ class BankBuilder:
 
     def has_room_for(self, number: int) -> bool:
         """Whether an attempt is near enough to the next to count, as the result waits in memory."""
-        return number < self.attempts + _WINDOW
+        return number < self._next + _WINDOW
+
+    def is_passed_over(self, number: int) -> bool:
+        """Whether an attempt won't count, as there are all queries of its number of tools."""
+        if self.quotas is None:
+            return False
+        asked = self.quotas.number_of(number)
+        return asked is not None and not self.quotas.has_room(
+            asked, self.accepted_of[asked]
+        )
 
     def accept(self, attempt: Attempt) -> None:
         """Take an attempt in any order; it counts once all before it have come."""
         self._waiting[attempt.number] = attempt
-        self.waiting_candidates += attempt.query is not None
-        while not self.is_full and (counted := self._waiting.pop(self.attempts, None)):
-            self.waiting_candidates -= counted.query is not None
-            self._count(counted)
+        if attempt.query is not None:
+            self.waiting_of[len(attempt.query.tools)] += 1
+        while not self.is_full:
+            passed_over = self.is_passed_over(self._next)
+            counted = self._waiting.pop(self._next, None)
+            if counted is None and not passed_over:
+                break
+            self._next += 1
+            if counted is not None and counted.query is not None:
+                self.waiting_of[len(counted.query.tools)] -= 1
+            if counted is not None and not passed_over:
+                self._count(counted)
 
     def counts(self) -> dict[str, Any]:
         """Attempts = accepted + declined + rejected + failed, reason by reason."""
@@ -102,6 +130,7 @@ class BankBuilder:
             )
         if query is not None:
             self.queries.append(query)
+            self.accepted_of[len(query.tools)] += 1
             self._seen.add(query.query)
             self.leak_words += attempt.leak_words > 0
         else:

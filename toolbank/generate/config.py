@@ -37,7 +37,7 @@ class GenerateConfig(EngineConfig):
     ) = Field(
         default=None,
         min_length=1,
-        description="shares of attempts that ask for exactly so many tools, such as "
+        description="shares of the queries that need exactly so many tools, such as "
         "{1: .25, 2: .5, 3: .25}; in place of min_tools and max_tools",
     )
     min_tools: int | None = Field(

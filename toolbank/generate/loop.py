@@ -22,6 +22,8 @@ from toolbank.generate.messages import (
     list_problems,
     summarise,
 )
+from toolbank.generate.quotas import Quotas
+from toolbank.generate.tool_numbers import fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.limits.stop import EarlyEnd
@@ -115,7 +117,7 @@ def _fewer_collections() -> Iterator[None]:
 async def _generate(maker: AttemptMaker) -> Generated:
     config, stop = maker.config, maker.pool.stop
     wanted = wanted_queries(config)
-    builder = BankBuilder(wanted, config.near_duplicate)
+    builder = BankBuilder(wanted, config.near_duplicate, _quotas(maker, wanted))
     attempts = Attempts(maker, builder, most_attempts(config))
     waiting = ""
     async with maker.pool.working():
@@ -127,8 +129,8 @@ async def _generate(maker: AttemptMaker) -> Generated:
     if not (builder.accepted or waiting):
         raise NothingAcceptedError(explain_nothing(maker, builder), builder.ended)
     counts = builder.counts()
-    if config.tools_per_query:
-        counts["tools_per_query"] = _count_numbers(maker, builder)
+    if builder.quotas:
+        counts["tools_per_query"] = _count_numbers(builder.quotas, builder)
     is_short = wanted is not None and builder.accepted < wanted
     return Generated(
         queries=builder.queries,
@@ -147,14 +149,24 @@ async def _generate(maker: AttemptMaker) -> Generated:
     )
 
 
-def _count_numbers(
-    maker: AttemptMaker, builder: BankBuilder
-) -> dict[str, dict[str, int]]:
+def _quotas(maker: AttemptMaker, wanted: int | None) -> Quotas | None:
+    if not (maker.config.tools_per_query and wanted):
+        return None
+    shares = fit_to_tools(maker.config, maker.tools).tools_per_query or {}
+    most = most_attempts(maker.config)
+
+    def number_of(attempt: int) -> int | None:
+        is_past = most is not None and attempt >= most
+        offer = None if is_past else maker.offer(attempt)
+        return None if offer is None else offer.at_most
+
+    return Quotas(shares, wanted, number_of)
+
+
+def _count_numbers(quotas: Quotas, builder: BankBuilder) -> dict[str, dict[str, int]]:
     """How many attempts asked for each number of tools, and how many queries there are of it."""
-    offers = (maker.offer(number) for number in range(builder.attempts))
-    asked = Counter(offer.at_most for offer in offers if offer is not None)
-    accepted = Counter(len(query.tools) for query in builder.queries)
+    asked = Counter(quotas.number_of(record.attempt) for record in builder.ended)
     return {
-        str(number): {"asked": asked[number], "accepted": accepted[number]}
-        for number in sorted(asked)
+        str(number): {"asked": asked[number], "accepted": builder.accepted_of[number]}
+        for number in sorted(quotas.wanted)
     }

@@ -39,6 +39,11 @@ def list_problems(maker: AttemptMaker, builder: BankBuilder) -> Iterator[str]:
     """What the user should know of a bank that was made."""
     if maker.pool.stop.cause == "budget":
         yield f"stopped early: {maker.pool.stop.message}"
+    if builder.quotas and builder.accepted:
+        for number, wanted in builder.quotas.wanted.items():
+            if (made := builder.accepted_of[number]) < wanted:
+                of = count(number, "tool")
+                yield f"{made:,} of {count(wanted, 'query', 'queries')} with {of}"
     if said := _reasons(builder, _REJECTED):
         yield f"not accepted: {said}"
     if builder.failed:

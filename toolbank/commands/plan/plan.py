@@ -194,7 +194,7 @@ def _describe_offers(config: GenerateConfig, tools: Sequence[Tool]) -> Iterator[
     if shares := fit_to_tools(config, tools).tools_per_query:
         total = sum(shares.values())
         parts = [f"{n} in {100 * shares[n] / total:.3g} %" for n in sorted(shares)]
-        said = f"exactly {', '.join(parts)} of the attempts"
+        said = f"exactly {', '.join(parts)} of the queries"
         yield from format_paragraph("tools", said)
 
 
