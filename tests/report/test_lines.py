@@ -13,10 +13,11 @@ def means(*values):
 
 def test_a_dot_stands_over_its_group_at_its_height():
     chart = draw_lines(
-        ["few", "many"], {"mine": means(0.1, 0.4), "theirs": means(None, 0.2)}
+        ["few", "many"],
+        {"mine": means(0.1, 0.4), "theirs": means(None, 0.2), "low": means(0.0, 0.0)},
     )
     places = dict(chart.groups)
-    mine, theirs = chart.lines
+    mine, theirs, _ = chart.lines
     assert [dot.x for dot in mine.dots] == [places["few"], places["many"]]
     assert [dot.x for dot in theirs.dots] == [places["many"]]
     zero, top = dict(chart.ticks)["0"], dict(chart.ticks)["40"]
@@ -37,6 +38,18 @@ def test_an_interval_stands_around_its_dot_where_it_is_known():
     mean = take_mean([1, 0, 1, 1] * 10, seed=0)
     [dot] = draw_lines(["all"], {"mine": [mean]}).lines[0].dots
     assert dot.high_y < dot.y < dot.low_y <= HEIGHT
+
+
+def test_intervals_of_two_lines_are_whole_and_beside_each_other():
+    wide = [Mean(0.3, 0.1, 0.58, 20)]
+    chart = draw_lines(["all"], {"mine": wide, "theirs": wide})
+    assert chart.with_intervals
+    [mine], [theirs] = (line.dots for line in chart.lines)
+    assert mine.x < theirs.x
+    assert mine.high_y == theirs.high_y > 0
+    many = draw_lines(["all"], {str(i): wide for i in range(3)})
+    assert not many.with_intervals
+    assert len({line.dots[0].x for line in many.lines}) == 1
 
 
 @given(st.lists(st.floats(0, 150), max_size=6))

@@ -13,6 +13,8 @@ from toolbank.report.curves import round_ticks
 
 WIDTH, HEIGHT = 216.0, 150.0
 _MOST_LINES = 6
+_MOST_INTERVALS = 2
+_BESIDE = 5.0
 _LABEL_HEIGHT = 13.0
 _RESAMPLES = 1000
 
@@ -52,13 +54,15 @@ class LineChart:
     """Lines in a box of WIDTH x HEIGHT.
 
     `groups` are (text, x) below the box, `ticks` (text, y) beside it. `left_out` counts the lines
-    for which there is no room, those of the lowest means.
+    for which there is no room, those of the lowest means. `with_intervals`: they are few enough
+    for these to be drawn.
     """
 
     lines: tuple[Line, ...]
     groups: tuple[tuple[str, float], ...]
     ticks: tuple[tuple[str, float], ...]
     left_out: int
+    with_intervals: bool
 
 
 def take_mean(values: Sequence[float], seed: int) -> Mean | None:
@@ -74,7 +78,7 @@ def draw_lines(
 ) -> LineChart | None:
     """A line for each label, a dot for each of the groups; None where there is nothing to draw.
 
-    The groups stand at equal distances, the axis ends above the highest dot.
+    The groups stand at equal distances, the axis ends above all that is drawn.
     """
     kept = {label: [one for one in row if one] for label, row in means.items()}
     kept = {label: row for label, row in kept.items() if row}
@@ -85,8 +89,15 @@ def draw_lines(
     )
     # In the order given, so that a method has the same colour in every chart.
     chosen = [label for label in kept if label in order[:_MOST_LINES]]
-    top = max(mean.value for label in chosen for mean in kept[label])
-    end = math.ceil(max(top, 0.05) * 10) / 10
+    with_intervals = len(chosen) <= _MOST_INTERVALS
+    tops = [
+        mean.high if with_intervals and mean.high is not None else mean.value
+        for label in chosen
+        for mean in kept[label]
+    ]
+    end = math.ceil(max(*tops, 0.05) * 10) / 10
+    # Intervals of two lines stand beside each other.
+    beside = _BESIDE if with_intervals else 0.0
     xs = [WIDTH * (i + 0.5) / len(groups) for i in range(len(groups))]
 
     def place(share: float) -> float:
@@ -96,7 +107,7 @@ def draw_lines(
         tuple(
             Dot(
                 mean,
-                round(x, 1),
+                round(x + beside * (number - (len(chosen) - 1) / 2), 1),
                 place(mean.value),
                 place(mean.value if mean.low is None else mean.low),
                 place(mean.value if mean.high is None else mean.high),
@@ -104,7 +115,7 @@ def draw_lines(
             for x, mean in zip(xs, means[label], strict=True)
             if mean
         )
-        for label in chosen
+        for number, label in enumerate(chosen)
     ]
     labels_y = spread([dots[-1].y for dots in rows], _LABEL_HEIGHT, HEIGHT)
     return LineChart(
@@ -112,6 +123,7 @@ def draw_lines(
         tuple((text, round(x, 1)) for text, x in zip(groups, xs, strict=True)),
         tuple((f"{tick:g}", place(tick / 100)) for tick in round_ticks(0, 100 * end)),
         len(order) - len(chosen),
+        with_intervals,
     )
 
 
