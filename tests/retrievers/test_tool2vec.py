@@ -136,6 +136,25 @@ def test_an_added_tool_has_the_vector_of_one_without_use(bank):
     np.testing.assert_allclose(vector, retriever.vectors[0], atol=1e-6)
 
 
+def test_an_ask_that_siblings_share_counts_for_each_of_them(asked):
+    retriever = Tool2VecRetriever(Tool2VecConfig())
+    retriever.fit(asked)
+    texts = [query.query for query in asked.split("train")]
+    texts += [ask.ask for ask in asked.asks]
+    vectors = load_encoder(EncoderConfig()).encode_queries(texts)
+    np.testing.assert_array_equal(retriever.common, common_part(vectors))
+    shared = take_out(retriever.common, vectors[-1:])[0]
+    refund, track = asked.index["shop.refund_order"], asked.index["shop.trackParcel"]
+    (described,) = retriever.embed_tools([asked.tools[refund]])
+    expected = shared + 2 * described
+    np.testing.assert_allclose(
+        retriever.vectors[refund], expected / np.linalg.norm(expected), atol=1e-5
+    )
+    # As a train query it is one, and as if without it neither has it.
+    *_, own = retriever.own_vectors(asked)
+    np.testing.assert_allclose(own[int(refund > track)], described, atol=1e-5)
+
+
 def test_asks_for_an_added_tool_give_the_vector_that_a_fit_with_them_gives(asked):
     config = Tool2VecConfig(centre=False)
     name, own = "music.stop", tuple(a for a in asked.asks if a.tool == "music.stop")

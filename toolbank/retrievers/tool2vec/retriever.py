@@ -66,7 +66,10 @@ class Tool2VecRetriever(DenseRetriever):
 
     @property
     def query_mean(self) -> NDArray[np.float32]:
-        """What all train queries have in common [d], and is taken out of a request."""
+        """What all train queries have in common [d], and is taken out of a request.
+
+        An ask counts once for each of the siblings that share it.
+        """
         return self.common
 
     def embed_bank(self, bank: Bank) -> None:
@@ -77,7 +80,11 @@ class Tool2VecRetriever(DenseRetriever):
         self.common = np.zeros(queries.shape[1], np.float32)
         self.common_to_descriptions = self.common
         if self.config.centre:
-            self.common = common_part(queries)
+            # Once for each sibling that shares an ask: where many tools lie, they would be near
+            # to every request.
+            tools = [len(query.tools) for query in bank.asked]
+            times = [1] * (len(queries) - len(tools)) + tools
+            self.common = common_part(np.repeat(queries, times, axis=0))
             self.common_to_descriptions = common_part(descriptions)
         centroids = make_centroids(
             take_out(self.common, queries),
