@@ -107,7 +107,9 @@ def test_what_does_not_answer_each_request_at_once_can_not_judge(engine, why):
 
 def test_what_only_writes_can_not_split_requests(tmp_path):
     config = DecomposeConfig(engine="recorded", replies=tmp_path / "replies.sqlite")
-    with pytest.raises(InputError, match=r"^decompose\.engine: "):
+    with pytest.raises(
+        InputError, match=r"^retrievers\.decomposition\.decompose\.engine: "
+    ):
         find_engine(config)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class DecomposeConfig(SearchModelConfig):
     """A language model that splits requests; every reply is kept in a journal of its own."""
 
-    section: ClassVar[str] = "decompose"
+    section: ClassVar[str] = "retrievers.decomposition.decompose"
     call_steps: ClassVar[tuple[str, ...]] = ("decompose",)
 
     @field_validator("engine")
