@@ -31,7 +31,11 @@ def recipe(tmp_path, server):
     path = write_recipe(tmp_path, engine="rules", queries=12)
 
     def load(*settings, asks=True):
-        by_model = [f"asks.base_url={server.url}", "asks.model=m"] if asks else []
+        by_model = (
+            [f"asks.base_url={server.url}", "asks.model=m", "asks.engine=openai"]
+            if asks
+            else []
+        )
         return load_recipe(path, [*by_model, *settings])
 
     return load
