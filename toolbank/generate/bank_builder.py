@@ -22,12 +22,12 @@ class BankBuilder:
     """Takes attempts in any order, and builds a list of accepted queries in theirs.
 
     The result depends on the attempts alone, not on when each came in. Near-duplicates are
-    judged here, against all that was accepted before. With `quotas`, an attempt whose number of tools
-    has all its queries is passed over: it doesn't count, made or not. `queries` and `ended` (a row for each
-    attempt that counts) lie on disk. `polishes` counts, by outcome and reason, those of what was
-    not accepted that came as far as the polish. `accepted_of` and `waiting_of` count queries by their
-    number of tools: the accepted, and those of attempts that don't count yet. `examples` are the first few particulars of
-    attempts that ended for a reason, none twice.
+    judged here, against all that was accepted before. With `quotas`, an attempt whose number of
+    tools has all its queries is passed over: it doesn't count, made or not. `queries` and `ended`
+    (a row for each attempt that counts) lie on disk. `polishes` counts, by outcome and reason,
+    those of what was not accepted that came as far as the polish. `accepted_of` and `waiting_of`
+    count queries by their number of tools: those accepted, and those of attempts that don't count
+    yet. `examples` are the first few particulars of attempts that ended for a reason, none twice.
 
     Raises:
         ToolbankError: the folder for temporary files is full.
