@@ -19,6 +19,7 @@ from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.llm.config import LlmConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.unseen.described import DescriptionOdds
 from toolbank.system.errors import InputError
 from toolbank.testing.retrievers import (
     CHECKS,
@@ -191,12 +192,13 @@ def test_asks_for_an_added_tool_are_used_by_those_that_can(cases, label, tmp_pat
 
 @pytest.mark.parametrize("label", CONFIGS)
 def test_hits_of_a_train_query_are_those_of_a_fit_without_it(asked, label, monkeypatch):
-    # The line that brings unseen tools to the others' scale is of all queries.
-    for module in ("tool2vec", "nearest"):
-        monkeypatch.setattr(
-            f"toolbank.retrievers.{module}.retriever.fit_alignment",
-            lambda *_: np.array([1.2, 0.1]),
-        )
+    # What places unseen tools is of all queries.
+    monkeypatch.setattr(DescriptionOdds, "log_odds", lambda *_: np.ones((1, 6)))
+    monkeypatch.setattr(
+        DescriptionOdds,
+        "fit_scale",
+        lambda self, *_: setattr(self, "scale", np.array([1.2, 0.1])),
+    )
     config = CONFIGS[label].model_copy(update={"centre": False})
     fitted = create_retriever(config)
     fitted.fit(asked)
@@ -232,7 +234,7 @@ def test_an_encoder_of_another_width_is_told(cases, tmp_path, name):
 @pytest.mark.parametrize("name", ["bm25", "nearest-bm25"])
 def test_texts_that_do_not_fit_the_tools_are_told(cases, tmp_path, name, texts):
     cases[name].fitted.save(tmp_path)
-    (path,) = tmp_path.rglob("documents.json")
+    path = min(tmp_path.rglob("documents.json"))
     path.write_text(texts)
     with pytest.raises(InputError, match=r"documents\.json: damaged .* Fit it again"):
         load_retriever(tmp_path)

@@ -10,18 +10,16 @@ from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.descriptions.retriever import DescriptionsRetriever
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.nearest.retriever import NearestRetriever
+from toolbank.retrievers.unseen.described import DescriptionOdds
+
+PLACE = DescriptionOdds.place
+REQUEST = "Please soak the roses unless it rains"
 
 
 @pytest.fixture(autouse=True)
 def _unseen_tools_as_those_without_a_vote(monkeypatch):
     """Four queries are too few to say where tools that no query uses belong."""
-    monkeypatch.setattr(
-        "toolbank.retrievers.nearest.retriever.fit_alignment",
-        lambda *_: np.array([1.0, -1.0]),
-    )
-
-
-REQUEST = "Please soak the roses unless it rains"
+    monkeypatch.setattr(DescriptionOdds, "place", lambda _, scores, *__: scores)
 
 
 def fit(bank, neighbours):
@@ -74,14 +72,14 @@ def test_by_bm25_the_query_that_shares_words_votes(bank):
 
 
 def test_a_tool_that_no_query_uses_stands_where_its_description_says(bank, monkeypatch):
-    monkeypatch.setattr(
-        "toolbank.retrievers.nearest.retriever.fit_alignment",
-        lambda *_: np.array([2.0, -0.5]),
-    )
+    monkeypatch.setattr(DescriptionOdds, "place", PLACE)
     retriever = fit(bank, neighbours=10)
-    indices, scores = retriever.search(["Silence the speakers"], 6)
-    assert retriever.tools[indices[0, 0]] == "music.stop"
-    assert scores[0, 0] == pytest.approx(2 * 0.83 - 0.5, abs=0.2)
+    request = ["Silence the speakers"]
+    indices, scores = retriever.search(request, 6)
+    place = indices[0].tolist().index(retriever.tools.index("music.stop"))
+    slope, intercept = retriever.described.scale
+    odds = retriever.described.log_odds(request, retriever._encoder)
+    assert scores[0, place] * slope + intercept == pytest.approx(odds.max(), abs=1e-4)
 
 
 def test_by_bm25_tools_without_a_vote_follow_in_the_order_of_their_texts(bank):
@@ -107,7 +105,7 @@ def test_a_train_query_has_no_vote_for_itself_but_its_twin_has(bank, by):
 
 
 def test_a_calibration_compares_few_pairs_however_many_train_queries(bank, monkeypatch):
-    monkeypatch.setattr("toolbank.retrievers.unseen.platt._PAIRS", 120)
+    monkeypatch.setattr("toolbank.retrievers.unseen.pairs._PAIRS", 120)
     train = tuple(
         bank.split("train")[0].model_copy(update={"id": str(i), "query": f"lawn {i}"})
         for i in range(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,11 +61,13 @@ class Stored:
     """A thing whose state is attributes that its class declares.
 
     `arrays` are in one file of a folder, vectors.safetensors; each of `texts`, whose value is
-    the name of its length, is a list in a JSON file of its own name.
+    the name of its length, is a list in a JSON file of its own name; and each of `parts`, which
+    are such things themselves, has a folder of its own name.
     """
 
     arrays: ClassVar[Arrays] = {}
     texts: ClassVar[Texts] = {}
+    parts: ClassVar[Mapping[str, type[Stored]]] = {}
 
     def save_state(self, folder: Path) -> None:
         """Write the declared attributes; the same values, the same bytes."""
@@ -78,6 +81,8 @@ class Stored:
             )
         for name in self.texts:
             write_json(folder / f"{name}.json", list(getattr(self, name)))
+        for name in self.parts:
+            getattr(self, name).save_state(folder / name)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
         """Read the declared attributes; `lengths` are those known, to which the read ones come.
@@ -98,6 +103,10 @@ class Stored:
                 f"{len(texts)} texts, expected {wanted}",
             )
             setattr(self, name, texts)
+        for name, kind in self.parts.items():
+            part = kind()
+            part.load_state(folder / name, {"tools": lengths["tools"]})
+            setattr(self, name, part)
 
     def keep_rows(self, length: str, rows: NDArray[np.int64]) -> None:
         """Keep these entries, in this order, of all that has this length first.
@@ -111,6 +120,10 @@ class Stored:
             if of == length:
                 texts = getattr(self, name)
                 setattr(self, name, tuple(texts[row] for row in rows))
+        for name in self.parts:
+            part = copy(getattr(self, name))
+            part.keep_rows(length, rows)
+            setattr(self, name, part)
 
 
 def renumber(

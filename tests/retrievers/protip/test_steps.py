@@ -1,4 +1,4 @@
-"""ProTIP's parts by hand: loss, negatives, search, end, plans held back, unseen tools."""
+"""ProTIP's parts by hand: loss, negatives, search, end, plans held back, ranks."""
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from toolbank.retrievers.protip.loss import (
     step_queries,
 )
 from toolbank.retrievers.protip.mining import mine_negatives
+from toolbank.retrievers.protip.odds import measure_ranks, score_hits
 from toolbank.retrievers.protip.plans import Plan, divide_plans, hold_back
 from toolbank.retrievers.protip.progressive import (
     SearchTrace,
@@ -22,7 +23,6 @@ from toolbank.retrievers.protip.progressive import (
     trace_search,
 )
 from toolbank.retrievers.protip.stop import choose_threshold
-from toolbank.retrievers.unseen.merging import measure_ranks, merge_unseen
 
 # Tools a, b, c, d of the examples worked by hand.
 VECTORS = np.array([[3, 0], [0, 4], [1, 1], [-2, 0]], np.float32)
@@ -257,15 +257,11 @@ def test_the_log_odds_of_ranks_never_rise():
     np.testing.assert_allclose(measure_ranks(hits, plans), expected)
 
 
-def test_an_unseen_tool_stands_where_its_description_puts_it():
-    hits = np.array([[4, 1, 3], [4, 1, 3]])
-    odds = np.array([[0.5, -9.0], [-3.0, 5.0]], np.float32)
-    indices, scores = merge_unseen(
-        hits, np.array([2.0, -1.0]), np.array([0, 3]), odds, ties(2, 5).order()
-    )
-    # 4 at 2.0, then 0 at 0.5, then 1 at -1; and 3 at 5.0, 4 at 2.0, 1 at -1.
-    assert indices.tolist() == [[4, 0, 1], [3, 4, 1]]
-    np.testing.assert_allclose(scores, [[2, 0.5, -1], [5, 2, -1]], atol=1e-3)
+def test_hits_have_the_log_odds_of_their_ranks_and_always_fall():
+    scores = score_hits(np.array([[4, 1, 3]]), np.array([2.0, -1.0]), n_tools=5)
+    assert scores[0, 4] > scores[0, 1] > scores[0, 3]
+    np.testing.assert_allclose(scores[0, [4, 1, 3]], [2, -1, -1], atol=1e-3)
+    assert np.isinf(scores[0, [0, 2]]).all()
 
 
 def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):

@@ -7,10 +7,9 @@ from toolbank.retrievers.relevance import Relevance
 
 N_TOOLS, D = 9, 4
 VECTORS = np.arange(N_TOOLS * D, dtype=np.float32).reshape(N_TOOLS, D)
-DESCRIPTIONS = VECTORS + 1000
 
 
-def make_rows(hits, own_tools, own=None, seed=0):
+def make_rows(hits, own_tools, own=None):
     indices = np.array(hits, dtype=np.int64)
     own_tools = np.array(own_tools, dtype=np.int64)
     falling = -np.arange(indices.shape[1], dtype=np.float32)
@@ -19,8 +18,6 @@ def make_rows(hits, own_tools, own=None, seed=0):
         search_rows([[1, 2]] * len(indices), (indices, scores), VECTORS),
         Relevance([""] * len(indices), own_tools, np.ones(len(indices))),
         own=np.zeros((*own_tools.shape, D), np.float32) if own is None else own,
-        descriptions=DESCRIPTIONS,
-        seed=seed,
     )
 
 
@@ -31,25 +28,7 @@ def test_a_querys_own_tools_have_vectors_made_without_it():
         (0, [own[0, 1], VECTORS[2], own[0, 0]]),
         (1, [VECTORS[0], own[1, 0], VECTORS[5]]),
     ):
-        given = np.where(
-            rows.described[row][:, None],
-            DESCRIPTIONS[rows.rows.candidates[row]],
-            expected,
-        )
-        np.testing.assert_array_equal(rows[row]["vectors"], given)
-
-
-def test_some_candidates_stand_under_their_descriptions():
-    hits = np.tile(np.arange(N_TOOLS), (400, 1))
-    rows = make_rows(hits, np.full((400, 1), 3))
-    taken = np.stack([row["vectors"] for row in rows])
-    described = (taken == DESCRIPTIONS).all(axis=2)
-    np.testing.assert_array_equal(described, rows.described)
-    assert 0.12 < described.mean() < 0.18
-    again = make_rows(hits, np.full((400, 1), 3))
-    np.testing.assert_array_equal(again.described, described)
-    other = make_rows(hits, np.full((400, 1), 3), seed=1)
-    assert (other.described != described).any()
+        np.testing.assert_array_equal(rows[row]["vectors"], expected)
 
 
 def test_every_gold_tool_is_a_label_of_its_own():

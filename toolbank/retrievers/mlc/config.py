@@ -48,7 +48,7 @@ class MlcConfig(RetrieverConfig):
     description_weight: float | None = Field(
         default=None,
         ge=0,
-        description="queries that a tool's description counts for; unset: by validation, or 4",
+        description="queries that what Tool2Vec says of a tool counts for; unset: by validation, or 64",
     )
     training: MlcTraining = MlcTraining()
 

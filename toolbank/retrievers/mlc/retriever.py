@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,14 +36,15 @@ from toolbank.retrievers.mlc.examples import Collator, Rows, make_rows, stack_ve
 from toolbank.retrievers.mlc.loss import prior_log_odds
 from toolbank.retrievers.network import load_weights, save_network
 from toolbank.retrievers.relevance import Relevance, find_relevance, train_relevance
-from toolbank.retrievers.stored import ARRAYS, Arrays, demand, floats, integers
-from toolbank.retrievers.unseen.mixing import (
-    USUAL_WEIGHT,
-    WEIGHTS,
-    description_shares,
-    mix,
+from toolbank.retrievers.stored import (
+    ARRAYS,
+    Arrays,
+    demand,
+    floats,
+    integers,
 )
-from toolbank.retrievers.unseen.prior import DescriptionPrior
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.retrievers.validation import (
     RECALL_AT,
     mean_recall,
@@ -58,21 +58,23 @@ from toolbank.training.text import batches_by_length, pad, pad_id, tokenise
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_MODEL, _PRIOR = "model", "prior"
+_MODEL, _PRIOR = "model", "tool2vec"
+# Queries that Tool2Vec counts for: without validation queries the first of these, and else the one
+# with the best recall, the first of those that do alike.
+_WEIGHTS = (64.0, 0.0, 4.0, 16.0, 256.0)
 _DESCRIPTION = (
     "MLC (arXiv 2409.02141): a classifier with a label for each tool, trained by binary "
-    "cross-entropy; tools that no train query uses are found by their descriptions."
+    "cross-entropy; tools with little use are found by Tool2Vec."
 )
 
 
 class MlcRetriever(Retriever):
     """A classifier with a label for each tool that a train query uses; all labels independent.
 
-    Scores are log-odds: the classifier's, mixed with those by the tool's description (see
-    `DescriptionPrior`), which counts like `description_weight` queries that use the tool: much
-    where few do, and alone where none does. Unless given, that weight is the one with the best
-    Recall@5 on validation queries. The classifier is an encoder with a linear layer on
-    [CLS], or on the mean of the tokens for encoders trained so; with `frozen` it is a head of
+    Scores are log-odds: the classifier's, mixed with those by Tool2Vec, which count like
+    `description_weight` queries that use the tool: much where few do, and alone where none does.
+    Unless given, that weight is the one with the best Recall@5 on validation queries. The
+    classifier is an encoder with a linear layer on [CLS], or on the mean of the tokens for encoders trained so; with `frozen` it is a head of
     two layers on the encoder's vectors. Trained by binary cross-entropy, each label's bias
     beginning at its prior log-odds; a query by the `rules` engine counts for a quarter.
 
@@ -80,14 +82,14 @@ class MlcRetriever(Retriever):
     as it is gives it to read; then all weights are, from there (LP-FT, arXiv 2202.10054). A
     layer that is still random would pull the encoder away from what it knows.
 
-    `labels` [n_tools] are the tools' labels, -1 without one; `shares` [n_tools] what a tool's
-    description has in its log-odds.
+    `labels` [n_tools] are the tools' labels, -1 without one; `shares` [n_tools] what Tool2Vec
+    has in a tool's log-odds.
     """
 
     config: MlcConfig
     labels: NDArray[np.int64]
     shares: NDArray[np.float64]
-    prior: DescriptionPrior
+    prior: Tool2VecRetriever
     classifier: Classifier | None = None
     tokenizer: PreTrainedTokenizerBase | None = None
 
@@ -108,14 +110,15 @@ class MlcRetriever(Retriever):
         self.labels = np.full(len(self.tools), -1, np.int64)
         self.labels[used] = np.arange(len(used))
         self.shares = np.ones(len(self.tools))
-        self.prior = DescriptionPrior(self.config.encoder).fit(bank.tools, relevance)
+        self.prior = Tool2VecRetriever(Tool2VecConfig(encoder=self.config.encoder))
+        self.prior.fit(bank)
         self.classifier = self.tokenizer = None
-        weight, trainings = USUAL_WEIGHT, dict[str, Training]()
+        weight, trainings = _WEIGHTS[0], dict[str, Training]()
         if len(used):
             weight, trainings = self._train(bank, relevance, context)
         self.card = make_card(
             self.config,
-            method=f"{_DESCRIPTION} A description counts like {weight:g} queries.",
+            method=f"{_DESCRIPTION} Tool2Vec counts like {weight:g} queries.",
             counts={
                 "tools": len(self.tools),
                 "tools with a label": len(used),
@@ -132,28 +135,27 @@ class MlcRetriever(Retriever):
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Have tools found by their descriptions; nothing is trained."""
-        self.prior = copy(self.prior)
-        self.prior.extend(tools)
+        self.prior = self.prior.add_tools(tools)
         self.labels = np.append(self.labels, np.full(len(tools), -1, np.int64))
         self.shares = np.append(self.shares, np.ones(len(tools)))
+
+    def take_asks(self, asked: Relevance) -> None:
+        """Have added tools found by their asks, too, as Tool2Vec finds them."""
+        self.prior.take_asks(asked)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Have some of the tools found; the labels of the others are nobody's."""
         super().keep(rows)
+        self.prior = self.prior.pick_tools(rows.tolist())
         used = np.flatnonzero(self.labels >= 0)
         if not len(used):
             self.classifier = self.tokenizer = None
         elif isinstance(self.classifier, VectorClassifier):
             self.classifier = self.classifier.keep(self.labels[used])
             self.labels[used] = np.arange(len(used))
-        self.prior = copy(self.prior)
-        self.prior.keep_rows("tools", rows)
 
     def save_parts(self, folder: Path) -> None:
-        """Write the classifier, and what is said of tools by their descriptions.
-
-        A frozen encoder is named, not copied.
-        """
+        """Write the classifier and Tool2Vec; an encoder that is not trained is named, not copied."""
         self.prior.save_state(folder / _PRIOR)
         if isinstance(self.classifier, VectorClassifier):
             save_network(folder / _MODEL, self.classifier)
@@ -166,7 +168,8 @@ class MlcRetriever(Retriever):
         Raises:
             InputError: a file is missing or damaged.
         """
-        self.prior = DescriptionPrior(self.config.encoder)
+        self.prior = Tool2VecRetriever(Tool2VecConfig(encoder=self.config.encoder))
+        self.prior.tools = self.tools
         self.prior.load_state(folder / _PRIOR, {"tools": len(self.tools)})
         self.classifier = self.tokenizer = None
         used = np.flatnonzero(self.labels >= 0)
@@ -191,7 +194,7 @@ class MlcRetriever(Retriever):
     def _train(
         self, bank: Bank, relevance: Relevance, context: FitContext
     ) -> tuple[float, dict[str, Training]]:
-        """Train on the queries; gives the descriptions' weight, and how it went."""
+        """Train on the queries; gives Tool2Vec's weight, and how it went."""
         seed_weights(context.seed)
         self.classifier = self._make_classifier(bank)
         inputs = self._read(relevance.queries)
@@ -203,8 +206,8 @@ class MlcRetriever(Retriever):
             counts[row["labels"]] += row["weight"]
         uses = np.append(counts, 0.0)[self.labels]
         given = self.config.description_weight
-        weight = USUAL_WEIGHT if given is None else given
-        self.shares = description_shares(uses, weight)
+        weight = _WEIGHTS[0] if given is None else given
+        self.shares = _prior_shares(uses, weight)
         prior = prior_log_odds(
             torch.tensor(counts), sum(float(row["weight"]) for row in rows)
         )
@@ -227,21 +230,20 @@ class MlcRetriever(Retriever):
         queries = validation_queries(bank)
         if given is None and queries:
             weight = self._choose_weight(find_relevance(bank, queries), uses)
-            self.shares = description_shares(uses, weight)
+            self.shares = _prior_shares(uses, weight)
         return weight, trainings
 
     def _choose_weight(self, wanted: Relevance, uses: NDArray[np.float64]) -> float:
         """The weight that is best on validation queries."""
-        found: dict[float, list[Hits]] = {weight: [] for weight in WEIGHTS}
+        found: dict[float, list[Hits]] = {weight: [] for weight in _WEIGHTS}
         ties = self.draw_ties(wanted.queries)
         for block in blocks(len(wanted.queries), len(self.tools)):
-            described, classified = self._both_log_odds(wanted.queries[block])
+            both = self._both_log_odds(wanted.queries[block])
             for weight, parts in found.items():
-                shares = description_shares(uses, weight)
-                mixed = mix(described, classified, shares)
+                mixed = _mix(*both, _prior_shares(uses, weight))
                 parts.append(top_k(mixed, RECALL_AT, ties.order(block)))
         return max(
-            WEIGHTS,
+            _WEIGHTS,
             key=lambda weight: mean_recall(join(found[weight], RECALL_AT), wanted),
         )
 
@@ -274,18 +276,18 @@ class MlcRetriever(Retriever):
 
     def _log_odds(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Log-odds [n, n_tools]."""
-        return mix(*self._both_log_odds(queries), self.shares)
+        return _mix(*self._both_log_odds(queries), self.shares)
 
     def _both_log_odds(
         self, queries: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Those by the descriptions and those by the classifier, 0 without a label."""
-        described = self.prior.log_odds(queries)
-        classified = np.zeros_like(described)
+    ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """Those by Tool2Vec and those by the classifier, 0 without a label."""
+        prior = self.prior.log_odds(queries)
+        classified = np.zeros(prior.shape, np.float32)
         if self.classifier is not None:
             used = np.flatnonzero(self.labels >= 0)
             classified[:, used] = self._logits(queries)[:, self.labels[used]]
-        return described, classified
+        return prior, classified
 
     def _logits(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """The classifier's [n, n_labels], with dropout off."""
@@ -324,6 +326,24 @@ class MlcRetriever(Retriever):
         if self.tokenizer is None:
             return stack_vectors(inputs)
         return pad(inputs, pad_id(self.tokenizer))
+
+
+def _prior_shares(uses: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    """Tool2Vec's share [n_tools] in a tool's log-odds, by the queries that use the tool.
+
+    It counts like so many queries: weight / (weight + uses), and 1 without any use.
+    """
+    return np.where(uses > 0, weight / np.maximum(weight + uses, 1e-9), 1.0)
+
+
+def _mix(
+    prior: NDArray[np.float64],
+    classified: NDArray[np.float32],
+    shares: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """Log-odds [n, n_tools], of as many decimals as do not depend on the batch."""
+    mixed = shares * prior + (1 - shares) * classified
+    return np.round(mixed, 6).astype(np.float32)
 
 
 def _validation(retriever: MlcRetriever, bank: Bank) -> Callable[[], float] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.ranking.topk import Hits, rank_blocks, top_k
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.nearest.config import NearestConfig
@@ -21,13 +22,9 @@ from toolbank.retrievers.nearest.similarity import (
     SimilarityIndex,
 )
 from toolbank.retrievers.relevance import Relevance, train_relevance
-from toolbank.retrievers.stored import Arrays, floats, integers, renumber
-from toolbank.retrievers.unseen.alignment import (
-    align,
-    fit_alignment,
-    unseen_without,
-)
-from toolbank.retrievers.unseen.platt import spread_rows
+from toolbank.retrievers.stored import Arrays, Stored, integers, renumber
+from toolbank.retrievers.unseen.described import DescriptionOdds
+from toolbank.retrievers.unseen.pairs import spread_rows, unseen_without
 
 _TIE = 0.01
 
@@ -38,7 +35,7 @@ class NearestRetriever(Retriever):
     Similar is what has a high cosine or a high BM25, as `by` says. A tool's score is its share
     of the votes; among tools with nearly equal shares the similarity to the tool's own text
     decides. Tools without a vote follow, by that similarity alone; but those that no train
-    query uses, and so can't have one, stand where their similarity says
+    query uses, and so can't have one, have the score at which others are as likely needed
     (`toolbank.retrievers.unseen`).
 
     `uses` [n_train, most] are the positions of each train query's tools, padded with -1.
@@ -46,13 +43,13 @@ class NearestRetriever(Retriever):
 
     config: NearestConfig
     uses: NDArray[np.int64]
-    alignment: NDArray[np.float64]
     index: SimilarityIndex
+    described: DescriptionOdds
 
     arrays: ClassVar[Arrays] = {
         "uses": integers("queries", "most", low=-1, high="tools"),
-        "alignment": floats(2, dtype=np.float64),
     }
+    parts: ClassVar[Mapping[str, type[Stored]]] = {"described": DescriptionOdds}
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Keep the train queries and the tools' texts, embedded or indexed."""
@@ -60,7 +57,13 @@ class NearestRetriever(Retriever):
         self.tools, self.uses = bank.tool_names, relevance.tools
         self.index = self._new_index()
         self.index.build(relevance.queries, bank.tools)
-        self.alignment = self._align(relevance.queries)
+        self.described = DescriptionOdds().fit(bank.tools, relevance, self._encoder)
+        rows = spread_rows(len(self.uses), max(len(self.uses), len(self.tools)))
+        self.described.fit_scale(
+            self._score_without(relevance.queries, rows),
+            self.uses[rows],
+            unseen_without(self.uses, len(self.tools))(rows),
+        )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
@@ -68,9 +71,8 @@ class NearestRetriever(Retriever):
         unseen = (counts == 0)[None]
 
         def score(rows: slice) -> NDArray[np.float32]:
-            to_queries, to_tools = self.index.compare(queries[rows])
-            scores = self._score(to_queries, to_tools)
-            return align(scores, to_tools, unseen, self.alignment)
+            scores = self._score(*self.index.compare(queries[rows]))
+            return self.described.place(scores, unseen, queries[rows], self._encoder)
 
         return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
 
@@ -84,9 +86,10 @@ class NearestRetriever(Retriever):
         unseen = unseen_without(self.uses, len(self.tools))
 
         def score(block: slice) -> NDArray[np.float32]:
-            rows = np.arange(len(queries))[block]
-            scores, to_tools = self._score_without(queries, rows)
-            return align(scores, to_tools, unseen(rows), self.alignment)
+            scores = self._score_without(queries, np.arange(len(queries))[block])
+            return self.described.place(
+                scores, unseen(block), queries[block], self._encoder
+            )
 
         return rank_blocks(score, self.draw_ties(queries), k, len(self.uses))
 
@@ -94,6 +97,7 @@ class NearestRetriever(Retriever):
         """Make tools found by their texts."""
         self.index = copy(self.index)
         self.index.extend(tools)
+        self.described = self.described.extended(tools, self._encoder)
 
     def take_asks(self, asked: Relevance) -> None:
         """Have asks for added tools vote as train queries do."""
@@ -127,25 +131,23 @@ class NearestRetriever(Retriever):
         lengths = {"tools": len(self.tools), "queries": len(self.uses)}
         self.index.load_state(folder / "index", lengths)
 
+    @property
+    def _encoder(self) -> Encoder | None:
+        """What embeds requests and tools; none by BM25."""
+        return None if self.config.by == "bm25" else load_encoder(self.config.encoder)
+
     def _new_index(self) -> SimilarityIndex:
         if self.config.by == "bm25":
             return Bm25Index()
         return EmbeddingIndex(self.config.encoder)
 
-    def _align(self, queries: Sequence[str]) -> NDArray[np.float64]:
-        """What brings similarities to tools to the scale of the scores by votes."""
-        rows = spread_rows(len(queries), max(len(queries), len(self.tools)))
-        scores, to_tools = self._score_without(queries, rows)
-        unseen = unseen_without(self.uses, len(self.tools))
-        return fit_alignment(scores, to_tools, self.uses[rows], unseen(rows))
-
     def _score_without(
         self, queries: Sequence[str], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Scores [n, n_tools] of these train queries without their own votes; and to tools."""
+    ) -> NDArray[np.float32]:
+        """Scores [n, n_tools] of these train queries without their own votes."""
         to_queries, to_tools = self.index.compare([queries[row] for row in rows])
         to_queries[np.arange(len(rows)), rows] = -np.inf
-        return self._score(to_queries, to_tools), to_tools
+        return self._score(to_queries, to_tools)
 
     def _score(
         self, to_queries: NDArray[np.float32], to_tools: NDArray[np.float32]

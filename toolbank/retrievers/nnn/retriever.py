@@ -19,7 +19,7 @@ from toolbank.retrievers.nnn.elastic_net import solve
 from toolbank.retrievers.relevance import find_relevance, train_relevance
 from toolbank.retrievers.stored import Arrays, floats
 from toolbank.retrievers.two_stage import TwoStage
-from toolbank.retrievers.unseen.alignment import unseen_without
+from toolbank.retrievers.unseen.pairs import unseen_without
 from toolbank.retrievers.unseen.ranks import keep_ranks
 from toolbank.retrievers.validation import (
     RECALL_AT,

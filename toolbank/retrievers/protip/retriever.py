@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,11 +13,13 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import load_model, save_model
-from toolbank.ranking.topk import Hits, blocks, join
+from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.protip.config import ProtipConfig
 from toolbank.retrievers.protip.encoder import embed, mean_encoder
 from toolbank.retrievers.protip.examples import find_used
+from toolbank.retrievers.protip.odds import RANKS, measure_ranks, score_hits
 from toolbank.retrievers.protip.plans import Plan, divide_plans, read_plans
 from toolbank.retrievers.protip.progressive import (
     SearchTrace,
@@ -27,16 +28,9 @@ from toolbank.retrievers.protip.progressive import (
 )
 from toolbank.retrievers.protip.stop import choose_threshold
 from toolbank.retrievers.relevance import train_relevance
-from toolbank.retrievers.stored import (
-    Arrays,
-    demand,
-    floats,
-    integers,
-    renumber,
-)
+from toolbank.retrievers.stored import Arrays, Stored, demand, flags, floats
 from toolbank.retrievers.text import title_and_summary
-from toolbank.retrievers.unseen.merging import RANKS, measure_ranks, merge_unseen
-from toolbank.retrievers.unseen.prior import DescriptionPrior
+from toolbank.retrievers.unseen.described import DescriptionOdds
 from toolbank.retrievers.validation import validation_recall
 from toolbank.system.errors import InputError
 from toolbank.training.card import make_card
@@ -44,7 +38,7 @@ from toolbank.training.card import make_card
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_ENCODER, _PRIOR = "encoder", "prior"
+_ENCODER = "encoder"
 
 
 class ProtipRetriever(Retriever):
@@ -56,11 +50,11 @@ class ProtipRetriever(Retriever):
     `stop_threshold` is how small.
 
     A tool that no train plan uses has its E(t) like every other, but training draws no request
-    to it, and a plan seldom takes it. In `search` it also stands where its description alone
-    puts it, by a `DescriptionPrior` that is calibrated on the train queries.
+    to it, and a plan seldom takes it. In `search` it stands where its description alone puts it
+    (`toolbank.retrievers.unseen`).
 
-    `by_rank` [ranks] are the log-odds of the other hits, and `unseen` the positions of the tools
-    that no train plan uses.
+    `by_rank` [ranks] are the log-odds of the other hits, and `unseen` says which tools [n_tools]
+    no train plan uses.
 
     `stop_threshold` and `by_rank` are measured on the validation plans. Without any, a tenth of
     the train plans is held back from the training for it; and where those are too few,
@@ -72,16 +66,17 @@ class ProtipRetriever(Retriever):
     vectors: NDArray[np.float32]
     stop_threshold: float
     by_rank: NDArray[np.float64]
-    unseen: NDArray[np.int64]
-    prior: DescriptionPrior
+    unseen: NDArray[np.bool_]
+    described: DescriptionOdds
     encoder: SentenceTransformer
 
     arrays: ClassVar[Arrays] = {
         "vectors": floats("tools", "width"),
         "stop_threshold": floats(dtype=np.float64),
         "by_rank": floats("ranks", dtype=np.float64),
-        "unseen": integers("unseen", low=0, high="tools"),
+        "unseen": flags("tools"),
     }
+    parts: ClassVar[Mapping[str, type[Stored]]] = {"described": DescriptionOdds}
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:
         """Train the encoder on the plans of the train queries.
@@ -133,10 +128,10 @@ class ProtipRetriever(Retriever):
         known = known or plans
         ranked, _ = self._search([plan.query for plan in known], RANKS)
         self.by_rank = measure_ranks(ranked, [plan.tools for plan in known])
-        used = find_used(plans)
-        self.unseen = np.setdiff1d(np.arange(len(texts)), used)
-        self.prior = DescriptionPrior(self.config.encoder)
-        self.prior.fit(bank.tools, train_relevance(bank))
+        self.unseen = ~np.isin(np.arange(len(texts)), find_used(plans))
+        self.described = DescriptionOdds().fit(
+            bank.tools, train_relevance(bank), self._untrained
+        )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
@@ -145,17 +140,13 @@ class ProtipRetriever(Retriever):
         log-odds that such a hit is right.
         """
         hits, _ = self._search(queries, k)
-        odds = np.zeros((len(queries), 0), np.float32)
-        if len(self.unseen):
-            odds = self.prior.log_odds(queries, self.unseen)
-        ties = self.draw_ties(queries)
-        parts = [
-            merge_unseen(
-                hits[block], self.by_rank, self.unseen, odds[block], ties.order(block)
-            )
-            for block in blocks(len(queries), len(self.tools))
-        ]
-        return join(parts, hits.shape[1])
+
+        def score(rows: slice) -> NDArray[np.float32]:
+            odds = score_hits(hits[rows], self.by_rank, len(self.tools))
+            unseen = self.unseen[None]
+            return self.described.place(odds, unseen, queries[rows], self._untrained)
+
+        return rank_blocks(score, self.draw_ties(queries), k)
 
     def plan(
         self, queries: Sequence[str], histories: Sequence[Sequence[str]] = ()
@@ -195,24 +186,13 @@ class ProtipRetriever(Retriever):
     def extend(self, tools: Sequence[Tool]) -> None:
         """Encode further tools; nothing is trained."""
         added = self._embed(self._tool_texts(tools))
-        self.prior = copy(self.prior)
-        self.prior.extend(tools)
-        new = np.arange(len(self.tools), len(self.tools) + len(tools))
-        self.unseen = np.concatenate([self.unseen, new])
+        self.described = self.described.extended(tools, self._untrained)
+        self.unseen = np.append(self.unseen, np.ones(len(tools), np.bool_))
         self.vectors = np.concatenate([self.vectors, added])
 
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Have some of the tools found."""
-        super().keep(rows)
-        left = renumber(self.unseen, rows, len(self.tools))
-        self.unseen = left[left >= 0]
-        self.prior = copy(self.prior)
-        self.prior.keep_rows("tools", rows)
-
     def save_parts(self, folder: Path) -> None:
-        """Write the trained encoder, and what is said of tools by their descriptions."""
+        """Write the trained encoder."""
         save_model(self.encoder, folder / _ENCODER)
-        self.prior.save_state(folder / _PRIOR)
 
     def load_parts(self, folder: Path) -> None:
         """Read what `save_parts` wrote.
@@ -220,12 +200,15 @@ class ProtipRetriever(Retriever):
         Raises:
             InputError: a file is missing or damaged.
         """
-        self.prior = DescriptionPrior(self.config.encoder)
-        self.prior.load_state(folder / _PRIOR, {"tools": len(self.tools)})
         self.encoder = load_model(str((folder / _ENCODER).resolve()))
         fits = self.encoder.get_embedding_dimension() == self.vectors.shape[1]
         demand(fits, folder / _ENCODER, "not of the vectors")
         demand(len(self.by_rank) > 0, folder, "no ranks")
+
+    @property
+    def _untrained(self) -> Encoder:
+        """The encoder as it was before the training."""
+        return load_encoder(self.config.encoder)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return embed(self.encoder, texts, self.config.encoder.batch_size)

@@ -14,12 +14,9 @@ from toolbank.ranking.metrics import find_gold
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.refiner.first_stage import first_stage_features
 from toolbank.retrievers.relevance import Relevance
-from toolbank.system.seeds import unsigned
 from toolbank.training.text import Ids, pad
 
 Row = Mapping[str, Any]
-
-_DESCRIBED = 0.15
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class TrainRows(Sequence[Row]):
     """`rows` with `labels` [n, k] and `weights` [n], and with vectors made without the query.
 
     A query's own tools, `own_tools` [n, most] padded with -1, have the vectors `own`
-    [n, most, d]; those in `described` [n, k] have `descriptions` [n_tools, d].
+    [n, most, d].
     """
 
     rows: Rows
@@ -66,8 +63,6 @@ class TrainRows(Sequence[Row]):
     weights: NDArray[np.float64]
     own_tools: NDArray[np.int64]
     own: NDArray[np.float32]
-    described: NDArray[np.bool_]
-    descriptions: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -78,8 +73,6 @@ class TrainRows(Sequence[Row]):
         n = len(candidates)
         place, which = np.nonzero(candidates[:, None] == self.own_tools[index])
         row["vectors"][place] = self.own[index, which]
-        described = self.described[index, :n]
-        row["vectors"][described] = self.descriptions[candidates[described]]
         return {**row, "labels": self.labels[index, :n], "weight": self.weights[index]}
 
 
@@ -92,24 +85,18 @@ def train_rows(
     rows: Rows,
     relevance: Relevance,
     own: NDArray[np.float32],
-    descriptions: NDArray[np.float32],
-    seed: int,
 ) -> TrainRows:
     """Rows of the train queries, by hits of a first stage that has not seen them.
 
     Gold tools that the first stage missed are not put in: they will be missed at search as
-    well. A fixed 15 % of the candidates, drawn by the seed, have their descriptions' vectors:
-    so tools that no query uses, which have no other, are judged as fairly as the rest.
+    well.
     """
-    random = np.random.default_rng(unsigned(seed, 32))
     return TrainRows(
         rows,
         labels=find_gold(rows.candidates, relevance.tools),
         weights=relevance.weights,
         own_tools=relevance.tools,
         own=own,
-        described=random.random(rows.candidates.shape) < _DESCRIBED,
-        descriptions=descriptions,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,15 +14,11 @@ from toolbank.ranking.topk import Hits, cosine_scores, rank_blocks
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.mean_centering import common_part, take_out
 from toolbank.retrievers.relevance import Relevance, train_relevance
-from toolbank.retrievers.stored import Arrays, flags, floats
+from toolbank.retrievers.stored import Arrays, Stored, flags, floats
 from toolbank.retrievers.tool2vec.centroids import Centroids, Rows, make_centroids
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
-from toolbank.retrievers.unseen.alignment import (
-    align,
-    fit_alignment,
-    unseen_without,
-)
-from toolbank.retrievers.unseen.platt import spread_rows
+from toolbank.retrievers.unseen.described import DescriptionOdds
+from toolbank.retrievers.unseen.pairs import spread_rows, unseen_without
 
 
 class Tool2VecRetriever(DenseRetriever):
@@ -35,8 +31,8 @@ class Tool2VecRetriever(DenseRetriever):
     nothing about the tool, and without it no tool is near to every request. With `training`,
     the encoder is fine-tuned on the train queries first.
 
-    Cosines of descriptions are lower than those of queries' means, so the scores of tools that
-    no query uses are brought to the scale of the others' (`toolbank.retrievers.unseen`).
+    Cosines of descriptions are lower than those of queries' means, so a tool that no query uses
+    has the cosine at which others are as likely needed (`toolbank.retrievers.unseen`).
 
     `common` [d] is what is taken out of a request.
     """
@@ -45,15 +41,15 @@ class Tool2VecRetriever(DenseRetriever):
     common: NDArray[np.float32]
     common_to_descriptions: NDArray[np.float32]
     seen: NDArray[np.bool_]
-    alignment: NDArray[np.float64]
+    described: DescriptionOdds
 
     arrays: ClassVar[Arrays] = {
         **DenseRetriever.arrays,
         "common": floats("width"),
         "common_to_descriptions": floats("width"),
         "seen": flags("tools"),
-        "alignment": floats(2, dtype=np.float64),
     }
+    parts: ClassVar[Mapping[str, type[Stored]]] = {"described": DescriptionOdds}
     summary = (
         "Tool2Vec (arXiv 2409.02141): cosine between a request and the mean of the requests that "
         "use a tool, drawn toward its description, by a sentence encoder fine-tuned on them."
@@ -95,36 +91,51 @@ class Tool2VecRetriever(DenseRetriever):
         )
         self.vectors = centroids.vectors
         self.seen = np.isin(np.arange(len(bank.tools)), relevance.tools)
-        self.alignment = self._align(centroids)
+        self.described = DescriptionOdds().fit(bank.tools, relevance, self.encoder)
+        rows = spread_rows(len(queries), len(self.vectors))
+        self.described.fit_scale(
+            self._compare(centroids, rows),
+            centroids.uses[rows],
+            unseen_without(centroids.uses, len(self.vectors))(rows),
+        )
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        Scores are cosines; those of unseen tools are brought to the scale of the others.
+        Scores are cosines; an unseen tool has that of a seen one that is as likely needed.
         """
-        encoded, unseen = self.embed(queries), self.unseen[None]
+        encoded = self.embed(queries)
+        return rank_blocks(
+            lambda rows: self._score(encoded[rows], queries[rows]),
+            self.draw_ties(queries),
+            k,
+        )
 
-        def score(rows: slice) -> NDArray[np.float32]:
-            cosines = cosine_scores(encoded[rows], self.vectors)
-            return align(cosines, cosines, unseen, self.alignment)
-
-        return rank_blocks(score, self.draw_ties(queries), k)
+    def log_odds(self, queries: Sequence[str]) -> NDArray[np.float64]:
+        """Log-odds [n, n_tools] that a request needs a tool."""
+        slope, intercept = self.described.scale
+        scores = self._score(self.embed(queries), queries).astype(np.float64)
+        return np.asarray(slope * scores + intercept)
 
     def search_held_out(self, bank: Bank, k: int) -> Hits:
         """Hits for every train query; its tools' vectors are made as if without it."""
         centroids = self._centroids(bank)
         unseen = unseen_without(centroids.uses, len(self.vectors))
+        queries = train_relevance(bank).queries
 
         def score(rows: slice) -> NDArray[np.float32]:
             cosines = self._compare(centroids, rows)
-            return align(cosines, cosines, unseen(rows), self.alignment)
+            return self.described.place(
+                cosines, unseen(rows), queries[rows], self.encoder
+            )
 
-        return rank_blocks(score, self.draw_ties(train_relevance(bank).queries), k)
+        return rank_blocks(score, self.draw_ties(queries), k)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Add vectors of descriptions; no train query uses these tools."""
         super().extend(tools)
         self.seen = np.concatenate([self.seen, np.zeros(len(tools), np.bool_)])
+        self.described = self.described.extended(tools, self.encoder)
 
     def take_asks(self, asked: Relevance) -> None:
         """Average the asks for added tools and their descriptions, as a fit with them would.
@@ -160,15 +171,12 @@ class Tool2VecRetriever(DenseRetriever):
         """
         return self._centroids(bank).without(slice(None))
 
-    def _align(self, centroids: Centroids) -> NDArray[np.float64]:
-        """What brings cosines of descriptions to the scale of those of seen tools."""
-        rows = spread_rows(len(centroids.queries), len(self.vectors))
-        return fit_alignment(
-            self._compare(centroids, rows),
-            cosine_scores(centroids.queries[rows], centroids.descriptions),
-            centroids.uses[rows],
-            unseen_without(centroids.uses, len(self.vectors))(rows),
-        )
+    def _score(
+        self, encoded: NDArray[np.float32], queries: Sequence[str]
+    ) -> NDArray[np.float32]:
+        """Scores [n, n_tools] of requests and their vectors [n, d]."""
+        cosines = cosine_scores(encoded, self.vectors)
+        return self.described.place(cosines, self.unseen[None], queries, self.encoder)
 
     def _compare(self, centroids: Centroids, queries: Rows) -> NDArray[np.float32]:
         """Cosines [n, n_tools] of train queries, their own tools as if without them."""

@@ -1,4 +1,4 @@
-"""Unseen tools by their own log-odds, among hits by the log-odds of their ranks."""
+"""Log-odds of ProTIP's hits by their ranks: distances of different steps can't be compared."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-from toolbank.ranking.ties import Order
-from toolbank.ranking.topk import Hits, top_k
 
 RANKS = 20
 """How many are measured; those after them are taken to be like the last."""
@@ -30,22 +27,12 @@ def measure_ranks(
     return np.minimum.accumulate(np.log(odds))
 
 
-def merge_unseen(
-    hits: NDArray[np.int64],
-    by_rank: NDArray[np.float64],
-    unseen: NDArray[np.int64],
-    odds: NDArray[np.float32],
-    order: Order,
-) -> Hits:
-    """Hits [n, k] with unseen tools where their own log-odds put them.
-
-    A hit has the log-odds of its rank; an unseen tool those of `odds` [n, n_unseen], if they are
-    better. Scores are log-odds; `order` [n, n_tools] is as of `top_k`.
-    """
-    k = hits.shape[1]
-    ranks = np.arange(k)
+def score_hits(
+    hits: NDArray[np.int64], by_rank: NDArray[np.float64], n_tools: int
+) -> NDArray[np.float32]:
+    """Log-odds [n, n_tools] of hits [n, k] by their ranks, which always fall; -inf of the rest."""
+    ranks = np.arange(hits.shape[1])
     falling = by_rank[np.minimum(ranks, len(by_rank) - 1)] - _FALL * ranks
-    scores = np.full(order.shape, -np.inf, np.float32)
+    scores = np.full((len(hits), n_tools), -np.inf, np.float32)
     np.put_along_axis(scores, hits, falling.astype(np.float32)[None], axis=1)
-    scores[:, unseen] = np.maximum(scores[:, unseen], odds)
-    return top_k(scores, k, order)
+    return scores

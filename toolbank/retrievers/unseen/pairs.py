@@ -1,18 +1,15 @@
-"""Similarities to descriptions as log-odds that a request needs the tool (Platt 1999)."""
+"""Pairs of train queries and tools, to fit log-odds on."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.retrievers.logistic import regress
-
 Rows = NDArray[np.int64]
 
 _PAIRS = 2_000_000
-_PRIOR_LINE = np.array([16.0, -7.0])
-_PRIOR_WEIGHT = np.array([0.01, 0.1])
-_LEAST_SLOPE = 4.0
 
 
 def spread_rows(n_queries: int, n_columns: int) -> Rows:
@@ -32,13 +29,17 @@ def mark_uses(uses: Rows, n_tools: int) -> NDArray[np.bool_]:
     return marked[:, :n_tools]
 
 
-def fit_line(
-    values: NDArray[np.floating], holds: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Slope and intercept of the log-odds that something holds, over values [n].
+def unseen_without(
+    uses: Rows, n_tools: int
+) -> Callable[[slice | Rows], NDArray[np.bool_]]:
+    """Gives for train queries [n] which tools [n, n_tools] no other train query uses."""
+    counts = np.bincount(uses[uses >= 0], minlength=n_tools)
 
-    Logistic regression (Platt 1999), weakly drawn to a line that suits cosines of sentence
-    encoders, so that it is finite with few examples or none. The slope is at least 4: a tool
-    whose description is nearer is never taken for the less likely one, nor for as likely.
-    """
-    return regress(values[:, None], holds, _PRIOR_LINE, _PRIOR_WEIGHT, _LEAST_SLOPE)
+    def find(rows: slice | Rows) -> NDArray[np.bool_]:
+        unseen = np.repeat((counts == 0)[None], len(uses[rows]), axis=0)
+        row, place = np.nonzero(uses[rows] >= 0)
+        tools = uses[rows][row, place]
+        unseen[row, tools] = counts[tools] == 1
+        return unseen
+
+    return find

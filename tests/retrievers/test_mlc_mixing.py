@@ -7,7 +7,6 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.mlc.config import MlcConfig
-from toolbank.retrievers.unseen.mixing import WEIGHTS, description_shares
 from toolbank.retrievers.validation import validation_recall
 
 NOUNS = ("lamp", "door", "garden", "kettle", "piano", "car", "boat", "letter")
@@ -35,17 +34,21 @@ def make_bank(wording):
     return Bank(tools, (*train, *asked))
 
 
-def fit(bank, epochs):
-    config = MlcConfig.model_validate({"frozen": True, "training": {"epochs": epochs}})
+def fit(bank, epochs, **settings):
+    config = MlcConfig.model_validate(
+        {"frozen": True, "training": {"epochs": epochs}, **settings}
+    )
     retriever = create_retriever(config)
     retriever.fit(bank)
     return retriever
 
 
 def test_a_description_counts_like_so_many_queries():
-    uses = np.array([0.0, 4.0, 12.0])
-    np.testing.assert_allclose(description_shares(uses, 4), [1, 1 / 2, 1 / 4])
-    np.testing.assert_allclose(description_shares(uses, 0), [1, 0, 0])
+    bank = make_bank("task {number}")
+    twice = bank.queries[0].model_copy(update={"id": "again"})
+    unused = [q for q in bank.split("train") if q.tools != ("door.use",)]
+    shares = fit(Bank(bank.tools, (*unused, twice)), 1, description_weight=4).shares
+    np.testing.assert_allclose(shares[:3], [4 / 6, 1, 4 / 5])
 
 
 @pytest.mark.parametrize(
@@ -58,8 +61,8 @@ def test_the_weight_is_the_best_on_validation_queries(wording, epochs):
     retriever = fit(bank, epochs)
     chosen = validation_recall(retriever.search, bank)
     tried = []
-    for weight in WEIGHTS:
-        retriever.shares = description_shares(np.ones(len(NOUNS)), weight)
+    for weight in (0, 1, 2, 4, 8, 16, 32):
+        retriever.shares = np.full(len(NOUNS), weight / (weight + 1))
         tried.append(validation_recall(retriever.search, bank))
     assert min(tried) < max(tried) == chosen
 

@@ -1,0 +1,189 @@
+"""How likely a request needs a tool, by the tool's description alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.records import Tool
+from toolbank.encoders.sentence import Encoder
+from toolbank.ranking.topk import blocks, cosine_scores
+from toolbank.retrievers.logistic import regress
+from toolbank.retrievers.mean_centering import common_part, take_out
+from toolbank.retrievers.relevance import Relevance
+from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
+from toolbank.retrievers.text import all_words, title_and_summary
+from toolbank.retrievers.unseen.pairs import Rows, mark_uses, spread_rows
+from toolbank.retrievers.unseen.words import WordRanks
+
+# Of a cosine, one over a rank, and a constant; about what holds for UltraTool and ToolLens.
+_USUAL = np.array([10.0, 3.0, -6.0])
+_USUAL_WEIGHT = np.array([0.01, 0.01, 0.1])
+_LEAST_SLOPE = 0.1
+# Of a score, such as a cosine, and a constant.
+_USUAL_SCALE = np.array([16.0, -7.0])
+_USUAL_SCALE_WEIGHT = np.array([0.01, 0.1])
+_LEAST_SCALE = 4.0
+_LOG_ODDS = np.array([1.0, 0.0])
+
+
+class DescriptionOdds(Stored):
+    """Log-odds that a request needs a tool, before anything is learnt of the tool's use.
+
+    A logistic regression on the cosine of a request and a description, with what all requests
+    and what all descriptions have in common taken out, and on one over the description's rank
+    by BM25 among those of the fit. It is fitted to the train queries and the tools that they
+    use. Descriptions have seen no query, so it holds for tools that no query uses. It is weakly
+    drawn to what holds for other banks, so that it is finite with few examples or none; and
+    what is nearer is never the less likely.
+
+    `vectors` [n_tools, d] are the descriptions' unit vectors. Without an encoder d is 0, and
+    BM25 b, as b / (1 + b), stands for the cosine. `scale` [2] makes log-odds of a method's
+    scores (Platt 1999), by a slope and an intercept; unless it is fitted, these are log-odds.
+    `documents` are what BM25 reads of the tools, and `fitted` what it read of those of the fit.
+    """
+
+    vectors: NDArray[np.float32]
+    common_query: NDArray[np.float32]
+    common_description: NDArray[np.float32]
+    coefficients: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    documents: tuple[str, ...]
+    fitted: tuple[str, ...]
+
+    arrays: ClassVar[Arrays] = {
+        "vectors": floats("tools", "width"),
+        "common_query": floats("width"),
+        "common_description": floats("width"),
+        "coefficients": floats(3, dtype=np.float64),
+        "scale": floats(2, dtype=np.float64),
+    }
+    texts: ClassVar[Texts] = {"documents": "tools", "fitted": "fitted"}
+    _ranks: WordRanks | None = None
+
+    def fit(
+        self, tools: Sequence[Tool], relevance: Relevance, encoder: Encoder | None
+    ) -> Self:
+        """Embed the descriptions, and fit the regression to the train queries."""
+        queries = _encode_queries(relevance.queries, encoder)
+        described = _encode_tools(tools, encoder)
+        self.common_query = np.zeros(described.shape[1], np.float32)
+        if len(queries):
+            self.common_query = common_part(queries)
+        self.common_description = common_part(described)
+        self.vectors = take_out(self.common_description, described)
+        self.documents = self.fitted = tuple(all_words(tool) for tool in tools)
+        self.scale = _LOG_ODDS
+        rows = spread_rows(len(queries), 4 * len(tools))
+        asked = [relevance.queries[row] for row in rows]
+        used = np.unique(relevance.tools[relevance.tools >= 0])
+        features = self._compare(asked, queries[rows])[:, used]
+        needed = mark_uses(relevance.tools[rows], len(tools))[:, used]
+        self.coefficients = regress(
+            features.reshape(-1, features.shape[-1]),
+            needed.ravel(),
+            _USUAL,
+            _USUAL_WEIGHT,
+            _LEAST_SLOPE,
+        )
+        return self
+
+    def fit_scale(
+        self, scores: NDArray[np.float32], uses: Rows, unseen: NDArray[np.bool_]
+    ) -> None:
+        """Find what log-odds a method's scores mean.
+
+        Of train queries and tools: `scores` [n, n_tools] as of a retriever that has not seen
+        the query, `uses` [n, most] padded with -1, and `unseen` [n, n_tools], pairs whose tool
+        no other query uses.
+        """
+        self.scale = regress(
+            scores[~unseen][:, None],
+            mark_uses(uses, scores.shape[1])[~unseen],
+            _USUAL_SCALE,
+            _USUAL_SCALE_WEIGHT,
+            _LEAST_SCALE,
+        )
+
+    def place(
+        self,
+        scores: NDArray[np.float32],
+        unseen: NDArray[np.bool_],
+        queries: Sequence[str],
+        encoder: Encoder | None,
+    ) -> NDArray[np.float32]:
+        """A method's scores [n, n_tools], but of `unseen` tools by their descriptions.
+
+        Those are what a seen tool of the same log-odds would have, to six decimals.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        if not unseen.any():
+            return scores
+        slope, intercept = self.scale
+        placed = (self.log_odds(queries, encoder) - intercept) / slope
+        return np.where(unseen, np.round(placed, 6), scores).astype(np.float32)
+
+    def log_odds(
+        self, queries: Sequence[str], encoder: Encoder | None
+    ) -> NDArray[np.float64]:
+        """Log-odds [n, n_tools] by the descriptions alone.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        odds = np.zeros((len(queries), len(self.documents)))
+        if encoder is not None:
+            encoder = encoder.of_width(self.vectors.shape[1])
+        for rows in blocks(len(queries), len(self.documents)):
+            asked = queries[rows]
+            features = self._compare(asked, _encode_queries(asked, encoder))
+            odds[rows] = features @ self.coefficients[:-1] + self.coefficients[-1]
+        return odds
+
+    def extended(self, tools: Sequence[Tool], encoder: Encoder | None) -> Self:
+        """One with further tools; what was fitted stays, and so does this one.
+
+        Raises:
+            InputError: the encoder gives vectors of another length than those saved.
+        """
+        if encoder is not None:
+            encoder = encoder.of_width(self.vectors.shape[1])
+        added = take_out(self.common_description, _encode_tools(tools, encoder))
+        grown = copy(self)
+        grown.vectors = np.concatenate([self.vectors, added])
+        grown.documents = (*self.documents, *(all_words(tool) for tool in tools))
+        return grown
+
+    def _compare(
+        self, queries: Sequence[str], encoded: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """What the regression is on [n, n_tools, 2], of requests and their unit vectors [n, d]."""
+        cosines = cosine_scores(take_out(self.common_query, encoded), self.vectors)
+        ranks = self._ranks
+        if ranks is None or ranks.documents is not self.documents:
+            self._ranks = ranks = WordRanks(self.fitted, self.documents)
+        words, rank = ranks.find(queries)
+        near = cosines if self.vectors.shape[1] else words / (1 + words)
+        return np.stack([near, 1 / rank], axis=-1)
+
+
+def _encode_queries(
+    queries: Sequence[str], encoder: Encoder | None
+) -> NDArray[np.float32]:
+    if encoder is None:
+        return np.zeros((len(queries), 0), np.float32)
+    return encoder.encode_queries(queries)
+
+
+def _encode_tools(
+    tools: Sequence[Tool], encoder: Encoder | None
+) -> NDArray[np.float32]:
+    if encoder is None:
+        return np.zeros((len(tools), 0), np.float32)
+    return encoder.encode_documents([title_and_summary(tool) for tool in tools])
