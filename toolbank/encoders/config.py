@@ -24,7 +24,8 @@ class EncoderConfig(Config):
 
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="hub name of a sentence encoder, or its folder, as ./name or /path",
+        description="hub name of a sentence encoder, or its folder, as ./name or /path; toolbank: "
+        "the default one with the adapter that comes along",
         json_schema_extra=NAME_OR_PATH,
     )
     run: Path | None = Field(

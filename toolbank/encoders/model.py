@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from toolbank.encoders.adapt import ADAPTED, merge_adapter
 from toolbank.encoders.resolve import (
     READ_PATTERNS,
     find_cached,
@@ -38,14 +39,19 @@ def load_model(name: str) -> SentenceTransformer:
     """Read a model from a folder, from the hub's cache, or from the hub, in this order.
 
     Only what begins with ".", "/" or "~", or has a "/" in it and is there, is a folder. The
-    default model is also found in the package of the extra `minilm`. Weights are read from
+    default model is also found in the package of the extra `minilm`; of the name `toolbank` our
+    adapter is merged into it. Weights are read from
     safetensors only, as float32 whatever they are kept as, and no code that comes with a model
     is run.
 
     Raises:
         InputError: there is no such model, or it can't be had or read.
     """
-    return _read_folder(find_model(name))
+    model = _read_folder(find_model(name))
+    if name == ADAPTED:
+        body: Any = model[0]
+        merge_adapter(body.auto_model)
+    return model
 
 
 def find_model(name: str) -> Path:

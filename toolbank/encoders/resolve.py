@@ -9,6 +9,7 @@ from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
+from toolbank.encoders.adapt import ADAPTED, FOLDER, SETTINGS, WEIGHTS
 from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
 from toolbank.encoders.locate import TUNED, locate
 from toolbank.system.errors import InputError
@@ -28,8 +29,8 @@ def encoder_identity(config: EncoderConfig) -> str:
     """Names the weights that a configuration stands for on this machine.
 
     Of a folder, the SHA-256 over the names and contents of its files; of the package, its
-    version; of a model of the hub, its name: the same before and after it is downloaded.
-    Nothing is downloaded, and no model is read.
+    version; of a model of the hub, its name: the same before and after it is downloaded; with
+    our adapter, the SHA-256 of that besides. Nothing is downloaded, and no model is read.
 
     Raises:
         InputError: there is no such folder, or as `locate` does.
@@ -39,9 +40,13 @@ def encoder_identity(config: EncoderConfig) -> str:
     if folder:
         return f"folder {_hash_files(folder, stamp_files(folder))}"
     repository = hub_name(name)
+    identity = f"hub {repository}"
     if not find_cached(repository) and find_packaged(repository):
-        return f"package {_DISTRIBUTION} {metadata.version(_DISTRIBUTION)}"
-    return f"hub {repository}"
+        identity = f"package {_DISTRIBUTION} {metadata.version(_DISTRIBUTION)}"
+    if name == ADAPTED:
+        hashes = (sha256_file(FOLDER / part) for part in (SETTINGS, WEIGHTS))
+        identity += f" adapter {' '.join(hashes)}"
+    return identity
 
 
 def find_folder(name: str) -> Path | None:
@@ -82,7 +87,11 @@ def saved_encoder(folder: Path, config: EncoderConfig) -> EncoderConfig:
 
 
 def hub_name(name: str) -> str:
-    """The repository on the hub, with the organization that a plain name leaves out."""
+    """The repository on the hub, with the organization that a plain name leaves out.
+
+    Of our adapter's name that of the model below it.
+    """
+    name = DEFAULT_MODEL if name == ADAPTED else name
     return name if "/" in name else f"{_ORGANIZATION}/{name}"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from toolbank.encoders.adapt import ADAPTED, merge_adapter
 from toolbank.encoders.model import find_model, has_tokenizer, reading_model
 from toolbank.retrievers.stored import AGAIN
 from toolbank.system.files import atomic_path
@@ -43,6 +44,8 @@ def read_transformer(
             dtype=torch.float32,
             **settings,
         )
+        if encoder == ADAPTED:
+            merge_adapter(model.base_model)
         return model, AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
