@@ -50,8 +50,8 @@ class ProtipRetriever(Retriever):
     `stop_threshold` is how small.
 
     A tool that no train plan uses has its E(t) like every other, but training draws no request
-    to it, and a plan seldom takes it. In `search` it stands where its description alone puts it
-    (`toolbank.retrievers.unseen`).
+    to it, and a plan seldom takes it. In `search` it also stands where its description alone
+    puts it (`toolbank.retrievers.unseen`), if that is the better place.
 
     `by_rank` [ranks] are the log-odds of the other hits, and `unseen` says which tools [n_tools]
     no train plan uses.
@@ -144,7 +144,8 @@ class ProtipRetriever(Retriever):
         def score(rows: slice) -> NDArray[np.float32]:
             odds = score_hits(hits[rows], self.by_rank, len(self.tools))
             unseen = self.unseen[None]
-            return self.described.place(odds, unseen, queries[rows], self._untrained)
+            placed = self.described.place(odds, unseen, queries[rows], self._untrained)
+            return np.maximum(odds, placed)
 
         return rank_blocks(score, self.draw_ties(queries), k)
 
