@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from tests.small_disk import small_disk
 from toolbank.bank.bank import Bank
+from toolbank.bank.call import Argument, HttpCall, McpCall, PythonCall
 from toolbank.bank.files import (
     read_asks,
     read_attempt,
@@ -64,6 +65,28 @@ tools = st.builds(
     ).map(tuple),
     see_also=st.lists(st.builds(SeeAlso, name=texts), max_size=2).map(tuple),
     aliases=st.lists(texts, max_size=2).map(tuple),
+    title=texts,
+    tags=st.lists(texts, max_size=2).map(tuple),
+    output_schema=st.none() | st.dictionaries(texts, st.lists(texts)),
+    annotations=st.dictionaries(texts, st.booleans()),
+    call=st.none()
+    | st.builds(
+        HttpCall,
+        method=texts,
+        path=texts,
+        arguments=st.lists(
+            st.builds(
+                Argument,
+                property=texts,
+                place=st.sampled_from(["path", "body"]),
+                explode=st.none() | st.booleans(),
+            ),
+            max_size=2,
+        ).map(tuple),
+        security=st.lists(st.lists(texts).map(tuple), max_size=2).map(tuple),
+    )
+    | st.builds(McpCall, source=texts, tool=texts)
+    | st.builds(PythonCall, path=texts),
 )
 provenances = st.none() | st.builds(
     Provenance,
@@ -213,6 +236,17 @@ def test_a_name_finds_its_tool_before_anothers_alias_does():
         )
     )
     assert bank.index == {"a": 0, "b": 1, "c": 0}
+
+
+def test_a_file_from_before_tools_could_be_called_is_read(tmp_path):
+    path = tmp_path / "tools.parquet"
+    tool = Tool(name="a")
+    write_tools(path, [tool])
+    older = parquet.read_table(path).drop_columns(
+        ["title", "tags", "annotations", "output_schema", "call"]
+    )
+    parquet.write_table(older, path)
+    assert read_tools(path) == (tool,)
 
 
 def test_a_file_from_before_raises_versions_and_structure_is_read(tmp_path):

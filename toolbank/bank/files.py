@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolbank.bank.records import Ask, AttemptRecord, Query, Record, Tool
+from toolbank.bank.record import Record
+from toolbank.bank.records import Ask, AttemptRecord, Query, Tool
 from toolbank.bank.schema import make_frame, make_schema, parse_row
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import read_frame
-from toolbank.bank.records import Ask, AttemptRecord, Record
+from toolbank.bank.record import Record
+from toolbank.bank.records import Ask, AttemptRecord
 from toolbank.bank.schema import make_frame
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class BankFrames:
     """The rows of a bank's files, a column a field of `Tool`, `Query`, `Ask`, `AttemptRecord`.
 
-    `tools.parameters` is JSON Schema as text. `asks` has no rows where none were written.
+    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON as text. `asks` has no rows where none were written.
     `attempts` says how each attempt of the generation ended; it has no rows where the bank is of
     another's dataset. `info` is bank.json.
     """

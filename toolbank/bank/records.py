@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from toolbank.bank.call import Call
 from toolbank.bank.function_names import function_name
+from toolbank.bank.record import Record
 
 ToolKind = Literal[
     "function", "method", "class", "property", "operation", "object", "module"
 ]
 Split = Literal["train", "validation", "test"]
-
-
-class Record(BaseModel):
-    """A row, or a part of one: frozen, and of these fields only."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Returned(Record):
@@ -60,10 +56,14 @@ class Tool(Record):
 
     `name` is fully qualified and unique in a bank; `aliases` are other names of the same object.
     `twins` are the names of other tools that no request can tell from it.
-    `parameters` is a JSON Schema of type "object" whose properties stand in signature order.
+    `parameters` is a JSON Schema of type "object" whose properties stand in signature order;
+    what several of them share stands in its own `$defs`. `output_schema` is a JSON Schema of what
+    the tool gives, `annotations` what its server hints of it (MCP's, such as readOnlyHint), `call`
+    what is needed to call it.
     """
 
     name: str
+    title: str = ""
     kind: ToolKind = "function"
     summary: str = ""
     description: str = ""
@@ -71,6 +71,7 @@ class Tool(Record):
     parameters: dict[str, Any] = Field(
         default_factory=lambda: {"type": "object", "properties": {}}
     )
+    output_schema: dict[str, Any] | None = None
     returns: tuple[Returned, ...] = ()
     raises: tuple[Raised, ...] = ()
     examples: str = ""
@@ -82,6 +83,9 @@ class Tool(Record):
     source: str = ""
     aliases: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    annotations: dict[str, Any] = Field(default_factory=dict)
+    call: Call | None = None
 
     def as_function(self, name: str = "") -> dict[str, Any]:
         """The tool in the function-calling format of chat-completions APIs.

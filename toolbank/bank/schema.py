@@ -7,16 +7,25 @@ from collections.abc import Iterable
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from toolbank.bank.records import Record, Tool
+from toolbank.bank.record import Record
+from toolbank.bank.records import Tool
 
 if TYPE_CHECKING:
     import polars as pl
 
 
+_JSON = ("parameters", "output_schema", "annotations", "call")
+"""Columns of tools whose objects have no fixed fields."""
+
+
 def make_schema(kind: type[Record]) -> dict[str, pl.DataType]:
     """The columns of a kind of record: numbers, texts, lists, structs; an object is JSON."""
-    fields = kind.model_fields.items()
-    return {name: _column_type(field.annotation) for name, field in fields}
+    import polars as pl
+
+    return {
+        name: pl.String() if name in _JSON else _column_type(field.annotation)
+        for name, field in kind.model_fields.items()
+    }
 
 
 def make_frame(kind: type[Record], records: Iterable[Record]) -> pl.DataFrame:
@@ -31,7 +40,8 @@ def make_row(record: Record) -> dict[str, Any]:
     """A record as a row of plain values; what is a JSON object of any keys becomes text."""
     row = record.model_dump()
     if isinstance(record, Tool):
-        row["parameters"] = _to_json(row["parameters"])
+        for name in _JSON:
+            row[name] = None if row[name] is None else _to_json(row[name])
         for returned in row["returns"]:
             if returned["structure"] is not None:
                 returned["structure"] = _to_json(returned["structure"])
@@ -46,7 +56,9 @@ def parse_row(kind: type[Record], row: dict[str, Any]) -> dict[str, Any]:
     """
     if kind is Tool:
         row.pop("prompt_name", None)
-        row["parameters"] = json.loads(row["parameters"])
+        for name in _JSON:
+            if row.get(name) is not None:
+                row[name] = json.loads(row[name])
         for returned in row["returns"]:
             if returned.get("structure") is not None:
                 returned["structure"] = json.loads(returned["structure"])
