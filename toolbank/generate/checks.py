@@ -33,9 +33,10 @@ class Checker:
         Tools may go by an alias.
         """
         tools: list[Tool] = []
+        dealt = {tool.name for tool in offered}
         for name in draft.tools:
             tool = self._tools[self._index[name]] if name in self._index else None
-            if tool is None or tool not in offered:
+            if tool is None or tool.name not in dealt:
                 return Rejection("tool-not-offered", name[:100])
             tools.append(tool)
         names = [tool.name for tool in tools]
