@@ -31,7 +31,6 @@ from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm.config import EngineConfig
-from toolbank.llm.trust import DEFAULT_KEY, Grant, command_of
 from toolbank.loaders import DATASETS
 from toolbank.loaders.kind import DatasetConfig
 from toolbank.report.config import ReportConfig
@@ -44,6 +43,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import reading
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.text import find_control_sign
+from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")

@@ -12,7 +12,6 @@ from toolbank.bank.files import read_tools
 from toolbank.config.assets import own_folders
 from toolbank.finder.finder import Finder
 from toolbank.finder.saved import is_saved, read_saved
-from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.choice import choose_retriever
 from toolbank.run.fitted import load_fitted
@@ -23,6 +22,7 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.trust import command_of, demand
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever

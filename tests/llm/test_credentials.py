@@ -21,12 +21,12 @@ from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Journal
-from toolbank.llm.credentials import hide
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.pool import Pool
 from toolbank.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.secrets import hide
 
 KEY, OTHER = "sk-test-5f1c9a2b77", "azure-test-0c4d1e88"
 AZURE = {

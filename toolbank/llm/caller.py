@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatReply, ChatRequest, Engine, EngineError
 from toolbank.journal import Journal
-from toolbank.llm.credentials import hide, hide_in_reply
+from toolbank.llm.credentials import hide_in_reply
 from toolbank.llm.limits.admission import Admission
 from toolbank.llm.limits.circuit_breaker import CircuitBreaker
 from toolbank.llm.limits.concurrency_limit import ConcurrencyLimit
 from toolbank.llm.limits.rate_limiter import RateLimiter
 from toolbank.llm.limits.stop import Stop, Stopped
 from toolbank.system.errors import ToolbankError
+from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator
 from toolbank.config.base import Config
 from toolbank.config.choice import Choice
 from toolbank.config.shape import Transport
-from toolbank.llm.trust import DEFAULT_KEY
+from toolbank.system.trust import DEFAULT_KEY
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
 _Variable = Annotated[str, Field(pattern=_VARIABLE)]

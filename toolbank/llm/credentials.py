@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from toolbank.llm.trust import DEFAULT_KEY, Grant, demand, is_named, remedy
 from toolbank.system.addresses import is_loopback, is_private
 from toolbank.system.errors import InputError
+from toolbank.system.secrets import hide
+from toolbank.system.trust import DEFAULT_KEY, Grant, demand, is_named, remedy
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import ChatReply
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
 
 # Sent to servers that need no key.
 NO_KEY = "none"
-# Such a placeholder is a word, and no secret.
-_SHORTEST_SECRET = 8
 _SHORTEST_TOKEN = 16
 
 
@@ -109,21 +104,6 @@ def read_values(variables: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, values)))
 
 
-def hide(text: str, secrets: Sequence[str]) -> str:
-    """The text without the secrets, in any way that a server may have echoed them.
-
-    A secret that the end of the text has cut is hidden as well.
-    """
-    for written in (written for secret in secrets for written in _echoes(secret)):
-        if written[:_SHORTEST_SECRET] not in text:
-            continue
-        text = text.replace(written, "***")
-        for length in range(len(written) - 1, _SHORTEST_SECRET - 1, -1):
-            if text.endswith(written[:length]):
-                text = f"{text[:-length]}***"
-    return text
-
-
 def hide_in_reply(reply: ChatReply, secrets: Sequence[str]) -> ChatReply:
     """A reply without a token that the endpoint was sent and has echoed, in text or model.
 
@@ -147,15 +127,6 @@ def _is_token(secret: str) -> bool:
         and "://" not in secret
         and any(map(str.isdigit, secret))
         and any(map(str.isalpha, secret))
-    )
-
-
-@cache
-def _echoes(secret: str) -> frozenset[str]:
-    if len(secret) < _SHORTEST_SECRET:
-        return frozenset()
-    return frozenset(
-        (secret, quote(secret, safe=""), json.dumps(secret)[1:-1], html.escape(secret))
     )
 
 

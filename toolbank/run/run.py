@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.llm.trust import demand
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -24,6 +23,7 @@ from toolbank.system.files import write_text
 from toolbank.system.outputs import set_aside
 from toolbank.system.shell import advise_to_finish
 from toolbank.system.terminal import print_message
+from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.llm.limits.stop import EarlyEnd

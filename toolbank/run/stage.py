@@ -15,9 +15,9 @@ from toolbank.system.files import sha256_file
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.limits.stop import EarlyEnd
-    from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.system.trust import Grant
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.config.explain import first_problem
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.llm.trust import command_of, demand
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import open_run
 from toolbank.run.inputs import list_inputs
@@ -22,6 +21,7 @@ from toolbank.system.files import json_text
 from toolbank.system.numbers import count
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.trust import command_of, demand
 
 
 def evaluate_run(

@@ -54,7 +54,7 @@ def init(
         find_unnamed,
         write_recipe,
     )
-    from toolbank.llm.trust import foretell
+    from toolbank.system.trust import foretell
 
     path, *others = write_recipe(
         out or Path(f"{name}.yaml"),

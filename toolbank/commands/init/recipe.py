@@ -13,12 +13,12 @@ from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.credentials import find_grants
-from toolbank.llm.trust import Grant, is_named
 from toolbank.loaders.detect import find_format
 from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.outputs import check_new_file
+from toolbank.system.trust import Grant, is_named
 
 _HEAD = """\
 # yaml-language-server: $schema={schema}

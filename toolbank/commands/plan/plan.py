@@ -35,7 +35,6 @@ from toolbank.generate.loop import most_queries
 from toolbank.generate.tool_numbers import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
-from toolbank.llm.trust import foretell, is_named
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.advice import advise_before
 from toolbank.run.domain import keep_domain
@@ -50,6 +49,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.numbers import about, count
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.shell import command
+from toolbank.system.trust import foretell, is_named
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

@@ -12,7 +12,6 @@ from toolbank.commands.preview.asks import preview_asks
 from toolbank.commands.preview.generation import preview_generation
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
-from toolbank.llm.trust import demand
 from toolbank.recipe import Recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -20,6 +19,7 @@ from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import current_tools
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.outputs import check_run_folder
+from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

@@ -9,9 +9,10 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from toolbank.llm.credentials import find_grants, hide, read_values
-from toolbank.llm.trust import demand
+from toolbank.llm.credentials import find_grants, read_values
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.secrets import hide
+from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from toolbank.journal import Journal
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.counts import CallCounts
-    from toolbank.llm.trust import Grant
+    from toolbank.system.trust import Grant
 
 C = TypeVar("C", bound="EngineConfig", contravariant=True)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.llm.trust import Grant
+    from toolbank.system.trust import Grant
 
 
 class AsksStage(Stage):

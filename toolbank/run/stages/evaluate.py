@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
     from toolbank.evaluation.sets import EvaluationSet
-    from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.base import Retriever
     from toolbank.run.folder import RunFolder
+    from toolbank.system.trust import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
 _LAYOUT = 6

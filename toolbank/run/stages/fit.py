@@ -18,10 +18,10 @@ from toolbank.system.version import __version__
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
-    from toolbank.llm.trust import Grant
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
+    from toolbank.system.trust import Grant
     from toolbank.training.planned import PlannedTraining
 
 # Of how many other settings, or banks, what a stop left stays: each may be of hours, and large.

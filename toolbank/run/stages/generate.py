@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.generate.config import GenerateConfig
     from toolbank.llm.engines.kind import EngineKind
-    from toolbank.llm.trust import Grant
+    from toolbank.system.trust import Grant
 
 # Libraries whose versions may change a bank's content or its files' bytes.
 _LIBRARIES = ("numpydoc", "polars")

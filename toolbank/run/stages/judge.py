@@ -14,7 +14,7 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.llm.trust import Grant
+    from toolbank.system.trust import Grant
 
 
 class JudgeStage(Stage):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
-from toolbank.llm.credentials import find_secrets, hide, hide_in_reply
+from toolbank.llm.credentials import find_secrets, hide_in_reply
 from toolbank.llm.engines.batch.earlier import name_rounds
 from toolbank.llm.engines.batch.folder import Folder, read_round
 from toolbank.llm.engines.batch.hosted import HostedBatches
@@ -22,6 +22,7 @@ from toolbank.llm.engines.batch.submissions import Submissions
 from toolbank.llm.engines.batch.writing import write_requests
 from toolbank.llm.engines.openai.completion import make_body
 from toolbank.system.numbers import count
+from toolbank.system.secrets import hide
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.counts import CallCounts
     from toolbank.llm.engines.kind import Filler
-    from toolbank.llm.trust import Grant
+    from toolbank.system.trust import Grant
 
 
 class BatchEngine:

@@ -101,8 +101,10 @@ def is_named(grant: Grant) -> bool:
     return path.is_file() and grant in _read(read_text(path), path)
 
 
-def demand(grants: Sequence[Grant], section: str) -> None:
-    """Ask the user for what is not named; `section` is the part of the recipe that it is for.
+def demand(grants: Sequence[Grant], section: str, key: str = "base_url") -> None:
+    """Ask the user for what is not named.
+
+    `section` is the part of the recipe that it is for, whose `key` has the address.
 
     Raises:
         InputError: the user refuses, or there is no terminal to ask on.
@@ -112,7 +114,7 @@ def demand(grants: Sequence[Grant], section: str) -> None:
             continue
         wanted = (
             f"{_command.get().source} has the value of {grant.variable} sent to {grant.place} "
-            f"(the base_url of {section}), and you have not named that host."
+            f"(the {key} of {section}), and you have not named that host."
         )
         answer = confirm(f"{wanted} Send it there, now and later?")
         if answer is None:

@@ -17,11 +17,11 @@ from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
 from tests.world import good, write_recipe
 from toolbank.commands.plan.plan import describe_plan
-from toolbank.llm.trust import Grant, command_of, is_named
 from toolbank.recipe import load_recipe
 from toolbank.run.run import run_recipe
 from toolbank.system import aio
 from toolbank.system.errors import InputError
+from toolbank.system.trust import Grant, command_of, is_named
 
 KEY, OTHER = "sk-test-5f1c9a2b77", "aws-test-0c4d1e88aa"
 
