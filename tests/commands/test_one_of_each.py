@@ -64,7 +64,7 @@ def test_where_figures_will_mean_nothing_it_is_said_before(told, command):
     said = told[command]
     few = said.index("With 1 tool in all, R@5 is 100 whatever the retriever: add")
     untested = said.index(
-        "No request is left to test on, so that no figure can be given"
+        "Forecast for 1 accepted request: no request is left to test on, so that no"
     )
     before = {"plan": "Judge: 1 pair", "run": "generate 1 query of"}
     assert max(few, untested) < said.index(before[command])

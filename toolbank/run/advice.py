@@ -24,32 +24,20 @@ def advise_on_size(tools: int, test: int, recipe: EvaluateConfig) -> list[str]:
     `test` are the requests of that split. Where the recipe names labelled files of one's own
     (evaluate.on), those are what counts, and few requests in the split are no harm.
     """
-    k, lines = main_k(recipe.ks), []
-    if k is not None and tools <= k:
-        lines.append(
-            f"With {count(tools, 'tool')} in all, R@{k} is 100 whatever the retriever: add tools, "
-            "or go by R@1."
-        )
-    if test < FEWEST and not recipe.on:
-        few = (
-            f"{count(test, 'request to test on is', 'requests to test on are')} too few to "
-            "tell retrievers apart"
-        )
-        none = "No request is left to test on, so that no figure can be given"
-        lines.append(
-            f"{few if test else none}: use more requests, a larger split.test, or a labelled file of "
-            "your own (evaluate.on)."
-        )
-    return lines
+    return [line for line in (_on_ranks(tools, recipe), _on_test(test, recipe)) if line]
 
 
 def advise_before(recipe: Recipe, tools: int, most: int) -> list[str]:
-    """What `advise_on_size` will say of a bank of so many tools.
+    """What `advise_on_size` will say of a bank of so many tools, where all goes well.
 
-    At most so many queries are written for it.
+    At most so many queries are written for it; how many are, is not known yet.
     """
     splits = assign_splits(most, recipe.split, recipe.seed)
-    return advise_on_size(tools, splits.count("test"), recipe.evaluate)
+    lines = [_on_ranks(tools, recipe.evaluate)]
+    if line := _on_test(splits.count("test"), recipe.evaluate):
+        forecast = f"Forecast for {count(most, 'accepted request')}"
+        lines.append(f"{forecast}: {line[0].lower()}{line[1:]}")
+    return [line for line in lines if line]
 
 
 def advise(
@@ -69,6 +57,30 @@ def advise(
         _on_wording(info),
     ]
     return [line for line in lines if line]
+
+
+def _on_ranks(tools: int, recipe: EvaluateConfig) -> str:
+    k = main_k(recipe.ks)
+    if k is None or tools > k:
+        return ""
+    return (
+        f"With {count(tools, 'tool')} in all, R@{k} is 100 whatever the retriever: add tools, "
+        "or go by R@1."
+    )
+
+
+def _on_test(test: int, recipe: EvaluateConfig) -> str:
+    if test >= FEWEST or recipe.on:
+        return ""
+    few = (
+        f"{count(test, 'request to test on is', 'requests to test on are')} too few to "
+        "tell retrievers apart"
+    )
+    none = "No request is left to test on, so that no figure can be given"
+    return (
+        f"{few if test else none}: use more requests, a larger split.test, or a labelled file of "
+        "your own (evaluate.on)."
+    )
 
 
 def _on_tools(tools: pl.DataFrame) -> str:
