@@ -1,11 +1,14 @@
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from tests.engines import create_engine
+from toolbank.asks.config import AsksConfig
+from toolbank.asks.writers import find_ask_writer
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.writers import find_writer
 from toolbank.judge.config import JudgeConfig
@@ -156,6 +159,27 @@ def test_an_option_that_an_engine_does_not_have_is_refused(engine):
     said = problem(engine, options={"sumbit": True})
     assert said.startswith("generate.options.sumbit: ")
     assert ("Did you mean submit?" in said) == (engine == "batch")
+
+
+@pytest.mark.parametrize(
+    ("config", "find"),
+    [
+        (GenerateConfig(engine="rules"), find_writer),
+        (GenerateConfig(engine="recorded", replies=Path("r.jsonl")), find_writer),
+        (AsksConfig(engine="rules"), find_ask_writer),
+        (AsksConfig(engine="recorded", replies=Path("r.jsonl")), find_ask_writer),
+    ],
+)
+def test_parameters_of_an_engine_that_samples_nothing_are_refused(config, find):
+    find(config).check(config)
+    given = config.model_copy(update={"parameters": {"top_p": 0.9}})
+    with pytest.raises(InputError, match=rf"^{config.section}\.parameters: the engine"):
+        find(given).check(given)
+
+
+def test_parameters_of_the_heuristic_that_judges_are_refused():
+    with pytest.raises(InputError, match=r"^judge\.parameters: the engine rules"):
+        find_judge(JudgeConfig(engine="rules", parameters={"top_p": 0.9}))
 
 
 def test_choosing_an_engine_imports_none_of_the_others():

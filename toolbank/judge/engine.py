@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.generate.writers import WRITERS
 from toolbank.llm.engines import ENGINES, find_engine
-from toolbank.llm.engines.kind import refuse_options
+from toolbank.llm.engines.kind import refuse_settings
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ def find_judge(config: JudgeConfig) -> EngineKind[EngineConfig] | None:
 
     Raises:
         InputError: there is no engine of this name, it only writes queries, its replies come in
-            rounds, or the heuristic is given options.
+            rounds, or the heuristic is given options or parameters.
     """
     if config.engine == HEURISTIC:
-        refuse_options(config)
+        refuse_settings(config)
         return None
     if config.engine in WRITERS.own and config.engine not in ENGINES.own:
         raise InputError(

@@ -15,7 +15,7 @@ from toolbank.bank.bank import Bank
 from toolbank.chat.chat import AskTask, ChatReply, ChatRequest, EngineError
 from toolbank.config.explain import first_problem
 from toolbank.generate.writers.recorded import find_replies
-from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
+from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.jsonl import read_lines
@@ -123,7 +123,7 @@ def _make(config: AsksConfig, context: EngineContext) -> RecordedAskEngine:
 
 
 def _check(config: AsksConfig) -> None:
-    refuse_options(config)
+    refuse_settings(config)
     find_replies(config.section, config.replies)
 
 

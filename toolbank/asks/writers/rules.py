@@ -16,7 +16,7 @@ from toolbank.generate.writers.rules.profile import Profile, Profiles
 from toolbank.generate.writers.rules.steps import merge_steps
 from toolbank.generate.writers.rules.wording import say_plainly
 from toolbank.generate.writers.rules.writer import choose_things, write_request
-from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 
 if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
@@ -96,6 +96,7 @@ def _make(_: AsksConfig, context: EngineContext) -> RulesAskEngine:
 KIND = EngineKind["AsksConfig"](
     name="rules",
     make=_make,
+    check=refuse_settings,
     sends=lambda _: (),
     describe=lambda _: "rules",
     asks_model=False,

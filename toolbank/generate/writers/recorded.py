@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.chat.chat import ChatReply, ChatRequest, Offer
 from toolbank.config.explain import first_problem
-from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
+from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.jsonl import read_lines
@@ -146,7 +146,7 @@ def _make(config: GenerateConfig, context: EngineContext) -> RecordedEngine:
 
 
 def _check(config: GenerateConfig) -> None:
-    refuse_options(config)
+    refuse_settings(config)
     find_replies(config.section, config.replies)
     if config.tools_per_query:
         raise InputError(

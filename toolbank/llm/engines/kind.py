@@ -79,6 +79,19 @@ def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
             )
 
 
+def refuse_settings(config: EngineConfig) -> None:
+    """Refuse options and sampling parameters, of an engine that has neither.
+
+    Raises:
+        InputError: there is one.
+    """
+    refuse_options(config)
+    if config.parameters:
+        raise InputError(
+            f"{config.section}.parameters: the engine {config.engine} takes none. Leave them out."
+        )
+
+
 def _describe(config: EngineConfig) -> str:
     if config.model:
         return f"{config.model} through {config.engine}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolbank.llm.engines.kind import EngineContext, EngineKind
+from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 
 if TYPE_CHECKING:
     from toolbank.chat.chat import Engine
@@ -20,6 +20,7 @@ def _make(config: GenerateConfig, context: EngineContext) -> Engine:
 KIND = EngineKind["GenerateConfig"](
     name="rules",
     make=_make,
+    check=refuse_settings,
     sends=lambda _: (),
     describe=lambda _: "rules",
     asks_model=False,
