@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import json
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
 from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
+from toolbank.sources.mcp.source import McpSource
 from toolbank.sources.python.source import PythonSource
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.testing.sources import CHECKS, SourceCase
@@ -98,6 +103,43 @@ def sphinx(small: SiteServer, tmp_path: Path) -> SourceCase:
             SphinxSource(site="unknown", base_url=small.url),
         ),
         canary=canary,
+    )
+
+
+@pytest.fixture
+def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
+    """A client's file of servers, of which one is not to be had."""
+    canary = tmp_path / "canary"
+    code = CODE.replace("CANARY", str(canary))
+    tools = tmp_path / "tools.json"
+    properties = {code: {"type": "string", "default": code}, "prose": code}
+    schema = {"type": "object", "properties": properties}
+    listed = [
+        {"name": f"$(touch {canary})", "description": f"{{{{ 7 * 7 }}}} {code}"},
+        {"name": "join", "description": code, "inputSchema": schema},
+    ]
+    tools.write_text(json.dumps(listed))
+    command = [sys.executable, "-S", "-I", LIGHT, str(tools)]
+    one = {"command": command[0], "args": command[1:]}
+    file = tmp_path / "servers.json"
+
+    def write(servers: dict[str, object]) -> None:
+        file.write_text(json.dumps({"mcpServers": servers}))
+
+    write({"one": one, "gone": {"command": f"{tmp_path}/none", "args": ["; touch x"]}})
+    lines = [shlex.join(command), shlex.join([f"{tmp_path}/none", "; touch x"])]
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", ";".join([*lines, "./nothing"]))
+    return SourceCase(
+        SOURCES.find("mcp", ""),
+        McpSource(config=file),
+        unreadable=(
+            McpSource(command=("./nothing",)),
+            McpSource(config=tmp_path / "missing.json"),
+            McpSource(config=file, servers=("gone",)),
+            McpSource(config=file, servers=("another",)),
+        ),
+        canary=canary,
+        change=lambda: write({"one": one, "two": one}),
     )
 
 

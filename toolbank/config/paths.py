@@ -44,7 +44,9 @@ def _anchor(value: Any, schema: Schema, root: Schema, folder: Path) -> Any:
 
 def _anchor_text(text: str, form: str | None, folder: Path) -> str:
     if form == "name-or-path" and text.startswith((".", "~")):
-        text, form = str(Path(text).expanduser()), "path"
+        form = "path"
+    if form == "path" and text.startswith("~"):
+        text = str(Path(text).expanduser())
     try:
         return str((folder / text).resolve()) if form == "path" else text
     except ValueError as error:

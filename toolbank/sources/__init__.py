@@ -10,6 +10,7 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
     "toolbank.sources",
     SourceKind,
     {
+        "mcp": "toolbank.sources.mcp.kind:KIND",
         "python": "toolbank.sources.python.kind:KIND",
         "sphinx": "toolbank.sources.sphinx.kind:KIND",
     },

@@ -103,6 +103,21 @@ def source_places(sources: Sequence[SourceConfig]) -> tuple[Path, ...]:
     return tuple(place for s in sources for place in _find(s).places(s))
 
 
+def refuse_to_start(sources: Sequence[SourceConfig], instead: str) -> None:
+    """Refuse sources whose reading starts commands; `instead` is what to type to have it so.
+
+    Raises:
+        InputError: names the commands.
+    """
+    for source in sources:
+        if lines := _find(source).starts(source):
+            more = f" and {len(lines) - 1:,} more" if len(lines) > 1 else ""
+            raise InputError(
+                f"sources: the tools of {source.label} were not read yet, and reading them starts "
+                f"{lines[0]}{more}, which this command does not. Have them read first: {instead}"
+            )
+
+
 def describe_keeps(sources: Sequence[SourceConfig]) -> str:
     """What these sources keep where reading them is stopped, as sentences; "" for nothing."""
     return " ".join(dict.fromkeys(filter(None, (_find(s).keeps for s in sources))))

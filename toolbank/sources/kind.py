@@ -66,7 +66,9 @@ class SourceKind(Generic[C]):
     `content_id` stands for the content without reading it: when it changes, the tools are read
     again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
     that is stopped stays in the folder, where something does. `places` are folders and files on
-    this machine that it finds by a name in the configuration. Use `read` and `version`, which make errors
+    this machine that it finds by a name in the configuration. `starts` gives the command lines of
+    what reading it starts on this machine, which only happens where the user wants the tools
+    themselves. Use `read` and `version`, which make errors
     for people of what the two did not foresee.
     """
 
@@ -75,6 +77,7 @@ class SourceKind(Generic[C]):
     content_id: Callable[[C], str]
     keeps: str = ""
     places: Callable[[C], tuple[Path, ...]] = lambda _: ()
+    starts: Callable[[C], tuple[str, ...]] = lambda _: ()
 
     def read(self, config: C, cache: Path) -> Collected:
         """Read a source; files may be kept in `cache`.

@@ -20,7 +20,7 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
-    check = _SchemaCheck()
+    check = SchemaCheck()
     for tool in tools:
         if not tool.name.strip():
             said = (tool.summary or tool.description or "nothing is said of it")[
@@ -53,7 +53,7 @@ def _explain_unwritable(tool: Tool) -> str:
     return ""
 
 
-class _SchemaCheck:
+class SchemaCheck:
     """Holds each schema against the metaschema once: a reference repeats a few thousand times."""
 
     def __init__(self) -> None:
@@ -66,23 +66,24 @@ class _SchemaCheck:
         self._sound: set[str] = set()
 
     def explain(self, parameters: dict[str, Any]) -> str:
-        """What is wrong, or ""."""
+        """What is wrong with a schema of parameters, or ""."""
         if parameters.get("type") != "object":
             return 'its type is not "object"'
         properties = parameters.get("properties", {})
         if not isinstance(properties, dict):
             return "properties: not an object"
         rest = {key: parameters[key] for key in parameters if key != "properties"}
-        if trouble := self._explain(rest):
+        if trouble := self.explain_schema(rest):
             return trouble.lstrip(".: ")
         for name, schema in properties.items():
             if not isinstance(schema, dict):
                 return f"properties.{name}: not an object"[:_SHOWN]
-            if trouble := self._explain(schema):
+            if trouble := self.explain_schema(schema):
                 return f"properties.{name}{trouble}"[:_SHOWN]
         return ""
 
-    def _explain(self, schema: dict[str, Any]) -> str:
+    def explain_schema(self, schema: dict[str, Any]) -> str:
+        """What is wrong with any JSON Schema, or ""; begins with the place."""
         from jsonschema.exceptions import best_match
 
         # A text that is sound is so whatever it says, and it is what schemas differ in.

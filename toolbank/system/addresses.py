@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # All that has been given out of IPv6 for the public internet.
@@ -84,6 +85,15 @@ def origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, parts.hostname or "", port
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for a URL."""
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _host(url: str) -> str:

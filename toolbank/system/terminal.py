@@ -15,7 +15,7 @@ _CLEAR = "\r\x1b[K"
 _NARROWEST = 20
 # Of a terminal that tells no width, as one that `script` makes without one around it.
 _USUAL = 80
-_COMMAND = re.compile(r" *(toolbank|mkdir) ")
+_COMMAND = re.compile(r" *(toolbank|mkdir|export) ")
 
 
 def printable(text: str) -> str:

@@ -87,11 +87,15 @@ def current_tools(recipe: Recipe, folder: RunFolder) -> Collected:
     """The tools of a recipe: from the run folder if they are up to date, else read anew.
 
     A crawl keeps its pages in the run folder's cache, so that they are not fetched again.
+
+    Raises:
+        InputError: a source can't be read, or not without that a command is started.
     """
-    from toolbank.sources.collect import collect_tools
+    from toolbank.sources.collect import collect_tools, refuse_to_start
 
     if SourcesStage(recipe, folder).is_done:
         return kept_tools(folder)
+    refuse_to_start(recipe.sources, "toolbank run RECIPE --until sources")
     return collect_tools(recipe.sources, folder.cache)
 
 

@@ -1,11 +1,9 @@
 """How a crawl behaves on a site: gently, but at full speed on a private one."""
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
-from toolbank.system.addresses import is_loopback, is_private
+from toolbank.system.addresses import is_loopback, is_private, proxy_of
 from toolbank.system.version import __version__
 
 _MB = 1024 * 1024
@@ -41,7 +39,7 @@ def crawl_settings(base_url: str, policy: CrawlPolicy) -> CrawlSettings:
     delay_s = policy.delay_s
     if delay_s is None:
         delay_s = 0.0 if is_near else 0.25
-    proxy = _proxy(base_url)
+    proxy = proxy_of(base_url)
     contact = f" (+{policy.contact})" if policy.contact else ""
     return CrawlSettings(
         policy=policy,
@@ -55,11 +53,3 @@ def crawl_settings(base_url: str, policy: CrawlPolicy) -> CrawlSettings:
         guards=not (is_near or policy.private_addresses or proxy),
         proxy=proxy,
     )
-
-
-def _proxy(url: str) -> str | None:
-    parts = urlsplit(url)
-    proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.hostname or ""):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"

@@ -1,0 +1,61 @@
+"""An MCP server made with the SDK, which pages: by stdio, or by HTTP at a free port.
+
+python sdk_mcp.py TOOLS PAGE [http]: so many tools, so many of them at once. By HTTP the first line on
+stdout is its address.
+"""
+
+import sys
+
+import anyio
+import mcp.types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+
+def tool(number: int) -> types.Tool:
+    properties = {
+        f"argument_{n}": {"type": "string", "description": f"The {n}th of {number}."}
+        for n in range(5)
+    }
+    return types.Tool(
+        name=f"tool_{number:04}",
+        title=f"Tool {number}",
+        description=f"Does what number {number} does.",
+        input_schema={"type": "object", "properties": properties},
+    )
+
+
+def make(tools: int, page: int) -> Server:
+    async def list_tools(_: object, params: object) -> types.ListToolsResult:
+        begin = int(getattr(params, "cursor", None) or 0)
+        end = min(begin + page, tools)
+        return types.ListToolsResult(
+            tools=[tool(number) for number in range(begin, end)],
+            next_cursor=str(end) if end < tools else None,
+        )
+
+    return Server("sdk", on_list_tools=list_tools)
+
+
+async def serve(server: Server) -> None:
+    async with stdio_server() as (messages, answers):
+        await server.run(messages, answers, server.create_initialization_options())
+
+
+def serve_http(server: Server) -> None:
+    import socket
+
+    import uvicorn
+
+    place = socket.create_server(("127.0.0.1", 0))
+    print(f"http://127.0.0.1:{place.getsockname()[1]}/mcp", flush=True)
+    config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+    uvicorn.Server(config).run(sockets=[place])
+
+
+if __name__ == "__main__":
+    made = make(int(sys.argv[1]), int(sys.argv[2]))
+    if sys.argv[3:] == ["http"]:
+        serve_http(made)
+    else:
+        anyio.run(serve, made)

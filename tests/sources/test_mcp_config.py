@@ -1,0 +1,228 @@
+"""Servers of a client's own file, which is full of secrets."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+import pytest
+import yaml
+
+from tests.sources.test_mcp_http import answering
+from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+from toolbank.sources.mcp.source import McpSource
+from toolbank.system.errors import InputError, ToolbankError
+
+SECRETS = {
+    "env": "env-s3cret-value-0001",
+    "argument": "arg-s3cret-value-0002",
+    "header": "header-s3cret-value-0003",
+    "query": "query-s3cret-value-0004",
+}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Writes a client's file, and trusts its commands."""
+    monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
+
+    def write(entries, key="mcpServers", trusted=True, **settings):
+        file = tmp_path / "servers.json"
+        file.write_text(json.dumps({key: entries}))
+        if trusted:
+            lines = [
+                shlex.join(
+                    [
+                        *(f"{k}=..." for k in sorted(s.get("env", {}))),
+                        s["command"],
+                        *s["args"],
+                    ]
+                )
+                for s in entries.values()
+                if "command" in s
+            ]
+            monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "\n".join(lines))
+        return McpSource(config=file, **{"timeout_s": 60, **settings})
+
+    return write
+
+
+@pytest.fixture
+def light(tmp_path):
+    """Makes the entry of a server without a library."""
+
+    def make(name, fault="", tools=TOOLS, **more):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(tools))
+        args = ["-S", "-I", LIGHT, str(file), fault, "5"]
+        return {"command": sys.executable, "args": args, **more}
+
+    return make
+
+
+@pytest.mark.parametrize("key", ["mcpServers", "servers"])
+def test_each_server_is_the_prefix_of_its_tools(write, light, tmp_path, key):
+    read = KIND.read(write({"Two words": light("a"), "b": light("b")}, key), tmp_path)
+    assert len(read.tools) == 2 * len(TOOLS)
+    assert {tool.name.partition("/")[0] for tool in read.tools} == {"Two words", "b"}
+    assert {tool.source for tool in read.tools} == {"mcp:Two words", "mcp:b"}
+    assert read.tools[0].call.source == "Two words"
+
+
+def test_only_wanted_servers_are_started(write, light, tmp_path):
+    source = write({"a": light("a"), "b": light("b")}, servers=("b",))
+    assert {t.call.source for t in KIND.read(source, tmp_path).tools} == {"b"}
+    assert not (tmp_path / "a.json.pid").exists()
+    with pytest.raises(InputError, match=r"no server 'c' in it\. There are: a, b"):
+        KIND.read(write({"a": light("a"), "b": light("b")}, servers=("c",)), tmp_path)
+
+
+def test_of_several_servers_those_that_work_are_read(write, light, tmp_path):
+    servers = {fault: light(fault, fault) for fault in FAULTS if fault != "hangs"}
+    entries = {
+        "no list": {"command": "npx", "args": "x"},
+        "no place": {"env": {}},
+        "of the editor": {"command": "a", "args": ["${input:token}"]},
+        "not set": {"url": "https://example.com/${NO_SUCH_VARIABLE}"},
+        "of a kind": {"type": "telepathy", "url": "https://example.com"},
+        "off": {"command": "a", "disabled": True, "args": []},
+    }
+    source = write({"works": light("works"), **servers})
+    source.config.write_text(
+        json.dumps({"mcpServers": {"works": light("works"), **servers, **entries}})
+    )
+    read = KIND.read(source, tmp_path)
+    assert {tool.call.source for tool in read.tools} == {"works"}
+    assert not read.complete
+    said = dict(line.split(": ", 2)[1:] for line in read.problems)
+    for fault in servers:
+        assert FAULTS[fault] in said[fault]
+    assert said["no list"] == "args is no list"
+    assert said["no place"] == "it has neither `command` nor `url`"
+    assert "only its editor can fill in" in said["of the editor"]
+    assert "NO_SUCH_VARIABLE, which is not set" in said["not set"]
+    assert "stdio, http and sse" in said["of a kind"]
+    assert "off" not in said
+    assert any("off" in note for note in read.notes)
+
+
+def test_references_to_variables_are_filled_in(write, light, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", SECRETS["env"])
+    for text, value in {
+        "${MY_TOKEN}": "***",
+        "${env:MY_TOKEN}": "***",
+        "${NOT_SET:-spare}": "spare",
+        "plain $MY_TOKEN": "plain $MY_TOKEN",
+    }.items():
+        source = write({"a": light("a", "dies at start", env={"TOKEN": text})})
+        with pytest.raises(ToolbankError) as caught:
+            KIND.read(source, tmp_path)
+        shown = "***" if len(value) >= 8 else value
+        assert f"no licence in {shown}" in str(caught.value)
+
+
+def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
+    write, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MY_TOKEN", SECRETS["header"])
+    with answering(401) as (url, asked):
+        headers = {"Authorization": "Bearer ${MY_TOKEN}"}
+        source = write({"far": {"type": "http", "url": url, "headers": headers}})
+        with pytest.raises(InputError, match="have not named that host"):
+            KIND.read(source, tmp_path)
+        assert not asked
+        monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"MY_TOKEN={url[:-4]}")
+        with pytest.raises(InputError, match="wants a token"):
+            KIND.read(source, tmp_path)
+        assert asked[0][1]["Authorization"] == f"Bearer {SECRETS['header']}"
+
+
+def test_nothing_of_a_file_is_copied_or_said(write, light, tmp_path, capfd, caplog):
+    caplog.set_level("DEBUG")
+
+    def reflect(said):
+        return json.dumps({"a": f"{said} {list(SECRETS.values())}"}).encode()
+
+    echo = {"env": {"TOKEN": SECRETS["env"]}}
+    with answering(500, reflect, Content_Type="application/json") as (url, asked):
+        far = {
+            "url": f"{url}?key={SECRETS['query']}",
+            "headers": {"Authorization": f"Bearer {SECRETS['header']}"},
+        }
+        dying = light("dying", "dies at start", **echo)
+        dying["args"] += ["--key", SECRETS["argument"]]
+        write({"works": light("works", **echo), "far": far, "dying": dying})
+        recipe = tmp_path / "mine.yaml"
+        recipe.write_text(
+            yaml.safe_dump(
+                {
+                    "name": "mine",
+                    "sources": [{"type": "mcp", "config": "servers.json"}],
+                    "generate": {"engine": "rules", "queries": 10},
+                }
+            )
+        )
+        out = tmp_path / "run"
+        run_recipe(load_recipe(str(recipe)), out, until="sources")
+        assert any(SECRETS["query"] in path for path, *_ in asked)
+    said = capfd.readouterr()
+    shown = said.out + said.err + caplog.text
+    assert "far: it answers with HTTP status 500" in " ".join(shown.split())
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert any(path.name == "tools.parquet" for path in files)
+    for secret in SECRETS.values():
+        assert secret not in shown
+        for path in files:
+            assert secret.encode() not in path.read_bytes(), path
+
+
+def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path):
+    entry = light("a", env={"TOKEN": SECRETS["env"]})
+    entry["args"] += ["--key=" + SECRETS["argument"].replace("-", "")]
+    with pytest.raises(InputError) as caught:
+        KIND.read(write({"a": entry}, trusted=False), tmp_path)
+    assert f"TOKEN=... {sys.executable}" in str(caught.value)
+    assert "--key=***" in str(caught.value) and "s3cret" not in str(caught.value)
+
+
+def test_another_variable_in_the_file_is_another_command(write, light, tmp_path):
+    source = write({"a": light("a")})
+    entry = light("a", env={"PYTHONSTARTUP": "/tmp/x.py"})
+    source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
+    with pytest.raises(InputError, match="have not said"):
+        KIND.read(source, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"mcpServers": []}', '{"mcpServers": {}}', "{"]
+)
+def test_a_file_without_servers_is_refused(tmp_path, text):
+    file = tmp_path / "servers.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"servers\.json: (there are no|not valid)"):
+        KIND.read(McpSource(config=file), tmp_path)
+
+
+def test_plan_and_preview_start_nothing(write, light, tmp_path):
+    from toolbank.commands.plan.plan import describe_plan
+    from toolbank.commands.preview.preview import preview_attempts
+
+    write({"a": light("a")})
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "name: mine\nsources: [{type: mcp, config: servers.json}]\n"
+        "generate: {engine: rules, queries: 10}\n"
+    )
+    loaded = load_recipe(str(recipe))
+    with pytest.raises(InputError, match=r"starts .*light_mcp.* Have them read first"):
+        describe_plan(loaded, tmp_path / "run")
+    with pytest.raises(InputError, match=r"starts .*light_mcp"):
+        preview_attempts(loaded.recipe, tmp_path / "run", 2)
+    assert not (tmp_path / "a.json.pid").exists()
+    run_recipe(loaded, tmp_path / "run", until="sources")
+    (tmp_path / "a.json.pid").unlink()
+    assert "12" in describe_plan(loaded, tmp_path / "run")
+    assert not (tmp_path / "a.json.pid").exists()

@@ -1,0 +1,191 @@
+"""Tools of MCP servers at an address, and what is answered there instead."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from toolbank.sources import SOURCES
+from toolbank.sources.mcp.source import McpSource
+from toolbank.system.errors import InputError, ToolbankError
+
+KIND = SOURCES.find("mcp", "")
+SDK = str(Path(__file__).with_name("sdk_mcp.py"))
+TOKEN = "s3cret-token-of-16-signs"
+
+
+@pytest.fixture(scope="module")
+def address():
+    """A server of 250 tools by the SDK, in pages of 40."""
+    process = subprocess.Popen(
+        [sys.executable, SDK, "250", "40", "http"], stdout=subprocess.PIPE, text=True
+    )
+    yield process.stdout.readline().strip()
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def answering(status=200, body=b"", **headers) -> Iterator[tuple[str, list]]:
+    """A web server that answers everything so, and what it was asked."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            length = int(self.headers.get("Content-Length") or 0)
+            asked.append((self.path, dict(self.headers), self.rfile.read(length)))
+            given = body(json.loads(asked[-1][2])) if callable(body) else body
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(given)))
+            self.end_headers()
+            self.wfile.write(given)
+
+        do_GET = do_DELETE = do_POST  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/mcp", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_all_pages_are_read(address, tmp_path):
+    read = KIND.read(McpSource(url=address, name="far"), tmp_path)
+    assert [t.name for t in read.tools] == [f"far/tool_{n:04}" for n in range(250)]
+    assert read.tools[7].title == "Tool 7"
+    assert len(read.tools[7].parameters["properties"]) == 5
+
+
+def test_the_same_server_by_stdio_gives_the_same(address, tmp_path, monkeypatch):
+    command = (sys.executable, SDK, "250", "40")
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", " ".join(command))
+    far = KIND.read(McpSource(url=address), tmp_path)
+    near = KIND.read(McpSource(command=command), tmp_path)
+    assert [t.name for t in near.tools] == [f"sdk/tool_{n:04}" for n in range(250)]
+    without = {"source": ""}
+    assert [t.model_copy(update=without) for t in near.tools] == [
+        t.model_copy(update=without) for t in far.tools
+    ]
+
+
+HTML = b"<html><body>Welcome</body></html>"
+WRONG = {
+    "HTML": ((200, HTML), {"Content_Type": "text/html; charset=utf-8"}, "text/html"),
+    "a page that is not there": ((404, HTML), {"Content_Type": "text/html"}, "404"),
+    "a token": ((401, b""), {}, "it wants a token (HTTP status 401)"),
+    "no access": ((403, b""), {}, "it refuses (HTTP status 403)"),
+    "a fault": ((500, b""), {}, "HTTP status 500"),
+    "no JSON-RPC": (
+        (200, b'{"a": 1}'),
+        {"Content_Type": "application/json"},
+        "outside",
+    ),
+    "no JSON": ((200, b"{"), {"Content_Type": "application/json"}, "outside"),
+    "nested": (
+        (200, b"[" * 100_000),
+        {"Content_Type": "application/json"},
+        "outside the protocol",
+    ),
+    "packed": (
+        (200, b"x"),
+        {"Content_Type": "application/json", "Content_Encoding": "gzip"},
+        "packed",
+    ),
+    "nothing": ((202, b""), {}, "answers with an error"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_mcp_server_is_one_clear_message(wrong, tmp_path, capfd):
+    (status, body), headers, said = WRONG[wrong]
+    with answering(status, body, **headers) as (url, _):
+        with pytest.raises(ToolbankError) as caught:
+            KIND.read(McpSource(url=url, timeout_s=20), tmp_path)
+        message = str(caught.value)
+        assert url in message and said in message
+        assert "Traceback" not in message and len(message) < 600
+        assert capfd.readouterr().err == ""
+
+
+def test_a_huge_answer_is_not_taken_in(tmp_path):
+    def endless(_):
+        return b" " * 300_000_000
+
+    with (
+        answering(200, endless, Content_Type="application/json") as (url, _),
+        pytest.raises(InputError, match="more than 256 MB"),
+    ):
+        KIND.read(McpSource(url=url), tmp_path)
+
+
+def test_a_server_that_is_not_there_may_be_there_later(tmp_path):
+    with answering() as (url, _):
+        pass
+    with pytest.raises(ToolbankError, match="can't be reached") as caught:
+        KIND.read(McpSource(url=url), tmp_path)
+    assert not isinstance(caught.value, InputError)
+
+
+def test_a_token_goes_where_the_user_lets_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    with answering(401) as (url, asked):
+        source = McpSource(url=url, token_env="MY_TOKEN", headers={"X-Key": "MY_TOKEN"})
+        with pytest.raises(InputError, match="have not named that host"):
+            KIND.read(source, tmp_path)
+        assert not asked
+        monkeypatch.setenv(
+            "TOOLBANK_TRUSTED_HOSTS", f"MY_TOKEN={url.removesuffix('/mcp')}"
+        )
+        with pytest.raises(InputError, match="wants a token") as caught:
+            KIND.read(source, tmp_path)
+        assert asked[0][1]["Authorization"] == f"Bearer {TOKEN}"
+        assert asked[0][1]["X-Key"] == TOKEN
+        assert TOKEN not in str(caught.value)
+
+
+def test_a_redirect_to_another_host_gets_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    with answering(200) as (other, asked_there):
+        location = other.replace("127.0.0.1", "localhost")
+        with answering(307, Location=location) as (url, asked):
+            monkeypatch.setenv("TOOLBANK_TRUSTED_HOSTS", f"MY_TOKEN={url[:-4]}")
+            with pytest.raises(
+                InputError, match="leads to another address, on localhost"
+            ):
+                KIND.read(McpSource(url=url, token_env="MY_TOKEN"), tmp_path)
+        assert asked and not asked_there
+
+
+def test_a_public_name_at_a_private_address_is_refused(tmp_path, monkeypatch):
+    import socket
+
+    with answering(200) as (url, asked):
+        port = int(url.rpartition(":")[2].removesuffix("/mcp"))
+
+        def resolve(host, *_, **__):
+            family = socket.AF_INET, socket.SOCK_STREAM, 6, ""
+            return [(*family, ("127.0.0.1", port))]
+
+        monkeypatch.setattr("socket.getaddrinfo", resolve)
+        public = f"http://tools.example.com:{port}/mcp"
+        with pytest.raises(InputError, match=r"private address, 127.0.0.1"):
+            KIND.read(McpSource(url=public), tmp_path)
+        assert not asked
+        with pytest.raises(ToolbankError):
+            KIND.read(McpSource(url=public, private_addresses=True), tmp_path)
+        assert asked

@@ -1,0 +1,225 @@
+"""Tools of MCP servers that are started, and what servers do wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from toolbank.sources import SOURCES
+from toolbank.sources.mcp.source import McpSource
+from toolbank.system.errors import InputError, ToolbankError
+
+KIND = SOURCES.find("mcp", "")
+LIGHT = str(Path(__file__).with_name("light_mcp.py"))
+TOOLS = [
+    {
+        "name": f"t{number}",
+        "description": f"Does {number}.",
+        "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}},
+    }
+    for number in range(12)
+]
+
+
+@pytest.fixture
+def light(tmp_path, monkeypatch):
+    """Makes the source of a server without a library; all commands are trusted here."""
+
+    def make(tools=TOOLS, fault="", page=5, **settings):
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+        file.write_text(json.dumps(tools))
+        command = (sys.executable, "-S", "-I", LIGHT, str(file), fault, str(page))
+        trust(monkeypatch, command)
+        return McpSource(command=command, **{"timeout_s": 20, **settings})
+
+    return make
+
+
+def trust(monkeypatch, command):
+    import shlex
+
+    before = os.environ.get("TOOLBANK_TRUSTED_COMMANDS", "")
+    line = f"{before};{shlex.join(command)}"
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
+
+
+def is_gone(file):
+    """Whether the process that wrote this file with its number is no more."""
+    number = int(Path(file).read_text())
+    for _ in range(100):
+        try:
+            # A process that nobody has waited for yet is there, and does nothing.
+            state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return True
+        if state[0] == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def pid_file(source):
+    return f"{source.command[4]}.pid"
+
+
+def test_all_pages_are_read(light, tmp_path):
+    source = light(page=5)
+    read = KIND.read(source, tmp_path)
+    assert [t.name for t in read.tools] == sorted(
+        f"light-server/{t['name']}" for t in TOOLS
+    )
+    assert read.complete
+    assert is_gone(pid_file(source))
+
+
+def test_a_tool_keeps_all_that_its_server_says(light, tmp_path):
+    schema = {
+        "type": "object",
+        "properties": {"node": {"$ref": "#/$defs/Node"}},
+        "required": ["node"],
+        "$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}}}},
+    }
+    told = {
+        "name": "get/weather now",
+        "title": "Weather",
+        "description": "Tell the weather.\n\nIt is that of today.",
+        "inputSchema": schema,
+        "outputSchema": {"type": "object", "properties": {"t": {"type": "number"}}},
+        "annotations": {"readOnlyHint": True, "title": "W"},
+    }
+    [tool] = KIND.read(light([told], name="my server"), tmp_path).tools
+    assert tool.name == "my server/get/weather now"
+    assert (tool.title, tool.summary) == ("Weather", "Tell the weather.")
+    assert tool.description == "It is that of today."
+    assert tool.parameters == schema
+    assert tool.output_schema == told["outputSchema"]
+    assert tool.annotations == told["annotations"]
+    assert tool.call.model_dump() == {
+        "type": "mcp",
+        "source": "my server",
+        "tool": "get/weather now",
+    }
+    assert tool.source == "mcp:my server"
+
+
+@pytest.mark.parametrize(
+    ("schema", "parameters"),
+    [
+        (None, {}),
+        ("a text", {}),
+        ([], {}),
+        ({"type": "string"}, {}),
+        ({"properties": ["a"]}, {}),
+        ({"properties": {"a": {"type": "string"}}}, {"a": {"type": "string"}}),
+        (
+            {"type": "object", "properties": {"city": "(string) The city."}},
+            {"city": {"description": "(string) The city."}},
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {
+                    "a": {"type": "strng", "description": "An a."},
+                    "b": {"type": "string"},
+                    "c": 3,
+                },
+                "required": "a",
+            },
+            {"a": {"description": "An a."}, "b": {"type": "string"}, "c": {}},
+        ),
+    ],
+)
+def test_a_schema_that_is_none_is_mended_and_named(light, tmp_path, schema, parameters):
+    tools = [*TOOLS, {"name": "odd", "description": "Odd.", "inputSchema": schema}]
+    read = KIND.read(light(tools), tmp_path)
+    [odd] = [tool for tool in read.tools if tool.name == "light-server/odd"]
+    assert odd.parameters["type"] == "object"
+    assert odd.parameters["properties"] == parameters
+    assert len(read.tools) == 13
+    [note] = read.notes
+    assert "odd" in note and "mended" in note
+
+
+def test_what_is_no_tool_is_counted_with_the_reason(light, tmp_path):
+    tools = [*TOOLS, "text", {"name": 3}, {"name": "a\nb"}, {"name": " "}, TOOLS[3]]
+    tools.append({**TOOLS[4], "description": "Another text."})
+    read = KIND.read(light(tools), tmp_path)
+    assert len(read.tools) == len(TOOLS)
+    assert sum(read.info["left_out"].values()) == 6
+    said = "\n".join(read.problems)
+    assert "twice, with the same text: 1 tool, such as light-server/t3" in said
+    assert (
+        "with another text; the first counts: 1 tool, such as light-server/t4" in said
+    )
+
+
+FAULTS = {
+    "dies at start": "it ended (exit code 3) before it had listed its tools",
+    "dies in the middle": "it was killed (signal 9)",
+    "floods stdout": "it floods stdout with what is no message",
+    "endless line": "one message is over 32 MB",
+    "huge message": "one message is over 32 MB",
+    "wrong answer": "the tools that it lists are no list",
+    "error": "it answers with an error: no database (code -32000)",
+    "not JSON-RPC": "on stdout it said what is no message",
+    "repeats a cursor": "its cursor repeats",
+    "pages for ever": "it gives pages for ever, and nothing new in them",
+    "cursor is a number": "it answers outside the protocol",
+    "hangs": "it gave no list of tools within 0.5 seconds (timeout_s)",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_server_that_misbehaves_is_one_clear_message(light, tmp_path, fault, capfd):
+    seconds = 0.5 if fault == "hangs" else 30
+    source = light(fault=fault, name="odd one", timeout_s=seconds)
+    with pytest.raises(ToolbankError) as caught:
+        KIND.read(source, tmp_path)
+    message = str(caught.value)
+    assert message.startswith("sources: mcp:odd one: ")
+    assert FAULTS[fault] in message
+    assert "Traceback" not in message and len(message) < 1000
+    assert capfd.readouterr().err == ""
+    assert is_gone(pid_file(source))
+
+
+@pytest.mark.parametrize("fault", ["greets", "floods stderr"])
+def test_talk_beside_the_protocol_does_no_harm(light, tmp_path, fault, capfd):
+    assert len(KIND.read(light(fault=fault), tmp_path).tools) == len(TOOLS)
+    assert capfd.readouterr().err == ""
+
+
+def test_what_a_server_has_started_ends_with_it(light, tmp_path):
+    source = light(fault="stays")
+    assert KIND.read(source, tmp_path).tools
+    assert is_gone(pid_file(source))
+    assert is_gone(f"{source.command[4]}.child")
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
+    source = McpSource(command=("no such program", "a"))
+    trust(monkeypatch, source.command)
+    with pytest.raises(
+        InputError, match=r"can't be started: No such file.*words of their"
+    ):
+        KIND.read(source, tmp_path)
+
+
+def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
+    light, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OTHER", "other-secret-value")
+    monkeypatch.setenv("TOKEN", "s3cret-token-value")
+    with pytest.raises(ToolbankError, match="no licence in here"):
+        KIND.read(light(fault="dies at start"), tmp_path)
+    source = light(fault="dies at start", env=("TOKEN",))
+    with pytest.raises(ToolbankError, match=r"no licence in \*\*\*"):
+        KIND.read(source, tmp_path)
+    monkeypatch.delenv("TOKEN")
+    with pytest.raises(InputError, match="TOKEN is not set"):
+        KIND.read(source, tmp_path)

@@ -1,0 +1,98 @@
+"""Commands are started after the user's word alone."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sources.test_mcp_stdio import KIND, LIGHT
+from toolbank.sources.mcp.commands import _read as read_trusted
+from toolbank.sources.mcp.server import Server
+from toolbank.sources.mcp.source import McpSource
+from toolbank.system.errors import InputError
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
+    file = tmp_path / "my tools.json"
+    file.write_text('[{"name": "a", "inputSchema": {"type": "object"}}]')
+    return McpSource(command=(sys.executable, "-S", "-I", LIGHT, str(file)))
+
+
+def test_nothing_is_started_without_the_users_word(source, tmp_path):
+    with pytest.raises(InputError) as caught:
+        KIND.read(source, tmp_path)
+    message = str(caught.value)
+    assert shlex.join(source.command) in message
+    assert "export TOOLBANK_TRUSTED_COMMANDS=" in message
+    assert not Path(f"{source.command[4]}.pid").exists()
+
+
+def test_what_the_message_says_to_type_gives_the_word(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "python other.py 'a;b'")
+    with pytest.raises(InputError) as caught:
+        KIND.read(source, tmp_path)
+    line = str(caught.value).splitlines()[-1].strip()
+    name, _, value = line.removeprefix("export ").partition("=")
+    [value] = shlex.split(value.replace(f"${name}", "python other.py"))
+    monkeypatch.setenv(name, value)
+    assert KIND.read(source, tmp_path).tools
+
+
+def test_a_command_with_other_arguments_is_another(source, tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "TOOLBANK_TRUSTED_COMMANDS", shlex.join(source.command[:-1]) + "\npython"
+    )
+    with pytest.raises(InputError, match="have not said"):
+        KIND.read(source, tmp_path)
+
+
+def test_on_a_terminal_it_is_asked_with_the_whole_command(
+    source, tmp_path, monkeypatch
+):
+    asked = []
+
+    def answer(question):
+        asked.append(question)
+        return len(asked) > 1
+
+    monkeypatch.setattr("toolbank.sources.mcp.commands.confirm", answer)
+    with pytest.raises(InputError, match="nothing was started"):
+        KIND.read(source, tmp_path)
+    assert not Path(f"{source.command[4]}.pid").exists()
+    for _ in range(2):
+        assert KIND.read(source, tmp_path).tools
+    assert len(asked) == 2, "what was answered counts in this process"
+    assert shlex.join(source.command) in asked[0]
+
+
+def test_a_list_that_is_no_command_line_is_refused(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "python 'a")
+    with pytest.raises(InputError, match="TOOLBANK_TRUSTED_COMMANDS: can't be read"):
+        KIND.read(source, tmp_path)
+
+
+WORDS = st.lists(
+    st.text(st.characters(exclude_characters="\0"), min_size=1), min_size=1
+)
+
+
+@given(st.lists(WORDS, min_size=1))
+def test_any_commands_can_be_listed(commands):
+    for between in (";", " ; ", "\n"):
+        text = between.join(shlex.join(command) for command in commands)
+        assert list(read_trusted(text)) == [tuple(command) for command in commands]
+
+
+def test_a_file_sets_variables_and_folder_in_sight(tmp_path):
+    server = Server(
+        "a", ("npx", "x y"), {"TOKEN": "secret", "B": "1"}, ("B", "TOKEN"), "/my dir"
+    )
+    assert server.line == "cd '/my dir' && B=... TOKEN=... npx 'x y'"
+    assert "secret" not in repr(server)

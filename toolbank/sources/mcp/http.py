@@ -1,0 +1,147 @@
+"""A server that is asked by HTTP: its address is guarded, and its answers are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from toolbank.sources.mcp.account import MAX_MESSAGE, Account, ServerError
+from toolbank.sources.mcp.messages import Messages
+from toolbank.sources.mcp.server import Server
+from toolbank.system.addresses import (
+    is_loopback,
+    is_private,
+    is_public_ip,
+    proxy_of,
+)
+from toolbank.system.version import __version__
+
+
+@asynccontextmanager
+async def connect(
+    server: Server, account: Account, seconds: float, *, private_addresses: bool
+) -> AsyncIterator[tuple[object, object]]:
+    """The streams of messages from and to a server at an address.
+
+    The SDK follows a redirect within the server's own origin alone, so that headers go nowhere
+    else.
+    """
+    proxy = proxy_of(server.url)
+    guards = not (is_private(server.url) or private_addresses or proxy)
+    inner = httpx2.AsyncHTTPTransport(
+        verify=not is_loopback(server.url), trust_env=False, proxy=proxy
+    )
+    headers = {
+        **server.headers,
+        "User-Agent": f"toolbank/{__version__}",
+        # What comes packed could be of any size.
+        "Accept-Encoding": "identity",
+    }
+
+    def make_client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        transport = _Counted(inner, account, guards)
+        return httpx2.AsyncClient(
+            transport=transport, headers=headers, timeout=timeout, auth=auth
+        )
+
+    if server.uses_sse:
+        async with sse_client(server.url, headers, seconds, seconds, make_client) as (
+            messages,
+            requests,
+        ):
+            yield Messages(messages, account), requests
+        return
+    async with (
+        make_client(headers, httpx2.Timeout(seconds)) as client,
+        streamable_http_client(
+            server.url, http_client=client, max_sse_event_size=MAX_MESSAGE
+        ) as (messages, requests),
+    ):
+        yield Messages(messages, account), requests
+
+
+class _Counted(httpx2.AsyncBaseTransport):
+    """Notes what is answered, and reads no more of it than a server may say.
+
+    Where it `guards`, a request goes to the very address that was looked at, so that a name that
+    resolves to another one the next time does not get around it.
+    """
+
+    def __init__(
+        self, inner: httpx2.AsyncHTTPTransport, account: Account, guards: bool
+    ) -> None:
+        self._inner = inner
+        self._account = account
+        self._guards = guards
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._guards:
+            request = await self._pin(request)
+        response = await self._inner.handle_async_request(request)
+        account = self._account
+        account.status = response.status_code
+        account.content_type = response.headers.get("content-type", "")
+        account.location = response.headers.get("location", "")
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise self._refuse("its answer is packed, though that was not asked for")
+        return httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_CountedStream(response, account),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def _pin(self, request: httpx2.Request) -> httpx2.Request:
+        host, port = request.url.host, request.url.port
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
+        except OSError as error:
+            raise self._refuse("its host is not found", may_pass=True) from error
+        addresses = [str(address[0]) for *_, address in found]
+        for address in addresses:
+            if not is_public_ip(address):
+                raise self._refuse(
+                    f"it lies at a private address, {address}; if that is meant, "
+                    "`private_addresses: true` lets it in"
+                )
+        return httpx2.Request(
+            request.method,
+            request.url.copy_with(host=addresses[0]),
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": host},
+        )
+
+    def _refuse(self, reason: str, *, may_pass: bool = False) -> ServerError:
+        self._account.fault = reason
+        return ServerError(reason, may_pass=may_pass)
+
+
+class _CountedStream(httpx2.AsyncByteStream):
+    def __init__(self, response: httpx2.Response, account: Account) -> None:
+        self._response = response
+        self._account = account
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._response.stream:  # type: ignore[union-attr]
+            self._account.receive(len(chunk))
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._response.aclose()

@@ -1,0 +1,89 @@
+"""MCP servers, as a kind of source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.mcp.client_config import (
+    ClientConfig,
+    list_names,
+    read_client_config,
+)
+from toolbank.sources.mcp.server import Server
+from toolbank.sources.mcp.source import McpSource
+from toolbank.system.distribution import install_command
+from toolbank.system.errors import InputError
+from toolbank.system.trust import Grant, demand
+
+
+def _read_tools(config: McpSource, _: Path) -> Collected:
+    try:
+        from toolbank.sources.mcp.read import read_servers
+    except ImportError as error:
+        raise InputError(
+            f"sources: {config.label}: MCP servers are read by the package mcp, which is not "
+            f"installed. Get it with: {install_command('mcp')}"
+        ) from error
+    from toolbank.sources.mcp.commands import demand_commands
+
+    found = _find_servers(config)
+    for server in found.servers:
+        demand(server.grants, f"sources: {config.label}", "url")
+    demand_commands(found.servers, config.label)
+    return read_servers(config, found)
+
+
+def _content_id(config: McpSource) -> str:
+    """What a recipe says of the servers, or their names in the file, and nothing else of it."""
+    if config.config is not None:
+        names = list_names(config.config, config.servers)
+        return f"{config.label}@{', '.join(names)}"
+    reached = json.dumps([config.command, config.url, config.name])
+    return f"{config.label}@{hashlib.sha256(reached.encode()).hexdigest()[:16]}"
+
+
+def _starts(config: McpSource) -> tuple[str, ...]:
+    return tuple(s.masked_line for s in _find_servers(config).servers if s.command)
+
+
+def _find_servers(config: McpSource) -> ClientConfig:
+    if config.config is not None:
+        return read_client_config(config.config, config.servers)
+    name = config.name or ""
+    if config.command is not None:
+        given = {variable: _value(config, variable) for variable in config.env}
+        return ClientConfig([Server(name, config.command, given, is_open=True)])
+    headers = {h: _value(config, variable) for h, variable in config.headers.items()}
+    if config.token_env:
+        headers["Authorization"] = f"Bearer {_value(config, config.token_env)}"
+    url = config.url or ""
+    variables = dict.fromkeys(
+        filter(None, (*config.headers.values(), config.token_env))
+    )
+    try:
+        grants = tuple(Grant.of(variable, url) for variable in variables)
+    except ValueError as error:
+        raise InputError(
+            f"sources: {config.label}: url: no address that a token can be sent to. Give one "
+            "such as https://HOST/mcp."
+        ) from error
+    return ClientConfig(
+        [Server(name, url=url, headers=headers, grants=grants, is_open=True)]
+    )
+
+
+def _value(config: McpSource, variable: str) -> str:
+    value = os.environ.get(variable)
+    if value is None:
+        raise InputError(
+            f"sources: {config.label}: the environment variable {variable} is not set. Run "
+            f"`export {variable}=...`, or take it out of the recipe."
+        )
+    return value
+
+
+KIND = SourceKind(McpSource, _read_tools, _content_id, starts=_starts)

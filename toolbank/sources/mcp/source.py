@@ -1,0 +1,163 @@
+"""Configuration of MCP servers as a source."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from toolbank.config.shape import Transport
+from toolbank.sources.kind import SourceConfig
+
+_LONGEST_LABEL = 100
+
+_Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_Header = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+
+
+class McpSource(SourceConfig):
+    """MCP servers: one that is started by `command`, one at `url`, or those of a client's file.
+
+    A command is started after the user's word alone, without a shell, and sees of the
+    environment only what programs need to run at all, and the variables of `env`.
+    """
+
+    type: Literal["mcp"] = "mcp"
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=_LONGEST_LABEL,
+        description="what the server is called: its tools are name/tool; unset: what it calls itself",
+    )
+    command: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="a server that is started: the program and its arguments, such as "
+        "[npx, -y, some-server]",
+    )
+    env: tuple[_Variable, ...] = Field(
+        default=(),
+        description="NAMES of environment variables that the command sees besides PATH, HOME "
+        "and the like",
+    )
+    url: str | None = Field(
+        default=None,
+        description="a server that is asked (streamable HTTP), such as https://HOST/mcp",
+    )
+    token_env: _Variable | None = Field(
+        default=None,
+        description="NAME of the environment variable whose value `url` is sent as bearer token",
+    )
+    headers: dict[_Header, _Variable] = Field(
+        default={},
+        description="further headers for `url`, each with the NAME of the environment variable "
+        "that holds its value",
+    )
+    config: Path | None = Field(
+        default=None,
+        description="a client's own file with `mcpServers` (or VS Code's `servers`): those "
+        "servers; what the file says besides their names is copied nowhere",
+    )
+    servers: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="which of `config`; unset: all"
+    )
+    private_addresses: Transport[bool] = Field(
+        default=False,
+        description="let a server lie in a private network though its name does not say so",
+    )
+    timeout_s: Transport[float] = Field(
+        default=60,
+        gt=0,
+        le=3600,
+        description="seconds that a server may take to start and list its tools",
+    )
+
+    @field_validator("command")
+    @classmethod
+    def _check_command(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and not value[0].strip():
+            raise ValueError("the first word is the program to start")
+        if any("\0" in word for word in value or ()):
+            raise ValueError("no word of a command has a NUL in it")
+        return value
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, value: str | None) -> str | None:
+        if value is not None and not (value.isprintable() and value == value.strip()):
+            raise ValueError("a name has no blanks around it, and no control signs")
+        return value
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        return value and _checked(value)
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        given = [
+            k for k in ("command", "url", "config") if getattr(self, k) is not None
+        ]
+        if len(given) != 1:
+            raise ValueError("give one of `command`, `url` and `config`")
+        belongs = {
+            "env": "command",
+            "token_env": "url",
+            "headers": "url",
+            "servers": "config",
+        }
+        for key, other in belongs.items():
+            if getattr(self, key) and other != given[0]:
+                raise ValueError(f"`{key}` goes with `{other}`")
+        if self.name is not None and self.config is not None:
+            raise ValueError("`name` goes with one server; those of a file have theirs")
+        if self.token_env and any(h.lower() == "authorization" for h in self.headers):
+            raise ValueError("give `token_env`, or Authorization in `headers`")
+        return self
+
+    @property
+    def label(self) -> str:
+        """What messages call the source: by its name, program, address or file."""
+        if self.name:
+            called = self.name
+        elif self.config is not None:
+            called = self.config.name
+        elif self.url is not None:
+            called = self.url
+        else:
+            called = _describe_command(self.command or ())
+        # With a folder of this machine in it, a bank would have other bytes elsewhere.
+        return f"mcp:{re.sub(r'[^ -~]', '?', called)[:_LONGEST_LABEL]}"
+
+    @property
+    def api_name(self) -> str:
+        """The name, where there is one."""
+        return self.name or ""
+
+
+def _describe_command(command: tuple[str, ...]) -> str:
+    """The program, and its first argument that is no option: "npx some-server"."""
+    first = next((word for word in command[1:] if not word.startswith("-")), "")
+    names = (word.replace("\\", "/").rpartition("/")[2] for word in (command[0], first))
+    return " ".join(filter(None, names))
+
+
+def _checked(url: str) -> str:
+    if any(sign in url for sign in "@?#"):
+        raise ValueError(
+            "the address has a user name, password, query or fragment in it, which may be a "
+            "secret, and recipes are handed on. Send a token by `token_env`, or put the address "
+            "into an mcpServers file (`config`)"
+        )
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        valid = False
+    if not (valid and url.isprintable() and " " not in url):
+        raise ValueError(
+            f"{url!r} is no server's address; give one such as https://HOST/mcp"
+        )
+    return url

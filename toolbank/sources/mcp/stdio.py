@@ -1,0 +1,178 @@
+"""A server that is started: what is said to its stdin and read from its stdout.
+
+The SDK's own transport takes a line of any length into memory, and writes what a server says on
+stderr to the terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from toolbank.sources.mcp.account import MAX_MESSAGE, MB, Account, ServerError
+from toolbank.sources.mcp.messages import Messages
+from toolbank.sources.mcp.server import Server
+
+# Programs write text as the locale says.
+_FURTHER = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR")
+_CHUNK = 65_536
+_MAX_STRANGE = 1_000
+# Seconds that a server has to end by itself once its stdin is closed, and after SIGTERM.
+_GRACE = 1.0
+_POLL = 0.005
+
+
+@asynccontextmanager
+async def start(
+    server: Server, account: Account
+) -> AsyncIterator[tuple[object, object]]:
+    """The streams of messages from and to a server that runs as long as the block.
+
+    At its end the process is no more, nor what it has started in its own group of processes.
+
+    Raises:
+        ServerError: it can't be started.
+    """
+    process = await _start(server)
+    incoming, messages = anyio.create_memory_object_stream[SessionMessage | Exception](
+        0
+    )
+    requests, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, process, incoming, account)
+            tasks.start_soon(_write, process, outgoing)
+            tasks.start_soon(_listen, process, account)
+            yield Messages(messages, account), requests
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _stop(process)
+            with anyio.move_on_after(_GRACE):
+                await _listen(process, account)
+            _close(process)
+        account.exit_code = process.returncode
+        for stream in (incoming, messages, requests, outgoing):
+            stream.close()
+
+
+async def _start(server: Server) -> Process:
+    here = {name: os.environ[name] for name in _FURTHER if name in os.environ}
+    try:
+        return await asyncio.create_subprocess_exec(
+            *server.command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env={**get_default_environment(), **here, **server.environment},
+            cwd=server.folder or None,
+            limit=MAX_MESSAGE,
+            # A Ctrl-C on the terminal is for us, who end it; and its own processes go with it.
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        hint = (
+            "; give the program and its arguments as words of their own"
+            if " " in server.command[0]
+            else ""
+        )
+        raise ServerError(f"it can't be started: {said}{hint}") from error
+
+
+async def _read(
+    process: Process,
+    incoming: anyio.abc.ObjectSendStream[SessionMessage | Exception],
+    account: Account,
+) -> None:
+    """Hand on the messages, a line each, until there is too much of them or the end."""
+    assert process.stdout
+    strange = 0
+    async with incoming:
+        while True:
+            try:
+                line = await process.stdout.readline()
+                account.receive(len(line))
+            except ValueError:
+                account.fault = f"one message is over {MAX_MESSAGE // MB} MB"
+                return
+            except ServerError:
+                return
+            if not line:
+                account.has_ended = True
+                return
+            if not line.strip():
+                continue
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                # A greeting on stdout is common, and does no harm.
+                account.strange = account.strange or line[:_CHUNK]
+                strange += 1
+                if strange > _MAX_STRANGE:
+                    account.fault = "it floods stdout with what is no message"
+                    return
+                continue
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await incoming.send(SessionMessage(message))
+
+
+async def _write(
+    process: Process, outgoing: anyio.abc.ObjectReceiveStream[SessionMessage]
+) -> None:
+    assert process.stdin
+    with suppress(ConnectionError):
+        async with outgoing:
+            async for item in outgoing:
+                said = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(said.encode() + b"\n")
+                await process.stdin.drain()
+
+
+async def _listen(process: Process, account: Account) -> None:
+    assert process.stderr
+    while chunk := await process.stderr.read(_CHUNK):
+        account.hear(chunk)
+
+
+async def _stop(process: Process) -> None:
+    """End the process and its group: by closing its stdin, by SIGTERM, by SIGKILL."""
+    assert process.stdin
+    process.stdin.close()
+    if not await _ends(process, _GRACE):
+        _signal(process, signal.SIGTERM)
+        await _ends(process, _GRACE)
+    # What it has started may have outlived it.
+    _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+    await _ends(process, _GRACE)
+
+
+def _close(process: Process) -> None:
+    """Close the pipes, which a process out of our reach may have inherited."""
+    if transport := getattr(process, "_transport", None):
+        transport.close()
+
+
+async def _ends(process: Process, seconds: float) -> bool:
+    """Whether it ends within so many seconds; `wait` would wait for the ends of its pipes, too."""
+    with anyio.move_on_after(seconds):
+        while process.returncode is None:
+            await anyio.sleep(_POLL)
+    return process.returncode is not None
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
