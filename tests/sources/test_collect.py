@@ -8,7 +8,7 @@ import pytest
 
 from tests.sources.packages import MakePackage
 from toolbank.bank.files import read_tools, write_tools
-from toolbank.bank.records import Tool
+from toolbank.bank.records import SeeAlso, Tool
 from toolbank.sources.collect import collect_tools, source_versions
 from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.python.source import PythonSource
@@ -85,6 +85,111 @@ def test_a_tool_that_another_source_has_by_another_name_counts_once(
             [f"{package}.{first}", f"{package}.deep.g"]
         )
         assert len(collected.notes) == 1
+
+
+@pytest.fixture
+def lists(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Tool, ...]]:
+    """Have a source read the tools that stand here by its package's name."""
+    held: dict[str, tuple[Tool, ...]] = {}
+
+    def read(config: PythonSource, _: Path) -> Collected:
+        return Collected(held[config.package], {"source": config.label})
+
+    kind = SourceKind(PythonSource, read, lambda _: "1")
+    sources = SimpleNamespace(find=lambda *_: kind)
+    monkeypatch.setattr("toolbank.sources.collect.SOURCES", sources)
+    return held
+
+
+def test_a_tool_of_the_same_text_is_one_of_two_sources(
+    lists: dict[str, tuple[Tool, ...]], tmp_path: Path
+) -> None:
+    said = Tool(name="pay", summary="Pay a bill.")
+    lists["a"] = (said.model_copy(update={"source": "a 1", "url": "http://a"}),)
+    lists["b"] = (said.model_copy(update={"source": "b 2"}),)
+    lists["c"] = lists["b"]
+    sources = [PythonSource(package=name) for name in lists]
+    collected = collect_tools(sources, tmp_path)
+    assert [(tool.name, tool.source) for tool in collected.tools] == [
+        ("pay", "a 1, b 2")
+    ]
+    assert [one["repeated"] for one in collected.info["sources"]] == [0, 1, 1]
+    assert "python:c: 1 of its 1 tool is in python:a too" in collected.notes[1]
+
+
+def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
+    lists: dict[str, tuple[Tool, ...]], tmp_path: Path
+) -> None:
+    lists["crm"] = (
+        Tool(name="list", summary="List the customers."),
+        Tool(
+            name="show",
+            summary="Show a customer.",
+            aliases=("see",),
+            see_also=(SeeAlso(name="list"), SeeAlso(name="elsewhere")),
+        ),
+    )
+    lists["shop"] = (
+        Tool(name="list", summary="List the goods."),
+        Tool(name="see", summary="See the goods."),
+    )
+    crm, shop = PythonSource(package="crm"), PythonSource(package="shop")
+    with pytest.raises(InputError) as caught:
+        collect_tools([crm, shop], tmp_path)
+    for said in ("python:crm", "python:shop", "a tool list,", "`prefix: NAME`"):
+        assert said in str(caught.value)
+    crm = crm.model_copy(update={"prefix": "crm"})
+    tools = {tool.name: tool for tool in collect_tools([crm, shop], tmp_path).tools}
+    assert list(tools) == ["crm/list", "crm/show", "list", "see"]
+    assert tools["crm/show"].aliases == ("crm/see",)
+    assert [also.name for also in tools["crm/show"].see_also] == [
+        "crm/list",
+        "elsewhere",
+    ]
+
+
+def test_of_a_package_and_its_pages_the_first_counts(
+    lists: dict[str, tuple[Tool, ...]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lists["numpy"] = (Tool(name="numpy.sum", summary="Sum of elements."),)
+    pages = Collected((Tool(name="numpy.sum", summary="Sum."),), {"source": "pages"})
+    kinds = {
+        "python": SourceKind(
+            PythonSource, lambda c, _: Collected(lists[c.package], {}), lambda _: "1"
+        ),
+        "sphinx": SourceKind(SphinxSource, lambda *_: pages, lambda _: "1"),
+    }
+    monkeypatch.setattr(
+        "toolbank.sources.collect.SOURCES",
+        SimpleNamespace(find=lambda name, _: kinds[name]),
+    )
+    sources = [PythonSource(package="numpy"), SphinxSource(site="numpy")]
+    collected = collect_tools(sources, tmp_path)
+    assert [tool.summary for tool in collected.tools] == ["Sum of elements."]
+    assert "in python:numpy too" in collected.notes[0]
+
+
+def test_twins_that_a_file_names_are_found_behind_a_prefix(
+    lists: dict[str, tuple[Tool, ...]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "crawlers").mkdir()
+    (tmp_path / "crawlers" / "shop.twins").write_text("buy order\n")
+    lists["shop"] = (Tool(name="buy", summary="Buy."), Tool(name="order"))
+    source = PythonSource(package="shop", prefix="my")
+    tools = collect_tools([source], tmp_path).tools
+    assert [tool.twins for tool in tools] == [("my/order",), ("my/buy",)]
+
+
+def test_a_source_goes_by_its_name(make_package: MakePackage, tmp_path: Path) -> None:
+    package = make_package({"__init__.py": 'def f(): "Do."'})
+    collected = collect_tools([PythonSource(package=package, name="mine")], tmp_path)
+    assert [tool.source for tool in collected.tools] == ["python:mine"]
+    assert collected.info["sources"][0]["source"] == "python:mine"
 
 
 @pytest.fixture

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.merge import Merged, with_prefix
 from toolbank.sources.twins import mark_twins, read_named
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
@@ -18,36 +19,31 @@ _TWINS = ".twins"
 
 
 def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
-    """Read every source; of two tools that have a name in common the first counts.
+    """Read every source; of two tools that have a name in common the first counts (`Merged`).
 
     `cache` is a folder that a source may keep files in, as a crawl does its pages. The tools are
     sorted by name, and say which are their twins.
 
     Raises:
-        InputError: a source can't be read, or all of them together give no tool.
+        InputError: a source can't be read, all of them together give no tool, or two of them a tool
+            of one name of which they say different things.
     """
-    tools: dict[str, Tool] = {}
-    first: dict[str, str] = {}
+    merged = Merged()
     infos: list[dict[str, Any]] = []
     notes: list[str] = []
-    collected = [_find(source).read(source, cache) for source in sources]
+    collected = [_read(source, cache) for source in sources]
     for source, one in zip(sources, collected, strict=True):
-        own = {tool.name: tool for tool in reversed(one.tools)}
-        known = {name: _known(tool, first) for name, tool in own.items()}
-        for name, tool in own.items():
-            if not known[name]:
-                tools[name] = tool
-                first |= dict.fromkeys((name, *tool.aliases), source.label)
-        new = sum(not label for label in known.values())
+        known = merged.add(source, one.tools)
+        new = len({tool.name for tool in one.tools}) - len(known)
         infos.append({**one.info, "tools": new, "repeated": len(one.tools) - new})
-        notes += [*one.notes, *_describe_known(source, known)]
+        notes += [*one.notes, *_describe_known(source, known, new)]
+    tools = merged.tools
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
             "{type: python, package: numpy}."
         )
-    files = [file for file in source_files(sources) if file.name.endswith(_TWINS)]
-    named = [names for file in files for names in read_named(file)]
+    named = [names for source in sources for names in _read_twins(source)]
     return Collected(
         mark_twins([tools[name] for name in sorted(tools)], named),
         {"tools": len(tools), "sources": infos},
@@ -135,23 +131,42 @@ def _describe_repeated(source: SourceConfig, read: Collected) -> list[str]:
     ]
 
 
-def _known(tool: Tool, first: Mapping[str, str]) -> str:
-    """The label of the source before that has a tool by one of its names, or ""."""
-    return next(
-        (first[name] for name in (tool.name, *tool.aliases) if name in first), ""
-    )
+def _read(source: SourceConfig, cache: Path) -> Collected:
+    """A source's tools by the names that the recipe has them go by."""
+    read = _find(source).read(source, cache)
+    tools, info = read.tools, read.info
+    if source.name:
+        of = {"source": source.label}
+        tools = tuple(tool.model_copy(update=of) for tool in tools)
+        info = info | of
+    if source.prefix:
+        tools = with_prefix(tools, source.prefix)
+    return replace(read, tools=tools, info=info)
 
 
-def _describe_known(source: SourceConfig, known: Mapping[str, str]) -> list[str]:
+def _read_twins(source: SourceConfig) -> list[list[str]]:
+    """What crawlers/<api>.twins names of a source's tools."""
+    lead = f"{source.prefix}/" if source.prefix else ""
+    return [
+        [f"{lead}{name}" for name in names]
+        for file in source_files([source])
+        if file.name.endswith(_TWINS)
+        for names in read_named(file)
+    ]
+
+
+def _describe_known(
+    source: SourceConfig, known: Mapping[str, SourceConfig], new: int
+) -> list[str]:
     """A line where tools of a source are those of one before."""
-    repeated = sorted(name for name, label in known.items() if label)
+    repeated = sorted(known)
     if not repeated:
         return []
-    labels = sorted({known[name] for name in repeated})
-    if labels == [source.label] and len(repeated) == len(known):
+    if not new and all(owner == source for owner in known.values()):
         return [f"{source.label}: is listed as a source twice; one will do"]
+    labels = sorted({owner.label for owner in known.values()})
     return [
-        f"{source.label}: {len(repeated):,} of its {count(len(known), 'tool')} "
+        f"{source.label}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
         f"{'is' if len(repeated) == 1 else 'are'} in "
         f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; each counts "
         "once, as read there"

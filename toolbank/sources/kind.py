@@ -5,22 +5,36 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import Field, StringConstraints
 
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
 from toolbank.config.content import reading_content
+
+_Name = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100),
+]
 
 
 class SourceConfig(Config):
     """An entry of a recipe's `sources`; `type` is the name that its kind is registered by."""
 
     type: str
+    name: _Name | None = Field(
+        default=None, description="what messages and the bank call the source"
+    )
+    prefix: _Name | None = Field(
+        default=None,
+        description="before the names of its tools, which are prefix/tool then",
+    )
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """What messages call the source, such as sphinx:numpy."""
+        """What messages call the source: sphinx:numpy, or TYPE:NAME where it has a `name`."""
 
     @property
     def api_name(self) -> str:

@@ -74,6 +74,10 @@ def check_names(case: SourceCase) -> None:
     label = case.config.label
     assert label and label.isprintable() and len(label) <= _ONE_LINE
     assert label.startswith(f"{case.config.type}:"), "the label begins with the type"
+    named = case.config.model_copy(update={"name": "mine"})
+    assert named.label == f"{case.config.type}:mine", (
+        "the label has a name that is given"
+    )
     scope = case.config.scope_name
     assert scope is None or isinstance(has_asset("crawlers", f"{scope}.yaml"), bool)
 

@@ -33,7 +33,7 @@ class PythonSource(SourceConfig):
     @property
     def label(self) -> str:
         """What messages call the source."""
-        return f"python:{self.package}"
+        return f"python:{self.name or self.package}"
 
     @property
     def api_name(self) -> str:

@@ -53,7 +53,7 @@ class SphinxSource(SourceConfig):
     @property
     def label(self) -> str:
         """What messages call the source."""
-        return f"sphinx:{self.site or self.base_url}"
+        return f"sphinx:{self.name or self.site or self.base_url}"
 
     @property
     def api_name(self) -> str:
