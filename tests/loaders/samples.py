@@ -45,6 +45,7 @@ def make_jsonl(folder):
         {"id": "2", "query": "do b", "tools": ["b", "a"], "split": "test"},
     ]
     lines(folder / "queries.jsonl", rows)
+    lines(folder / "asks.jsonl", [{"tool": "b", "kind": "terse", "ask": "b it"}])
 
 
 def make_toolbank(folder):

@@ -19,7 +19,7 @@ from tests.loaders.samples import (
 from tests.shared import shared
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_tools
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.export.export import export_bank
 from toolbank.loaders import DATASETS
 from toolbank.system.errors import InputError
@@ -277,6 +277,58 @@ def test_what_export_writes_is_read_back(tmp_path, form):
     assert dataset.tools == tools
     assert labels(dataset) == {q.query: (q.tools, q.split) for q in queries}
     assert not dataset.left_out.counts
+
+
+def test_a_bank_is_exported_and_read_back_with_its_asks(tmp_path):
+    made = Provenance(
+        attempt=3, engine="rules", model="", prompt_hash="h", seed=0, requests=("k",)
+    )
+    tools = (
+        Tool(name="np.sum", summary="Sum.", aliases=("np.add",), tags=("math",)),
+        Tool(name="np.max", summary="Largest.", twins=("np.amax",)),
+    )
+    queries = tuple(
+        Query(
+            id=f"q{i}",
+            query=f"what of {i}?",
+            draft="Do.",
+            tools=("np.max", "np.sum"),
+            explanation="why",
+            domain="numpy",
+            split=split,
+            provenance=made,
+        )
+        for i, split in enumerate(("train", "validation", "test"))
+    )
+    asks = (
+        Ask(tool="np.sum", kind="terse", ask="add up", provenance=made),
+        Ask(tool="np.max", kind="terse", ask="add up"),
+    )
+    export_bank(Bank(tools, queries, asks=asks), "jsonl", tmp_path)
+    dataset = read("jsonl", tmp_path)
+    assert (dataset.tools, dataset.queries, dataset.asks) == (tools, queries, asks)
+    assert not dataset.left_out.counts
+
+
+def test_asks_that_can_not_be_used_are_counted_with_their_reason(tmp_path):
+    make_jsonl(tmp_path)
+    asks = [
+        {"tool": "a", "kind": "plain", "ask": "a please", "provenance": "our forum"},
+        {"tool": "a", "ask": "a please"},
+        {"tool": "z", "ask": "z please"},
+        {"tool": "a", "ask": "do b"},
+    ]
+    lines(tmp_path / "asks.jsonl", asks)
+    dataset = read("jsonl", tmp_path)
+    assert dataset.asks == (Ask(tool="a", kind="plain", ask="a please"),)
+    assert dataset.left_out.counts == {
+        "ask: listed twice": 1,
+        "ask: for a tool that is not listed": 1,
+        "ask: the same text is in the test": 1,
+    }
+    lines(tmp_path / "asks.jsonl", [*asks, {"tool": "a"}])
+    with pytest.raises(InputError, match=r'asks\.jsonl(.|\n)*line 5: no "ask"'):
+        read("jsonl", tmp_path)
 
 
 def test_toolbank_in_parquet_parts(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Query, Tool
 
 _EXAMPLES = 5
 
@@ -37,24 +37,28 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Tools of different names, and queries that use them, by their names.
+    """Tools of different names, and queries and asks that use them, by their names.
 
-    Each query has the split that the dataset gives it, if it gives one.
+    Each query has the split that the dataset gives it, if it gives one. Asks are to train on.
     """
 
     tools: tuple[Tool, ...]
     queries: tuple[Query, ...]
     left_out: LeftOut
+    asks: tuple[Ask, ...] = ()
 
 
 def gather(
-    tools: Iterable[Tool], queries: Iterable[Query], left_out: LeftOut
+    tools: Iterable[Tool],
+    queries: Iterable[Query],
+    left_out: LeftOut,
+    asks: Iterable[Ask] = (),
 ) -> Dataset:
     """Keep what is sound; `left_out` goes on counting what is not.
 
     Of tools of one name, the first is kept. A query is left out where it is blank, has no tool
-    or one that is not listed, stands there twice, or is trained on and tested with. A tool that
-    a query names twice counts once.
+    or one that is not listed, stands there twice, or is trained on and tested with; so is an ask.
+    A tool that a query names twice counts once.
     """
     listed: dict[str, Tool] = {}
     for tool in tools:
@@ -93,4 +97,19 @@ def gather(
             left_out.add("query: the same text is in the test", query.id)
         else:
             sound.append(query)
-    return Dataset(tuple(listed.values()), tuple(sound), left_out)
+    asked: dict[tuple[str, str], Ask] = {}
+    for ask in asks:
+        name = names.get(ask.tool, "")
+        if not ask.ask.strip():
+            left_out.add("ask: blank", ask.tool)
+        elif not name:
+            left_out.add("ask: for a tool that is not listed", ask.tool)
+        elif (name, ask.ask) in asked:
+            left_out.add("ask: listed twice", f"{name}: {ask.ask}")
+        elif ask.ask in tested:
+            left_out.add("ask: the same text is in the test", ask.ask)
+        else:
+            asked[name, ask.ask] = ask.model_copy(update={"tool": name})
+    return Dataset(
+        tuple(listed.values()), tuple(sound), left_out, tuple(asked.values())
+    )

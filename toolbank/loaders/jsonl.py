@@ -1,13 +1,13 @@
-"""Plain JSONL: tools.jsonl and queries.jsonl."""
+"""Plain JSONL: tools.jsonl, queries.jsonl, and asks.jsonl where there is one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from toolbank.bank.records import Query, Split, Tool
+from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
 from toolbank.loaders.fields import parse_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
@@ -16,7 +16,7 @@ from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
 
 
 class JsonlConfig(DatasetConfig):
-    """A folder with tools.jsonl and queries.jsonl."""
+    """A folder with tools.jsonl and queries.jsonl, and asks.jsonl if you like."""
 
     type: Literal["jsonl"]
     test: str = Field(
@@ -25,11 +25,12 @@ class JsonlConfig(DatasetConfig):
 
 
 def read_jsonl(config: JsonlConfig) -> Dataset:
-    """Read a folder with tools.jsonl and queries.jsonl.
+    """Read a folder with tools.jsonl and queries.jsonl, and asks.jsonl if it is there.
 
     A tool is as of `parse_tool`. A query has `query` and `tools`, and may have `id`,
-    `split`, `draft`, and `explanation` or a list of `steps`. Other keys are passed over.
-    Queries of another split than train, validation and `config.test` are left out.
+    `split`, `draft`, `domain`, `provenance`, and `explanation` or a list of `steps`. An ask has
+    `tool` and `ask`, and may have `kind` and `provenance`. Other keys are passed over. Queries of
+    another split than train, validation and `config.test` are left out.
 
     Raises:
         InputError: a file can't be read, or has broken lines.
@@ -51,12 +52,16 @@ def read_jsonl(config: JsonlConfig) -> Dataset:
             f"{config.path / 'queries.jsonl'}: no query is of the split {config.test!r}; the "
             f"splits there are: {names}. Set dataset.test to the one to test with. {SPLIT_NAMES}"
         )
-    return gather(tools, queries, left_out)
+    asks = _asks_file(config)
+    read = read_lines(asks, _parse_ask) if asks.is_file() else ()
+    return gather(tools, queries, left_out, read)
 
 
 def jsonl_files(config: JsonlConfig) -> tuple[Path, ...]:
     """The files that are read."""
-    return config.path / "tools.jsonl", config.path / "queries.jsonl"
+    asks = _asks_file(config)
+    required = config.path / "tools.jsonl", config.path / "queries.jsonl"
+    return (*required, asks) if asks.is_file() else required
 
 
 def read_tool_lines(path: Path) -> list[Tool]:
@@ -66,6 +71,10 @@ def read_tool_lines(path: Path) -> list[Tool]:
         InputError: it can't be read, or has broken lines.
     """
     return read_lines(path, lambda row, _: parse_tool(row))
+
+
+def _asks_file(config: JsonlConfig) -> Path:
+    return config.path / "asks.jsonl"
 
 
 def _name_split(name: str, test: str) -> Split | None:
@@ -93,8 +102,26 @@ def _parse_query(row: dict[str, Any], number: int) -> tuple[Query, str]:
         tools=get_texts(row, "tools"),
         explanation=str(explanation),
         domain=str(row.get("domain") or ""),
+        provenance=_parse_provenance(row),
     )
     return query, split
+
+
+def _parse_ask(row: dict[str, Any], _: int) -> Ask:
+    return Ask(
+        tool=get_text(row, "tool"),
+        kind=str(row.get("kind") or ""),
+        ask=get_text(row, "ask"),
+        provenance=_parse_provenance(row),
+    )
+
+
+def _parse_provenance(row: dict[str, Any]) -> Provenance | None:
+    """As an export has it; what others keep under this key is passed over."""
+    try:
+        return Provenance.model_validate(row.get("provenance"))
+    except ValidationError:
+        return None
 
 
 KIND = DatasetKind(JsonlConfig, read_jsonl, jsonl_files)

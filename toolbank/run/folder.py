@@ -253,6 +253,12 @@ class RunFolder:
         stamps = self._stamps().items()
         self._write_stamps({k: one for k, one in stamps if name not in one.outputs})
 
+    def is_left_by(self, path: Path, stages: Iterable[str]) -> bool:
+        """Whether one of these stages has left this file."""
+        name = path.relative_to(self.path).as_posix()
+        stamps = self._stamps()
+        return any(name in stamps[stage].outputs for stage in stages if stage in stamps)
+
     def restamp(self, stage: str, changed: Iterable[Path]) -> None:
         """Note that some files of a stage that is done were brought up to date."""
         stamps = self._stamps()

@@ -180,8 +180,14 @@ def hash_file(path: Path) -> str:
 
 
 def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, str]:
-    """Hashes of the files that hold tools and queries, and the asks if the recipe has some."""
-    has_asks = recipe is not None and recipe.asks is not None
+    """Hashes of the files that hold tools and queries; of what is trained on, of the asks, too.
+
+    That is where a recipe is given, and it or its dataset has some.
+    """
+    has_asks = recipe is not None and (
+        recipe.asks is not None
+        or folder.is_left_by(folder.bank / "asks.parquet", ["dataset"])
+    )
     names = ["tools.parquet", "queries.parquet", *(["asks.parquet"] * has_asks)]
     return {name: hash_file(folder.bank / name) for name in names}
 

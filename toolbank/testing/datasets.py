@@ -25,7 +25,7 @@ from random import Random
 from shutil import copytree
 from typing import Any, get_args
 
-from toolbank.bank.files import write_queries, write_tools
+from toolbank.bank.files import write_asks, write_queries, write_tools
 from toolbank.bank.records import Split
 from toolbank.loaders.gather import Dataset
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
@@ -74,9 +74,9 @@ def check_reading(case: DatasetCase) -> None:
     assert "test" in splits, "the sample has queries to test with"
     assert splits != {"test"}, "the sample has queries to train on"
     again = case.kind.read(case.config)
-    assert (again.tools, again.queries) == (dataset.tools, dataset.queries), (
-        "the same files are read to the same"
-    )
+    same = "the same files are read to the same"
+    assert (again.tools, again.queries) == (dataset.tools, dataset.queries), same
+    assert again.asks == dataset.asks, same
     assert again.left_out.describe() == dataset.left_out.describe()
 
 
@@ -94,6 +94,7 @@ def check_files(case: DatasetCase) -> None:
         alone = case.kind.read(config)
         assert alone.queries == before.queries, "files that are not listed are read"
         assert alone.tools == before.tools, "files that are not listed are read"
+        assert alone.asks == before.asks, "files that are not listed are read"
     for number in range(len(files)):
         with case.copy() as config:
             path = case.kind.find_files(config)[number]
@@ -156,9 +157,13 @@ def assert_sound(dataset: Dataset) -> None:
         assert query.tools, f"{query.id} has no tools"
         assert set(query.tools) <= names, f"{query.id} has a tool that is not listed"
         assert query.split in (None, *get_args(Split))
+    for ask in dataset.asks:
+        assert ask.ask.strip(), f"an ask for {ask.tool} has no text"
+        assert ask.tool in names, f"an ask is for {ask.tool}, which is not listed"
     with tempfile.TemporaryDirectory() as folder:
         write_tools(Path(folder, "tools.parquet"), dataset.tools)
         write_queries(Path(folder, "queries.parquet"), dataset.queries)
+        write_asks(Path(folder, "asks.parquet"), dataset.asks)
 
 
 CHECKS: tuple[Callable[[DatasetCase], None], ...] = (

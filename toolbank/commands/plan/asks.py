@@ -50,9 +50,12 @@ def describe_asks(
 
 
 def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:
-    """The bank with its asks, or where they are still `to_write`, with some of their number."""
+    """The bank with its asks, or where they are still `to_write`, with some of their number.
+
+    Those of a dataset are its own.
+    """
     if recipe.asks is None:
-        return replace(bank, asks=())
+        return bank if recipe.dataset is not None else replace(bank, asks=())
     if not to_write:
         return bank
     asks = tuple(

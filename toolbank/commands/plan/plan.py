@@ -244,8 +244,9 @@ def _describe_searches(
 ) -> Iterator[str]:
     if not any(config.asks for config in recipe.retrievers):
         return
-    tools = tuple(_bank_tools(recipe, folder))
-    bank = expect_asks(recipe, Bank(tools), to_write=True)
+    asks = read_split(recipe).asks if recipe.dataset is not None else ()
+    bank = Bank(tuple(_bank_tools(recipe, folder)), asks=tuple(asks))
+    bank = expect_asks(recipe, bank, to_write=True)
     bank_changes = "dataset" in todo or "generate" in todo
     yield from describe_searches(recipe, folder, bank_changes, bank)
 

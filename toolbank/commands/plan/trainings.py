@@ -141,7 +141,7 @@ def _read_bank(
     if recipe.dataset is not None:
         read = read_split(recipe)
         info = {"ordered": recipe.dataset.ordered}
-        return Bank(tuple(read.tools), tuple(read.queries), info)
+        return Bank(tuple(read.tools), tuple(read.queries), info, tuple(read.asks))
     names = [tool.name for tool in tools]
     withheld = draw_withheld(names, recipe.split, recipe.seed)
     config = fit_to_tools(recipe.generate, tools)

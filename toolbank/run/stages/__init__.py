@@ -44,10 +44,14 @@ def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
 
 def find_leftovers(recipe: Recipe, folder: RunFolder) -> list[Path]:
     """What stages left that this recipe doesn't have, and that others would read."""
+    unused = recipe.unused_keys
+    used = [kind.kind for kind in STAGES if kind.kind not in unused]
     found = (
         folder.path / name
         for kind in STAGES
-        if kind.kind in recipe.unused_keys
+        if kind.kind in unused
         for name in kind.leaves
     )
-    return [path for path in found if path.exists()]
+    return [
+        path for path in found if path.exists() and not folder.is_left_by(path, used)
+    ]

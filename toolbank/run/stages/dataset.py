@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.config.checked import read_checked
 from toolbank.config.shape import shape
 from toolbank.run.bank_info import write_bank_info
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DatasetStage(Stage):
-    """Takes the tools and queries of a dataset as the bank."""
+    """Takes the tools and queries of a dataset as the bank, and its asks if it has some."""
 
     kind = "dataset"
 
@@ -42,25 +42,36 @@ class DatasetStage(Stage):
 
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
-        from toolbank.bank.files import write_queries, write_tools
+        from toolbank.bank.files import write_asks, write_queries, write_tools
         from toolbank.run.advice import advise_on_size
 
         config = _config(self.recipe)
         found = read_split(self.recipe)
-        tools, queries = (
-            self.folder.bank / f"{name}.parquet" for name in ("tools", "queries")
+        tools, queries, asks = (
+            self.folder.bank / f"{name}.parquet"
+            for name in ("tools", "queries", "asks")
         )
         write_tools(tools, found.tools)
         write_queries(queries, found.queries)
+        files = [tools, queries]
+        if found.asks:
+            write_asks(asks, found.asks)
+            files.append(asks)
+        elif self.recipe.asks is None:
+            asks.unlink(missing_ok=True)
         info = write_bank_info(
             self.recipe,
             self.folder,
-            [tools, queries],
+            files,
             libraries=("polars",),
             origin={
                 "dataset": {"type": config.type, "files": _hash_files(config)},
                 "ordered": config.ordered,
-                "counts": {"tools": len(found.tools), "queries": len(found.queries)},
+                "counts": {
+                    "tools": len(found.tools),
+                    "queries": len(found.queries),
+                    "asks": len(found.asks),
+                },
                 "left_out": found.left_out,
             },
             splits=found.splits,
@@ -69,7 +80,7 @@ class DatasetStage(Stage):
         size = len(found.tools), found.splits["test"]
         advice = advise_on_size(*size, self.recipe.evaluate)
         problems = (*found.describe_left_out(), *advice)
-        return Outcome(found.describe(), (tools, queries, info), problems=problems)
+        return Outcome(found.describe(), (*files, info), problems=problems)
 
     def files(self) -> tuple[Path, ...]:
         """The dataset's files; refused where one isn't there."""
@@ -86,15 +97,18 @@ class DatasetStage(Stage):
         self.files()
 
     def has_train_queries(self) -> bool:
-        """Whether the dataset has queries to train on: by the bank where that is made, or else read.
+        """Whether the dataset has queries or asks to train on.
+
+        By the bank where that is made, or else read.
 
         Raises:
             InputError: it can't be read.
         """
         if not self.is_done:
-            return read_split(self.recipe).splits["train"] > 0
+            found = read_split(self.recipe)
+            return bool(found.splits["train"] or found.asks)
         info = read_checked(self.folder.bank / "bank.json", dict[str, Any])
-        return bool(info["splits"]["train"])
+        return bool(info["splits"]["train"] or info["counts"].get("asks"))
 
     def read_ahead(self) -> None:
         """Read and split the dataset."""
@@ -103,7 +117,7 @@ class DatasetStage(Stage):
 
 @dataclass(frozen=True)
 class SplitDataset:
-    """A dataset whose queries have their splits.
+    """A dataset whose queries have their splits; `asks` are for none of the tools withheld.
 
     `splits` counts the queries by split, those that use a tool of `withheld` under None;
     `left_out` says, by reason, how often and of what something was left out.
@@ -114,10 +128,12 @@ class SplitDataset:
     splits: Counter[Any]
     withheld: frozenset[str]
     left_out: dict[str, Any]
+    asks: Sequence[Ask]
 
     def describe(self) -> str:
-        """How many tools and queries there are."""
-        return f"{count(len(self.tools), 'tool')}, {count(len(self.queries), 'query', 'queries')}"
+        """How many tools, queries and asks there are."""
+        told = f"{count(len(self.tools), 'tool')}, {count(len(self.queries), 'query', 'queries')}"
+        return f"{told}, {count(len(self.asks), 'ask')}" if self.asks else told
 
     def describe_left_out(self) -> list[str]:
         """A line for each reason for which something was left out."""
@@ -137,20 +153,34 @@ def read_split(recipe: Recipe) -> SplitDataset:
     """Read a recipe's dataset, and split it.
 
     Raises:
-        InputError: a file is missing or broken, or withheld tools leave none to train on.
+        InputError: a file is missing or broken, withheld tools leave none to train on, or there
+            are asks and the recipe has others written.
     """
     from toolbank.bank.split import draw_withheld, split_dataset
 
     config = _config(recipe)
     dataset = _find_kind(config).read(config)
     names = [tool.name for tool in dataset.tools]
+    if dataset.asks and recipe.asks is not None:
+        raise InputError(
+            f"{config.path}: the dataset has {count(len(dataset.asks), 'ask')} of its own, and the "
+            "recipe's `asks` has others written. Leave one of the two out."
+        )
     withheld = draw_withheld(names, recipe.split, recipe.seed)
+    for ask in dataset.asks:
+        if ask.tool in withheld:
+            dataset.left_out.add("ask: for a tool that is withheld", ask.tool)
     queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld)
     splits = Counter(query.split for query in queries)
     found = SplitDataset(
-        dataset.tools, queries, splits, withheld, dataset.left_out.describe()
+        dataset.tools,
+        queries,
+        splits,
+        withheld,
+        dataset.left_out.describe(),
+        [ask for ask in dataset.asks if ask.tool not in withheld],
     )
-    if withheld and not splits["train"]:
+    if withheld and not (splits["train"] or found.asks):
         raise InputError(
             f"split.withhold_tools: of {count(len(queries), 'query', 'queries')} none is left to "
             f"train on ({splits[None]:,} use a withheld tool). Withhold fewer tools, or none."
