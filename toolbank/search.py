@@ -78,14 +78,7 @@ def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
         )
     _ask_for_keys(recipe, folder, name)
     loaded = _load_fitted(recipe, folder, name)
-    by_name = {tool.name: tool for tool in read_tools(folder.bank / "tools.parquet")}
-    unknown = [name for name in loaded.tools if name not in by_name]
-    if unknown:
-        raise InputError(
-            f"{folder.models / name}: fitted on tools that the bank lacks, such as "
-            f"{unknown[0]}. Fit it again: {_command(folder)}"
-        )
-    return Finder(loaded, tuple(by_name[name] for name in loaded.tools))
+    return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
 
 
 def find_dense(run: Path, besides: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from toolbank.asks.config import AsksConfig
-from toolbank.asks.prompts import AskPrompts
+from toolbank.asks.prompts import AskPrompts, group_asked
 from toolbank.asks.replies import Answered, Lost, read_asks
 from toolbank.asks.writers import find_ask_writer
+from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Provenance, Tool
-from toolbank.bank.siblings import group_siblings
 from toolbank.chat.chat import ChatRequest, EngineError, number_of
 from toolbank.generate.text_checks import TextChecker
 from toolbank.generate.writers import describe_writer
@@ -24,7 +24,8 @@ class Asker:
     """Asks for one group of siblings after the other; nothing that one leaves counts for the next.
 
     `groups` are those of the bank's tools that are not withheld, or those that the engine brings. `pool` makes and
-    counts the calls, and `last_failure` is the message of the newest failed one.
+    counts the calls, and `last_failure` is the message of the newest failed one. `earlier` are the
+    versions of the catalogue before `tools`, as of `AskPrompts`.
 
     Raises:
         InputError: the engine lacks a model, key or file, or the prompt isn't there.
@@ -38,14 +39,15 @@ class Asker:
         seed: int,
         journal: Journal,
         withheld: Collection[str] = (),
+        earlier: Sequence[Version] = (),
     ) -> None:
         self.config = config
         context = EngineContext(tools, seed, journal.path.parent)
         self.pool = Pool(find_ask_writer(config), config, journal, context)
         self.engine = self.pool.engine
         self.last_failure = ""
-        self.groups = list(self._group(tools, frozenset(withheld)))
-        self._prompts = AskPrompts(tools, config, domain)
+        self.groups = list(self._group(tools, withheld))
+        self._prompts = AskPrompts(tools, config, domain, withheld, earlier)
         self._checker = TextChecker(tools)
         self._failures = FailuresInARow(self.pool)
         self._seed = seed
@@ -95,15 +97,13 @@ class Asker:
         return describe_writer(self.engine, self._prompts.hash)
 
     def _group(
-        self, tools: Sequence[Tool], withheld: frozenset[str]
+        self, tools: Sequence[Tool], withheld: Collection[str]
     ) -> Iterator[tuple[Tool, ...]]:
         brought: Sequence[Sequence[str]] | None = getattr(self.engine, "groups", None)
+        if brought is None:
+            yield from group_asked(tools, withheld)
+            return
         by_name = {tool.name: tool for tool in tools}
-        groups = (
-            group_siblings(tools)
-            if brought is None
-            else [[by_name[name] for name in names] for names in brought]
-        )
-        for group in groups:
-            if left := tuple(tool for tool in group if tool.name not in withheld):
+        for names in brought:
+            if left := tuple(by_name[name] for name in names if name not in withheld):
                 yield left

@@ -16,6 +16,7 @@ from toolbank.asks.messages import (
     list_problems,
     summarise,
 )
+from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Ask, Tool
 from toolbank.generate.attempts import UNUSABLE_AT_FIRST
 from toolbank.generate.live import show_progress
@@ -51,9 +52,11 @@ def ask_for_tools(
     seed: int,
     journal: Journal,
     withheld: Collection[str] = (),
+    earlier: Sequence[Version] = (),
 ) -> Written:
     """Have asks written for every tool that is not withheld, one call for each group of siblings.
 
+    A tool that is as it was in `earlier` versions of the catalogue keeps its prompt.
     The result is a function of the arguments and the journal alone, whatever the concurrency.
     Keys of the content: what wrote them (`engine`, `model`, `prompt_hash`, `missing_tools`),
     `counts`, and `not_accepted`, a row with the reason for each ask that is not there.
@@ -63,7 +66,7 @@ def ask_for_tools(
         ToolbankError: nothing that it writes can be used, the endpoint is down or refuses, or the
             run was interrupted. What was in flight has finished, and every reply is in the journal.
     """
-    asker = Asker(tools, config, domain, seed, journal, withheld)
+    asker = Asker(tools, config, domain, seed, journal, withheld, earlier)
     n_tools = len(tools) - len(withheld)
     return aio.run(_ask_for_tools(asker, n_tools), uvloop=True)
 

@@ -43,14 +43,18 @@ def split_queries(
     config: SplitConfig,
     seed: int,
     withheld: frozenset[str] = frozenset(),
+    gone: frozenset[str] = frozenset(),
 ) -> Iterator[Query]:
     """Give every query its split, as it is asked for; order and content stay.
 
-    Those of train and validation that use a tool of `withheld` get none.
+    Those of train and validation that use a tool of `withheld` get none, and neither do those of
+    any split that use one that is `gone`.
     """
     splits = assign_splits(len(queries), config, seed)
     for query, split in zip(queries, splits, strict=True):
-        yield _withhold(query, split, withheld)
+        yield _withhold(
+            query, split if gone.isdisjoint(query.tools) else None, withheld
+        )
 
 
 def split_dataset(
@@ -76,11 +80,23 @@ def split_dataset(
 
 
 def draw_withheld(
-    tools: Sequence[str], config: SplitConfig, seed: int
+    tools: Sequence[str],
+    config: SplitConfig,
+    seed: int,
+    earlier: Sequence[Sequence[str]] = (),
 ) -> frozenset[str]:
-    """The names of the tools whose use is left out of training."""
-    count = round(config.withhold_tools * len(tools))
-    return frozenset(Random(f"{seed}:withhold").sample(list(tools), count))
+    """The names of the tools whose use is left out of training.
+
+    Those of `earlier` versions of the tools stay what they are, withheld or not.
+    """
+    withheld: set[str] = set()
+    known: set[str] = set()
+    for number, names in enumerate((*earlier, tools)):
+        new = [name for name in names if name not in known]
+        random = Random(f"{seed}:withhold{f':{number}' if number else ''}")
+        withheld.update(random.sample(new, round(config.withhold_tools * len(new))))
+        known.update(new)
+    return frozenset(withheld.intersection(tools))
 
 
 def assign_splits(count: int, config: SplitConfig, seed: int) -> list[Split]:

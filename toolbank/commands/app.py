@@ -18,6 +18,7 @@ from toolbank.commands.judge import judge
 from toolbank.commands.plan.command import plan
 from toolbank.commands.preview.command import preview
 from toolbank.commands.recipes import recipes
+from toolbank.commands.refresh.command import refresh
 from toolbank.commands.report import report
 from toolbank.commands.run import run
 from toolbank.commands.schema import schema
@@ -104,6 +105,7 @@ _COMMANDS = (
     (evaluate, "evaluate runs/quickstart --on requests.jsonl --out metrics.json"),
     (report, "report runs/quickstart"),
     (plan, "plan quickstart --set generate.engine=rules"),
+    (refresh, "refresh runs/quickstart --dry-run"),
     (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),
     (export, "export runs/quickstart --format datasets --out numpy-bank"),
     (schema, "schema > recipe.schema.json"),

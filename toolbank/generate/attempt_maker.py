@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
+from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Provenance, Query, Tool
 from toolbank.chat.chat import (
     ChatReply,
@@ -17,11 +17,9 @@ from toolbank.chat.chat import (
     WriteTask,
 )
 from toolbank.generate.attempt import Attempt
-from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.prompts import Prompts
+from toolbank.generate.dealing import Dealings
 from toolbank.generate.replies import read_draft, read_polished
-from toolbank.generate.sampling import make_offers
 from toolbank.generate.writers import describe_writer, find_writer
 from toolbank.journal import Journal
 from toolbank.llm.engines.kind import EngineContext
@@ -31,15 +29,13 @@ from toolbank.llm.pool import Ask, Pool
 
 # What an attempt makes at most: it writes and polishes.
 _CALLS = 2
-# Each is looked at where an attempt is begun, and used a moment later.
-_OFFERS_AT_HAND = 2048
 
 
 class AttemptMaker:
     """Makes attempts: all that they share is here, and nothing that one leaves to the next.
 
     `pool` makes and counts the calls, `folder` is that of the journal, and `last_failure` is the
-    message of the newest failed one.
+    message of the newest failed one. `earlier` are the versions of the catalogue before `tools`.
 
     Raises:
         InputError: the bank is too small, or the engine lacks a model, key or file.
@@ -52,26 +48,25 @@ class AttemptMaker:
         domain: str,
         seed: int,
         journal: Journal,
+        earlier: Sequence[Version] = (),
     ) -> None:
         self.config = config
         self.tools = tools
         self.folder = journal.path.parent
-        context = EngineContext(tools, seed, self.folder)
+        context = EngineContext(tools, seed, self.folder, earlier)
         self.pool = Pool(find_writer(config), config, journal, context)
         self.engine = self.pool.engine
         self.last_failure = ""
         self._failures = FailuresInARow(self.pool)
-        offers = self.engine.offers or make_offers(tools, config, seed)
-        self._offer = lru_cache(_OFFERS_AT_HAND)(offers.offer)
-        self._tools = {tool.name: tool for tool in tools}
-        self._checker = Checker(tools, config)
-        self._prompts = Prompts(domain, config, seed)
+        self._dealings = Dealings(
+            tools, config, domain, seed, self.engine.offers, earlier
+        )
         self._domain = domain
         self._seed = seed
 
     def offer(self, number: int) -> Offer | None:
         """The offer of an attempt, or None where the engine has no more."""
-        return self._offer(number)
+        return self._dealings.of(number).offer(number)
 
     def count_offers(self) -> int:
         """How many attempts the engine brings; for engines whose offers end."""
@@ -79,11 +74,7 @@ class AttemptMaker:
 
     def write_request(self, number: int) -> ChatRequest | None:
         """What the writer is asked in an attempt, or None past the last one."""
-        offer = self.offer(number)
-        if offer is None:
-            return None
-        tools = tuple(self._tools[name] for name in offer.tools)
-        return self._prompts.write(number, tools, offer.at_most, offer.at_least)
+        return self._dealings.of(number).write_request(number)
 
     async def attempt(self, number: int) -> Attempt:
         """Write, check, polish, check.
@@ -110,11 +101,13 @@ class AttemptMaker:
 
     def describe(self) -> dict[str, Any]:
         """What wrote the queries, for bank.json."""
-        return describe_writer(self.engine, self._prompts.hash)
+        return describe_writer(self.engine, self._dealings.newest.prompts.hash)
 
     async def _attempt(self, number: int, ask: Ask, keys: list[str]) -> Attempt:
         """Put the key of each call into `keys`."""
-        write = self.write_request(number)
+        dealing = self._dealings.of(number)
+        prompts, checker = dealing.prompts, dealing.checker
+        write = dealing.write_request(number)
         if write is None or not isinstance(write.task, WriteTask):
             raise ValueError(f"there is no attempt {number}")
         offered, at_most = write.task.tools, write.task.at_most
@@ -124,14 +117,14 @@ class AttemptMaker:
             return _rejected(number, draft)
         if draft.declined:
             return Attempt(number, "declined", detail=draft.reason)
-        tools = self._checker.check_draft(draft, offered, at_most)
+        tools = checker.check_draft(draft, offered, at_most)
         if isinstance(tools, Rejection):
             return _rejected(number, tools)
-        polish = self._prompts.polish(number, draft, tools)
+        polish = prompts.polish(number, draft, tools)
         final = await self._ask(polish, ask, keys)
         polished = check_finish(final) or read_polished(final.text, draft.draft)
         if isinstance(polished, str):
-            polished = self._checker.check_text(polished) or polished
+            polished = checker.check_text(polished) or polished
         if isinstance(polished, Rejection):
             return _rejected(number, polished)
         query = Query(
@@ -145,7 +138,7 @@ class AttemptMaker:
                 attempt=number,
                 engine=self.engine.name,
                 model=final.model,
-                prompt_hash=self._prompts.hash,
+                prompt_hash=prompts.hash,
                 seed=self._seed,
                 requests=tuple(keys),
             ),
@@ -154,7 +147,7 @@ class AttemptMaker:
             number,
             "accepted",
             query=query,
-            leak_words=len(self._checker.texts.leak_words(query.query, tools)),
+            leak_words=len(checker.texts.leak_words(query.query, tools)),
         )
 
     async def _ask(self, request: ChatRequest, ask: Ask, keys: list[str]) -> ChatReply:

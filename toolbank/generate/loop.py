@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from toolbank.bank.catalogue import Version
 from toolbank.bank.records import AttemptRecord, Query, Tool
 from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.attempts import Attempts, NothingAcceptedError
@@ -64,9 +65,11 @@ def generate(
     domain: str,
     seed: int,
     journal: Journal,
+    earlier: Sequence[Version] = (),
 ) -> Generated:
     """Run attempts until the wanted number of queries is accepted or attempts run out.
 
+    Those that were begun under one of the `earlier` versions of the catalogue keep it.
     The result is a function of the arguments and the journal alone, whatever the concurrency.
 
     Raises:
@@ -75,7 +78,7 @@ def generate(
         ToolbankError: the endpoint is down or refuses, or the run was interrupted. What was in
             flight has finished, and every reply is in the journal.
     """
-    maker = AttemptMaker(tools, config, domain, seed, journal)
+    maker = AttemptMaker(tools, config, domain, seed, journal, earlier)
     with _fewer_collections():
         return aio.run(_generate(maker), uvloop=True)
 

@@ -50,6 +50,11 @@ class RunFolder:
         return self.path / "bank"
 
     @property
+    def catalogue(self) -> Path:
+        """The tools by version, where they have changed since anything was asked."""
+        return self.path / "catalogue"
+
+    @property
     def journal(self) -> Path:
         """Every reply that was paid for."""
         return self.path / "journal.sqlite"
@@ -127,7 +132,7 @@ class RunFolder:
         made = (path for path in self.of_worth if path.parent == self.path)
         return (
             *(path for path in made if path != self.journal),
-            *(self.bank, self.checkpoints, self.logs, self.report),
+            *(self.bank, self.catalogue, self.checkpoints, self.logs, self.report),
             *(self.recipe, self._stamps_path, self.origin),
         )
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolbank.asks.writers import find_ask_writer
+from toolbank.bank.catalogue import Catalogue
 from toolbank.bank.records import Ask
 from toolbank.bank.siblings import group_siblings
-from toolbank.bank.split import draw_withheld
 from toolbank.commands.plan.calls import describe_forecast, format_paragraph
 from toolbank.commands.plan.forecast import forecast_asks
 from toolbank.system.numbers import count
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def describe_asks(
-    recipe: Recipe, folder: RunFolder, tools: Sequence[Tool]
+    recipe: Recipe, folder: RunFolder, catalogue: Catalogue
 ) -> Iterator[str]:
     """How many calls it takes, and their tokens, cost and time.
 
@@ -34,13 +34,13 @@ def describe_asks(
     if config is None:
         return
     writer = find_ask_writer(config)
-    asked = _asked(recipe, tools)
+    asked = _asked(recipe, catalogue)
     each = f"{config.per_tool} for each of {count(len(asked), 'tool')}"
     if not writer.asks_model:
         yield f"Asks: at most {each}, by {config.engine}. No model is called."
         return
     groups = group_siblings(asked)
-    forecast = forecast_asks(recipe, config, tools, groups, folder)
+    forecast = forecast_asks(recipe, config, catalogue, folder)
     yield f"Asks: {each}, by {writer.describe(config)}"
     calls = f"{forecast.calls(most=True):,}, one a tool"
     if len(groups) < len(asked):
@@ -60,15 +60,14 @@ def expect_asks(recipe: Recipe, bank: Bank, *, to_write: bool) -> Bank:
         return bank
     asks = tuple(
         Ask(tool=tool.name, kind=kind, ask=f"{group[0].name} {key}")
-        for group in group_siblings(_asked(recipe, bank.tools))
+        for group in group_siblings(_asked(recipe, Catalogue(bank.tools)))
         for tool in group
         for key, kind in recipe.asks.keys.items()
     )
     return replace(bank, asks=asks)
 
 
-def _asked(recipe: Recipe, tools: Sequence[Tool]) -> list[Tool]:
+def _asked(recipe: Recipe, catalogue: Catalogue) -> list[Tool]:
     """All tools but those that are withheld."""
-    names = [tool.name for tool in tools]
-    withheld = draw_withheld(names, recipe.split, recipe.seed)
-    return [tool for tool in tools if tool.name not in withheld]
+    withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
+    return [tool for tool in catalogue.tools if tool.name not in withheld]

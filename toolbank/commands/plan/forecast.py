@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from toolbank.asks.prompts import AskPrompts
+from toolbank.asks.prompts import AskPrompts, group_asked
+from toolbank.chat.chat import WriteTask
 from toolbank.commands.plan.history import History, read_history
+from toolbank.generate.dealing import Dealings
 from toolbank.generate.examples import load_examples
 from toolbank.generate.loop import most_attempts, most_queries, wanted_queries
-from toolbank.generate.prompts import Prompts
 from toolbank.generate.replies import Draft
-from toolbank.generate.sampling import make_offers
 from toolbank.judge.model import TEMPLATE, make_request
 from toolbank.llm.templates import PromptTemplate
 from toolbank.llm.tokens import CHARACTERS_PER_TOKEN, count_characters
@@ -24,6 +24,7 @@ from toolbank.system.files import read_json
 
 if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
+    from toolbank.bank.catalogue import Catalogue
     from toolbank.bank.records import Tool
     from toolbank.chat.chat import ChatRequest
     from toolbank.llm.config import EngineConfig, SearchModelConfig
@@ -87,7 +88,7 @@ class Forecast:
 
 
 def forecast_generation(
-    recipe: Recipe, tools: Sequence[Tool], folder: RunFolder
+    recipe: Recipe, catalogue: Catalogue, folder: RunFolder
 ) -> Forecast:
     """Reckon the writes and polishes of a recipe from prompts rendered as its run renders them.
 
@@ -101,7 +102,7 @@ def forecast_generation(
     """
     config = recipe.generate
     drafts = _drafts(recipe)
-    writes, polishes = _render(recipe, tools, drafts)
+    writes, polishes = _render(recipe, catalogue, drafts)
     history = read_history(folder.journal, config, recipe.seed, writes)
     accepted, polished = _shares(folder, config, history)
     wanted = wanted_queries(config) or 0
@@ -126,35 +127,33 @@ def forecast_generation(
     )
 
 
-def check_prompts(recipe: Recipe, tools: Sequence[Tool]) -> None:
+def check_prompts(recipe: Recipe, catalogue: Catalogue) -> None:
     """Render the first prompts of a recipe, as its run will.
 
     Raises:
         InputError: the recipe asks for what can't be, such as more tools than there are.
     """
-    _render(recipe, tools, _drafts(recipe))
+    _render(recipe, catalogue, _drafts(recipe))
 
 
 def forecast_asks(
-    recipe: Recipe,
-    config: AsksConfig,
-    tools: Sequence[Tool],
-    groups: Sequence[Sequence[Tool]],
-    folder: RunFolder,
+    recipe: Recipe, config: AsksConfig, catalogue: Catalogue, folder: RunFolder
 ) -> Forecast:
-    """Reckon the calls for asks, one for each group of siblings.
+    """Reckon the calls for asks, one for each group of siblings: those that have no reply yet.
 
     Raises:
         InputError: the prompt can't be used.
         ToolbankError: the journal is damaged.
     """
-    prompts = AskPrompts(tools, config, recipe.domain_name)
-    requests = [prompts.ask(group) for group in groups[:_PROMPTS]]
-    history = read_history(folder.journal, config, recipe.seed, requests)
+    tools, domain = catalogue.tools, recipe.domain_name
+    withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
+    prompts = AskPrompts(tools, config, domain, withheld, catalogue.earlier)
+    requests = [prompts.ask(group) for group in group_asked(tools, withheld)]
+    history = read_history(folder.journal, config, recipe.seed, requests, are_all=True)
     answers = [dict.fromkeys(config.keys, _TYPICAL.draft)]
-    calls = float(len(groups))
-    step = _forecast_step("ask", [calls, calls], requests, answers, history)
-    return Forecast((step,), history, len(requests))
+    calls, counted = float(len(requests)), requests[:_PROMPTS]
+    step = _forecast_step("ask", [calls, calls], counted, answers, history)
+    return Forecast((step,), history, len(counted))
 
 
 def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Forecast:
@@ -219,24 +218,27 @@ def _drafts(recipe: Recipe) -> list[Draft]:
 
 
 def _render(
-    recipe: Recipe, tools: Sequence[Tool], drafts: Sequence[Draft]
+    recipe: Recipe, catalogue: Catalogue, drafts: Sequence[Draft]
 ) -> tuple[list[ChatRequest], list[ChatRequest]]:
     """The first prompts of a run, and those that would have these drafts polished."""
-    config = recipe.generate
-    by_name = {tool.name: tool for tool in tools}
-    offers = make_offers(tools, config, recipe.seed)
-    prompts = Prompts(recipe.domain_name, config, recipe.seed)
+    dealings = Dealings(
+        catalogue.tools,
+        recipe.generate,
+        recipe.domain_name,
+        recipe.seed,
+        earlier=catalogue.earlier,
+    )
     writes, polishes = [], []
     for number in range(_PROMPTS):
-        offer = offers.offer(number)
-        if offer is None:
+        dealing = dealings.of(number)
+        write = dealing.write_request(number)
+        if write is None or not isinstance(write.task, WriteTask):
             break
-        offered = [by_name[name] for name in offer.tools]
-        at_least = offer.at_least or config.fewest_tools
-        chosen = offered[: (at_least + offer.at_most) // 2]
+        task = write.task
+        chosen = task.tools[: (task.at_least + task.at_most) // 2]
         draft = drafts[number % len(drafts)]
-        writes.append(prompts.write(number, offered, offer.at_most, at_least))
-        polishes.append(prompts.polish(number, draft, chosen))
+        writes.append(write)
+        polishes.append(dealing.prompts.polish(number, draft, chosen))
     return writes, polishes
 
 

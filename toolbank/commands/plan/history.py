@@ -28,12 +28,14 @@ class History:
     """What a run folder's journal has of calls like those to come.
 
     `usage` are the replies of the same model and settings by step; `is_of_prompts` says that
-    they answer this recipe's prompts, so that none is asked for again. `characters_per_token`, by
-    step, has those whose replies gave their tokens.
+    they answer this recipe's prompts, so that none is asked for again. `answered` is how many
+    of the requests to come have a reply, where all of them were looked up. `characters_per_token`,
+    by step, has those whose replies gave their tokens.
     """
 
     usage: Mapping[str, StepUsage] = field(default_factory=dict)
     is_of_prompts: bool = False
+    answered: int | None = None
     characters_per_token: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -47,16 +49,24 @@ class History:
 
     def held(self, step: str) -> int:
         """Replies of a step that are not asked for again."""
+        if self.answered is not None:
+            return self.answered
         row = self.usage.get(step)
         return row.replies if row and self.is_of_prompts else 0
 
 
 def read_history(
-    path: Path, config: EngineConfig, seed: int, requests: Sequence[ChatRequest]
+    path: Path,
+    config: EngineConfig,
+    seed: int,
+    requests: Sequence[ChatRequest],
+    *,
+    are_all: bool = False,
 ) -> History:
     """Read what the journal at `path` holds of this model's replies; nothing if there is none.
 
-    `requests` are some that would be made first: where none has a reply, prompts have changed.
+    `requests` are some that would be made first: where none has a reply, prompts have changed; or
+    all of them.
 
     Raises:
         ToolbankError: the journal is damaged.
@@ -71,14 +81,17 @@ def read_history(
         likely = max(rows, key=lambda row: row.replies, default=None)
         # Where a kind doesn't know it, that of most replies is taken.
         identity = kind.identity(config, seed) or (likely.identity if likely else "")
-        keys = [request.key(identity) for request in requests]
+        keys = (request.key(identity) for request in requests)
+        known = (journal.get(key) is not None for key in keys)
+        answered = sum(known) if are_all else int(any(known))
         return History(
             usage={row.step: row for row in rows if row.identity == identity},
-            is_of_prompts=any(journal.get(key) is not None for key in keys),
+            is_of_prompts=answered > 0,
+            answered=answered if are_all else None,
             characters_per_token=_calibrate(
                 journal,
                 identity,
-                {request.attempt for request in requests} or range(_ATTEMPTS),
+                {one.attempt for one in requests[:_ATTEMPTS]} or range(_ATTEMPTS),
             ),
         )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.catalogue import Catalogue
 from toolbank.commands.plan.asks import describe_asks, expect_asks
 from toolbank.commands.plan.calls import (
     describe_forecast,
@@ -37,6 +38,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.advice import advise_before
+from toolbank.run.catalogue import read_catalogue
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.origin import find_differences
@@ -105,7 +107,7 @@ def _describe_stages(
     if "generate" in todo:
         yield list(_describe_generation(recipe, folder))
     if "asks" in todo:
-        yield list(describe_asks(recipe, folder, _bank_tools(recipe, folder)))
+        yield list(describe_asks(recipe, folder, _catalogue(recipe, folder)))
     if "judge" in todo:
         yield list(_describe_judge(recipe, folder, bank_changes))
     yield list(_describe_downloads(recipe, todo))
@@ -168,10 +170,10 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
         yield from _notes(read)
         if writer.default_queries is not None:
             # The offers are those of any engine, and wrong settings are found here.
-            check_prompts(recipe, tools)
+            check_prompts(recipe, _catalogue(recipe, folder))
             yield from _describe_offers(config, tools)
         return
-    forecast = forecast_generation(recipe, tools, folder)
+    forecast = forecast_generation(recipe, _catalogue(recipe, folder), folder)
     yield f"{what} {writer.describe(config)}"
     yield from _describe_size(recipe, len(tools))
     yield from _describe_offers(config, tools)
@@ -256,6 +258,16 @@ def _bank_tools(recipe: Recipe, folder: RunFolder) -> Sequence[Tool]:
     if recipe.dataset is not None:
         return read_split(recipe).tools
     return _tools(recipe, folder).tools
+
+
+def _catalogue(recipe: Recipe, folder: RunFolder) -> Catalogue:
+    """The same tools, with the versions before them."""
+    tools = tuple(_bank_tools(recipe, folder))
+    if folder.catalogue.is_dir():
+        kept = read_catalogue(folder)
+        if kept.tools == tools:
+            return kept
+    return Catalogue(tools)
 
 
 def _describe_downloads(recipe: Recipe, todo: list[str]) -> Iterator[str]:

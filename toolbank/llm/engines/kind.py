@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from toolbank.llm.credentials import find_grants, read_values
+from toolbank.llm.engines.by_version import EngineByVersion
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.secrets import hide
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
+    from toolbank.bank.catalogue import Version
     from toolbank.bank.records import Tool
     from toolbank.chat.chat import ChatRequest, Engine, EngineError
     from toolbank.journal import Journal
@@ -30,12 +32,14 @@ class EngineContext:
     """What an engine may need beside its configuration.
 
     `tools` are those of the bank, for engines that write from the reference itself, and `folder`
-    is the run's, for engines that leave files there.
+    is the run's, for engines that leave files there. `earlier` are the versions of the bank's
+    catalogue before `tools`: no engine need look at them, see `EngineKind.create`.
     """
 
     tools: Sequence[Tool] = ()
     seed: int = 0
     folder: Path | None = None
+    earlier: Sequence[Version] = ()
 
 
 class Filler(Protocol):
@@ -146,6 +150,9 @@ class EngineKind(Generic[C]):
     def create(self, config: C, context: EngineContext) -> Engine:
         """The engine of a configuration.
 
+        Where its replies or offers follow from the tools themselves, one that has another for
+        each version of the catalogue.
+
         Raises:
             InputError: it can't be used (a model, key, package or file is missing, or an option
                 is not one of its own, a key may not go there), or what the kind makes is no
@@ -153,6 +160,16 @@ class EngineKind(Generic[C]):
         """
         self.check(config)
         demand(self.sends(config), config.section)
+        engine = self._make(config, context)
+        if not context.earlier or (self.asks_model and engine.offers is None):
+            return engine
+        before = [
+            self._make(config, replace(context, tools=version.tools))
+            for version in context.earlier
+        ]
+        return EngineByVersion([*before, engine], context.earlier)
+
+    def _make(self, config: C, context: EngineContext) -> Engine:
         key = f"{config.section}.engine"
         try:
             engine = self.make(config, context)

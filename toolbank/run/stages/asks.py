@@ -32,8 +32,11 @@ class AsksStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The tools, those that are withheld, the settings that shape asks, and the prompt."""
+        from toolbank.run.catalogue import depends_on_catalogue
+
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
+            **depends_on_catalogue(self.folder),
             "config": shape(self._config),
             "files": [hash_file(path) for path in self._writer.files(self._config)],
             "domain": self.recipe.domain_name,
@@ -46,22 +49,22 @@ class AsksStage(Stage):
     def work(self) -> Outcome:
         """Have the asks written, as far as the journal doesn't hold them."""
         from toolbank.asks.write import ask_for_tools
-        from toolbank.bank.files import read_tools, write_asks
-        from toolbank.bank.split import draw_withheld
+        from toolbank.bank.files import write_asks
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
+        from toolbank.run.catalogue import read_catalogue
 
         recipe, bank = self.recipe, self.folder.bank
-        tools = read_tools(bank / "tools.parquet")
-        names = [tool.name for tool in tools]
+        catalogue = read_catalogue(self.folder)
         with Journal(self.folder.journal) as journal:
             written = ask_for_tools(
-                tools,
+                catalogue.tools,
                 self._config,
                 domain=recipe.domain_name,
                 seed=recipe.seed,
                 journal=journal,
-                withheld=draw_withheld(names, recipe.split, recipe.seed),
+                withheld=catalogue.draw_withheld(recipe.split, recipe.seed),
+                earlier=catalogue.earlier,
             )
             calls = describe_calls(journal.usage(), self._config)
         if written.waiting:

@@ -43,10 +43,12 @@ class GenerateStage(Stage):
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
         from toolbank.generate.prompts import prompt_hash
+        from toolbank.run.catalogue import depends_on_catalogue
 
         config = self.recipe.generate
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
+            **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
             "files": [hash_file(path) for path in self._writer.files(config)],
@@ -59,17 +61,19 @@ class GenerateStage(Stage):
 
     def work(self) -> Outcome:
         """Write the queries, as far as the journal doesn't hold them."""
-        from toolbank.bank.files import read_tools, write_attempts, write_queries
-        from toolbank.bank.split import draw_withheld, split_queries
+        from toolbank.bank.files import write_attempts, write_queries
+        from toolbank.bank.split import split_queries
         from toolbank.generate.attempts import NothingAcceptedError
         from toolbank.generate.loop import generate, most_queries
         from toolbank.generate.tool_numbers import describe_fit
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
         from toolbank.run.advice import advise_before
+        from toolbank.run.catalogue import read_catalogue
 
         recipe, folder = self.recipe, self.folder
-        tools = read_tools(folder.bank / "tools.parquet")
+        catalogue = read_catalogue(folder)
+        tools = catalogue.tools
         # Engines without a number of their own are offered tools of the bank.
         has_own = self._writer.default_queries is None
         if not has_own and (fit := describe_fit(recipe.generate, tools)):
@@ -85,6 +89,7 @@ class GenerateStage(Stage):
                     domain=recipe.domain_name,
                     seed=recipe.seed,
                     journal=journal,
+                    earlier=catalogue.earlier,
                 )
             except NothingAcceptedError as error:
                 # Those of an earlier bank stay with its queries.
@@ -94,12 +99,14 @@ class GenerateStage(Stage):
             calls = describe_calls(journal.usage(), recipe.generate)
         if made.waiting:
             return Outcome(made.message, (), waiting=made.waiting)
-        names = [tool.name for tool in tools]
-        withheld = draw_withheld(names, recipe.split, recipe.seed)
+        withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
+        gone = catalogue.find_gone()
         split = partial(
-            split_queries, made.queries, recipe.split, recipe.seed, withheld
+            split_queries, made.queries, recipe.split, recipe.seed, withheld, gone
         )
         splits = Counter(query.split for query in split())
+        removed = _count_removed(made.queries, gone)
+        splits[None] -= removed.get("queries_left_out", 0)
         if not splits["train"]:
             raise InputError(
                 f"split: of {count(len(made.queries), 'query', 'queries')} none is left to train "
@@ -121,6 +128,7 @@ class GenerateStage(Stage):
                 "counts": made.counts,
                 "calls": calls,
                 "ordered": True,
+                **({"removed": removed} if removed else {}),
             },
             splits=splits,
             withheld=withheld,
@@ -175,6 +183,15 @@ class GenerateStage(Stage):
         from toolbank.generate.writers import find_writer
 
         return find_writer(self.recipe.generate)
+
+
+def _count_removed(queries: Collection[Query], gone: frozenset[str]) -> dict[str, Any]:
+    """Which tools queries need that the sources no longer have, and how many queries; {} if none."""
+    needed = [names for one in queries if (names := gone.intersection(one.tools))]
+    if not needed:
+        return {}
+    tools = sorted(frozenset[str]().union(*needed))
+    return {"tools": tools, "queries_left_out": len(needed)}
 
 
 def _describe_part(queries: Collection[Query], config: GenerateConfig) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.shape import shape
 from toolbank.run.stage import Outcome, Stage
-from toolbank.system.files import read_json, write_json
+from toolbank.system.errors import ToolbankError
+from toolbank.system.files import read_json
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
@@ -33,33 +34,33 @@ class SourcesStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The sources, and what stands for their content."""
+        from toolbank.run.catalogue import depends_on_catalogue
         from toolbank.sources.collect import source_versions
 
         return {
+            **depends_on_catalogue(self.folder),
             "sources": [shape(source) for source in self.recipe.sources],
             "versions": source_versions(self.recipe.sources),
             "toolbank": __version__,
         }
 
     def work(self) -> Outcome:
-        """Read every source."""
-        from toolbank.bank.files import write_tools
+        """Read every source; where anything was asked of the tools before, as another version.
+
+        Raises:
+            InputError: a source can't be read.
+            ToolbankError: one gives under half of its former tools.
+        """
+        from toolbank.run.keeping import explain_loss, keep_tools
         from toolbank.sources.collect import collect_tools
 
         collected = collect_tools(self.recipe.sources, self.folder.cache)
-        tools, info = (
-            self.folder.bank / name for name in ("tools.parquet", "sources.json")
-        )
-        write_tools(tools, collected.tools)
-        notes = {"notes": collected.notes} if collected.notes else {}
-        write_json(info, collected.info | notes)
-        files = [tools, info]
-        if collected.crawls:
-            files.append(self.folder.bank / "crawl.json")
-            write_json(files[-1], {"sources": collected.crawls})
+        if loss := explain_loss(self.folder, collected):
+            raise ToolbankError(loss)
+        files = keep_tools(self.recipe, self.folder, collected)
         return Outcome(
             count(len(collected.tools), "tool"),
-            tuple(files),
+            files,
             lacks="" if collected.complete else "some of the sources",
             problems=(*collected.notes, *collected.problems),
         )

@@ -1,0 +1,362 @@
+"""Sources that change while a run lives: nothing is asked for twice, and nothing is lost."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.servers.chat import ChatServer
+from tests.sources.packages import make_package  # noqa: F401 - a fixture
+from tests.world import good
+from toolbank.bank.bank import Bank
+from toolbank.bank.files import read_attempts
+from toolbank.recipe import load_recipe
+from toolbank.run.refresh import refresh_run
+from toolbank.run.run import run_recipe
+from toolbank.search import load
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import read_json
+
+NOUNS = ("orders", "letters", "returns", "prices", "gloves", "kettles")
+VERBS = ("find", "total", "list", "merge", "paint")
+NAMES = [f"{verb}_{noun}" for verb in VERBS for noun in NOUNS]
+NEW = [f"weigh_{noun}" for noun in (*NOUNS, "stamps", "ropes", "lamps", "chairs")]
+GONE, REWORDED = NAMES[:5], NAMES[10:15]
+
+
+def source(names, reworded=()):
+    """The text of a package with a function for each name."""
+    return "\n\n".join(
+        f"def {name}(customer):\n"
+        f'    """{name.replace("_", " the ").title()} of a customer'
+        f"{', oldest first' if name in reworded else ''}.\n\n"
+        f'    Parameters\n    ----------\n    customer : str\n        Whose.\n    """'
+        for name in names
+    )
+
+
+@pytest.fixture
+def server():
+    with ChatServer(good) as server:
+        yield server
+
+
+class World:
+    """A run over a package that is written to disk, and written anew."""
+
+    def __init__(self, folder, server, make, recipe=""):
+        self.server = server
+        self.name = make({"__init__.py": source(NAMES)})
+        self.module = folder / self.name / "__init__.py"
+        self.out = folder / "run"
+        self.path = folder / "mine.yaml"
+        self.path.write_text(
+            f"name: mine\nsources: [{{type: python, package: {self.name}}}]\n"
+            f"generate: {{base_url: {server.url}, model: m, queries: 20, engine: openai}}\n"
+            f"asks: {{per_tool: 2}}\n{recipe}"
+            "baselines: false\nretrievers: [{type: bm25}]\n"
+        )
+
+    def run(self, *settings, out=None):
+        return run_recipe(load_recipe(str(self.path), settings), out or self.out)
+
+    def change(self):
+        """Ten tools are added, five removed, five reworded."""
+        left = [name for name in NAMES if name not in GONE]
+        self.module.write_text(source([*left, *NEW], REWORDED))
+
+    def asked(self, since=0):
+        """The tools that asks were wanted for, and how many other calls there were."""
+        calls = self.server.calls[since:]
+        asked = sorted(call.asked_for for call in calls if call.asked_for)
+        return [name.rpartition(".")[2] for name in asked], len(calls) - len(asked)
+
+    def bank(self):
+        return Bank.load(self.out / "bank")
+
+
+@pytest.fixture
+def world(tmp_path, server, make_package):  # noqa: F811
+    return World(tmp_path, server, make_package)
+
+
+def files(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def last(names):
+    return [name.rpartition(".")[2] for name in names]
+
+
+def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
+    world.run()
+    before, calls = files(world.out), len(world.server.calls)
+    world.change()
+    foreseen = refresh_run(world.out, dry_run=True)
+    assert files(world.out) == before
+    done = refresh_run(world.out)
+    assert len(world.server.calls) == calls
+    assert foreseen.changes == done.changes
+    assert last(tool.name for tool in done.changes.added) == sorted(NEW)
+    assert last(tool.name for tool in done.changes.removed) == sorted(GONE)
+    assert sorted(last(done.changes.changed)) == sorted(REWORDED)
+    assert set(done.changes.changed.values()) == {("summary",)}
+    assert done.changes.same == len(NAMES) - 10
+
+
+def test_a_second_time_changes_nothing(world):
+    world.run()
+    world.change()
+    assert refresh_run(world.out).kept
+    once = files(world.out)
+    again = refresh_run(world.out)
+    assert not again.kept
+    assert not (again.changes.added or again.changes.removed or again.changes.changed)
+    assert files(world.out) == once
+    world.run()
+    after = files(world.out)
+    assert not refresh_run(world.out).kept
+    assert files(world.out) == after
+
+
+def test_a_run_without_it_has_no_catalogue_by_version(world):
+    world.run()
+    assert not (world.out / "catalogue").exists()
+    assert not refresh_run(world.out).kept
+    assert not (world.out / "catalogue").exists()
+
+
+def test_new_tools_are_found_at_once_and_removed_ones_no_more(world):
+    world.run()
+    world.change()
+    assert not any(
+        "weigh" in hit.tool.name for hit in load(world.out).search("weigh ropes")
+    )
+    refresh_run(world.out)
+    finder = load(world.out)
+    assert last([finder.search("weigh the ropes")[0].tool.name]) == ["weigh_ropes"]
+    names = last(tool.name for tool in finder.tools)
+    assert sorted(names) == sorted({*NAMES, *NEW} - {*GONE})
+    everything = finder.search("find the orders of a customer", 40)
+    assert not {*GONE} & {*last(hit.tool.name for hit in everything)}
+
+
+def test_the_next_run_asks_for_new_and_changed_tools_alone(world):
+    world.run()
+    assert sorted(world.asked()[0]) == sorted(NAMES)
+    before, calls = world.bank(), len(world.server.calls)
+    attempts = list(read_attempts(world.out / "bank/attempts.parquet"))
+    world.change()
+    refresh_run(world.out)
+    result = world.run()
+    assert world.asked(calls) == (sorted([*NEW, *REWORDED]), 0)
+    assert {"generate", "asks", "retrievers/bm25"} <= {*result.did}
+    assert list(read_attempts(world.out / "bank/attempts.parquet")) == attempts
+    after = world.bank()
+    without = {"split": None}
+    assert [one.model_copy(update=without) for one in after.queries] == [
+        one.model_copy(update=without) for one in before.queries
+    ]
+    kept = {name for name in last(before.tool_names) if name not in (*GONE, *REWORDED)}
+    assert [one for one in after.asks if last([one.tool])[0] in kept] == [
+        one for one in before.asks if last([one.tool])[0] in kept
+    ]
+    calls = len(world.server.calls)
+    assert world.run().did == ()
+    assert len(world.server.calls) == calls
+
+
+def test_a_request_that_needs_a_removed_tool_leaves_training_and_test(world):
+    world.run()
+    before = {query.id: query for query in world.bank().queries}
+    world.change()
+    told = refresh_run(world.out).lost_requests
+    world.run()
+    left_out = [query for query in world.bank().queries if query.split is None]
+    assert 0 < len(left_out) == told < len(before)
+    for query in world.bank().queries:
+        needs = bool({*last(query.tools)} & {*GONE})
+        assert query.split == (None if needs else before[query.id].split)
+    removed = read_json(world.out / "bank/bank.json")["removed"]
+    assert removed["queries_left_out"] == told
+    assert {*last(removed["tools"])} <= {*GONE}
+
+
+def test_more_requests_are_dealt_from_the_new_tools_and_none_is_asked_again(world):
+    world.run()
+    world.change()
+    refresh_run(world.out)
+    world.run()
+    calls = len(world.server.calls)
+    world.run("generate.queries=40")
+    asked, others = world.asked(calls)
+    assert (asked, others) == ([], 2 * 20)
+    offered = {
+        name for call in world.server.calls[calls:] for name in last(call.offered)
+    }
+    assert offered & {*NEW}
+    assert not offered & {*GONE}
+
+
+def test_a_run_keeps_what_was_asked_where_its_source_has_changed(world):
+    world.run()
+    calls = len(world.server.calls)
+    world.change()
+    world.run()
+    assert world.asked(calls) == (sorted([*NEW, *REWORDED]), 0)
+    assert (world.out / "catalogue/versions.json").is_file()
+
+
+def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
+    world.run()
+    world.change()
+    refresh_run(world.out)
+    shutil.copytree(world.out, tmp_path / "other")
+    world.run("generate.queries=40")
+    world.run("generate.queries=40", "generate.concurrency=1", out=tmp_path / "other")
+    for name in ("tools", "queries", "attempts", "asks"):
+        one, other = (
+            (out / f"bank/{name}.parquet").read_bytes()
+            for out in (world.out, tmp_path / "other")
+        )
+        assert one == other
+
+
+def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, monkeypatch):
+    world.run()
+    calls = len(world.server.calls)
+    world.change()
+    killed = {name: files(world.out) for name in ()}
+    for n in range(7):
+        copy = world.out.with_name(f"killed-{n}")
+        shutil.copytree(world.out, copy)
+        code = (
+            "import os, sys\n"
+            "import toolbank.system.files as files\n"
+            "from pathlib import Path\n"
+            "left = [int(sys.argv[2])]\n"
+            "replace = Path.replace\n"
+            "def kill(self, target):\n"
+            "    if 'cache' not in str(target) and left[0] == 0: os._exit(9)\n"
+            "    left[0] -= 1\n"
+            "    return replace(self, target)\n"
+            "Path.replace = kill\n"
+            "from toolbank.run.refresh import refresh_run\n"
+            "refresh_run(Path(sys.argv[1]))\n"
+        )
+        killed[n] = run_python(code, copy, n, world.module.parent.parent)
+        refresh_run(copy)
+        tools = Bank.load(copy / "bank").tool_names
+        assert {*NEW} <= {*last(tools)}
+        versions = read_json(copy / "catalogue/versions.json")["versions"]
+        assert len(versions) == 2
+        assert not refresh_run(copy).kept
+        world.run(out=copy)
+    assert 9 in killed.values()
+    # Each copy asks for what is new; nothing that was paid for before is asked again.
+    asked, others = world.asked(calls)
+    assert others == 0
+    assert {*asked} == {*NEW, *REWORDED}
+
+
+def run_python(code, *args):
+    import os
+    import subprocess
+    import sys
+
+    *args, folder = args
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        env=os.environ | {"PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"},
+    ).returncode
+
+
+@pytest.mark.parametrize("text", ["", source(NAMES[:14]), "def broken(:\n"])
+def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
+    world.run()
+    before = files(world.out)
+    world.module.write_text(text)
+    with pytest.raises(ToolbankError, match="--force"):
+        refresh_run(world.out)
+    assert files(world.out) == before
+    with pytest.raises(ToolbankError):
+        world.run()
+    left = {name: text for name, text in files(world.out).items() if "/" in name}
+    assert left == {name: text for name, text in before.items() if "/" in name}
+
+
+def test_a_halved_source_is_taken_as_it_is_by_force(world):
+    world.run()
+    calls = len(world.server.calls)
+    world.module.write_text(source(NAMES[:14]))
+    assert refresh_run(world.out, force=True).kept
+    world.run()
+    assert world.asked(calls) == ([], 0)
+    assert len(world.bank().tools) == 14
+
+
+def test_of_two_sources_one_that_fails_loses_its_tools_by_force(
+    world,
+    make_package,  # noqa: F811
+):
+    other = make_package({"__init__.py": source(NEW)})
+    text = world.path.read_text()
+    world.path.write_text(
+        text.replace("sources: [", f"sources: [{{type: python, package: {other}}}, ")
+    )
+    world.run()
+    (world.module.parent.parent / other / "__init__.py").write_text("def broken(:\n")
+    with pytest.raises(ToolbankError, match="--force"):
+        refresh_run(world.out)
+    forced = refresh_run(world.out, force=True)
+    assert sorted(last(tool.name for tool in forced.changes.removed)) == sorted(NEW)
+    assert not load(world.out).search("weigh")
+
+
+def test_the_writer_without_a_model_keeps_its_requests_too(world):
+    world.run("generate.engine=rules", "asks.engine=rules")
+    before = world.bank().queries
+    world.change()
+    refresh_run(world.out)
+    settings = ("generate.engine=rules", "asks.engine=rules", "generate.queries=60")
+    world.run(*settings)
+    after = world.bank().queries
+    without = {"split": None}
+    assert [one.model_copy(update=without) for one in after[: len(before)]] == [
+        one.model_copy(update=without) for one in before
+    ]
+    assert {*NEW} & {name for one in after for name in last(one.tools)}
+
+
+def test_where_there_is_no_run_it_says_so(tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        refresh_run(tmp_path / "nothing")
+
+
+def test_the_command_says_what_is_to_do_and_what_it_costs(world):
+    world.run()
+    world.change()
+    done = toolbank(
+        "refresh", str(world.out), "--dry-run", "--json", cwd=world.path.parent
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (len(told["added"]), len(told["removed"])) == (10, 5)
+    assert (told["same"], told["written"]) == (20, False)
+    assert told["calls"]["asks"]["calls"] == 15
+    assert told["calls"]["generate"]["calls"] == 0
+    assert "retrievers/bm25" in told["todo"]
+    done = toolbank("refresh", str(world.out), cwd=world.path.parent)
+    assert "10 added, 5 removed, 5 changed, 20 the same" in done.stdout
+    assert "15, one a tool" in done.stdout
+    assert f"toolbank run {world.out}" in done.stdout
+    calls = len(world.server.calls)
+    world.run()
+    assert len(world.server.calls) == calls + 15
+    done = toolbank("refresh", str(world.out), cwd=world.path.parent)
+    assert "Nothing is left to do." in done.stdout

@@ -1,0 +1,145 @@
+"""What a refresh found, and what the next run has to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from toolbank.asks.writers import find_ask_writer
+from toolbank.bank.bank import Bank
+from toolbank.commands.plan.asks import describe_asks, expect_asks
+from toolbank.commands.plan.calls import describe_forecast, format_paragraph
+from toolbank.commands.plan.forecast import forecast_asks, forecast_generation
+from toolbank.commands.plan.trainings import describe_trainings, plan_trainings
+from toolbank.generate.writers import find_writer
+from toolbank.run.run import find_todo
+from toolbank.run.stages import make_stages
+from toolbank.run.stages.sources import SourcesStage
+from toolbank.system.numbers import count
+from toolbank.system.shell import command
+from toolbank.system.terminal import one_line
+
+if TYPE_CHECKING:
+    from toolbank.commands.plan.forecast import Forecast
+    from toolbank.run.refresh import Refreshed
+    from toolbank.training.planned import PlannedTraining
+
+_LONGEST = 160
+
+
+def describe(refreshed: Refreshed) -> Iterator[str]:
+    """What changed, a line each, and what the next run takes.
+
+    Raises:
+        InputError: a prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    changes, run = refreshed.changes, refreshed.folder.path
+    yield (
+        f"{run}: {len(changes.added):,} added, {len(changes.removed):,} removed, "
+        f"{len(changes.changed):,} changed, {changes.same:,} the same"
+    )
+    for sign, tools in (("+", changes.added), ("-", changes.removed)):
+        for tool in tools:
+            yield one_line(f"{sign} {tool.name}: {tool.summary}", _LONGEST)
+    for name, fields in changes.changed.items():
+        yield one_line(f"~ {name}: {', '.join(fields)}", _LONGEST)
+    yield from (f"  {problem}" for problem in refreshed.problems)
+    if lost := refreshed.lost_requests:
+        need = "needs" if lost == 1 else "need"
+        yield (
+            f"{count(lost, 'request')} {need} a tool that is gone: left out of training and test, "
+            "and kept on file."
+        )
+    todo = _find_todo(refreshed)
+    if not todo:
+        yield "Nothing is left to do."
+        return
+    if refreshed.catalogue.earlier:
+        yield (
+            f"Requests from attempt {refreshed.catalogue.begins:,} on are dealt from these tools; "
+            "none before it is asked for again."
+        )
+    kept = "" if refreshed.kept else "Nothing was written. "
+    yield f"{kept}To do for {command('run', run)}: {', '.join(todo)}"
+    for paragraph in _describe_cost(refreshed, todo):
+        yield from ["", *paragraph] if paragraph else []
+
+
+def summarise(refreshed: Refreshed) -> dict[str, Any]:
+    """The same as JSON; tools by their names.
+
+    Raises:
+        InputError: a prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    changes, todo = refreshed.changes, _find_todo(refreshed)
+    calls = {
+        name: {
+            "calls": forecast.calls(most=True),
+            "prompt_tokens": round(forecast.tokens(most=True)[0]),
+            "completion_tokens": round(forecast.tokens(most=True)[1]),
+        }
+        for name, forecast in _forecast(refreshed, todo)
+    }
+    trainings = _plan_trainings(refreshed, todo)
+    return {
+        "run": str(refreshed.folder.path),
+        "added": [tool.name for tool in changes.added],
+        "removed": [tool.name for tool in changes.removed],
+        "changed": {name: list(fields) for name, fields in changes.changed.items()},
+        "same": changes.same,
+        "requests_left_out": refreshed.lost_requests,
+        "first_attempt": refreshed.catalogue.begins,
+        "problems": list(refreshed.problems),
+        "written": refreshed.kept,
+        "todo": todo,
+        "calls": calls,
+        "training_steps": {each.title: each.steps for each in trainings},
+    }
+
+
+def _find_todo(refreshed: Refreshed) -> list[str]:
+    """The stages that the next run has to do; what was not kept counts as if it were."""
+    stages = make_stages(refreshed.recipe, refreshed.folder)
+    changes = refreshed.changes
+    if refreshed.kept or not (changes.added or changes.removed or changes.changed):
+        return find_todo(stages)
+    return [stage.name for stage in stages if stage.kind != SourcesStage.kind]
+
+
+def _describe_cost(refreshed: Refreshed, todo: list[str]) -> Iterator[list[str]]:
+    recipe, folder = refreshed.recipe, refreshed.folder
+    for name, forecast in _forecast(refreshed, todo):
+        if name == "asks":
+            yield list(describe_asks(recipe, folder, refreshed.catalogue))
+        elif calls := forecast.calls(most=True):
+            yield [
+                "Requests, by what the journal lacks:",
+                *format_paragraph("calls", f"at most {calls:,}"),
+                *describe_forecast(forecast, recipe.generate),
+            ]
+    yield list(describe_trainings(_plan_trainings(refreshed, todo), exact=False))
+
+
+def _forecast(refreshed: Refreshed, todo: list[str]) -> Iterator[tuple[str, Forecast]]:
+    """What is asked of models for requests and asks."""
+    recipe, folder = refreshed.recipe, refreshed.folder
+    catalogue, asks = refreshed.catalogue, refreshed.recipe.asks
+    if "generate" in todo and find_writer(recipe.generate).asks_model:
+        yield "generate", forecast_generation(recipe, catalogue, folder)
+    if asks is not None and "asks" in todo and find_ask_writer(asks).asks_model:
+        yield "asks", forecast_asks(recipe, asks, catalogue, folder)
+
+
+def _plan_trainings(refreshed: Refreshed, todo: list[str]) -> list[PlannedTraining]:
+    """The trainings of the retrievers to do, on the bank that there will be."""
+    recipe, folder = refreshed.recipe, refreshed.folder
+    if not (folder.bank / "bank.json").is_file():
+        return []
+    gone = refreshed.catalogue.find_gone()
+    bank = Bank.load(folder.bank)
+    queries = tuple(one for one in bank.queries if gone.isdisjoint(one.tools))
+    bank = replace(bank, tools=refreshed.catalogue.tools, queries=queries)
+    return plan_trainings(recipe, todo, expect_asks(recipe, bank, to_write=True))

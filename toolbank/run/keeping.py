@@ -1,0 +1,86 @@
+"""Keeping the tools that were read of the sources of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolbank.bank.files import write_tools
+from toolbank.run.catalogue import (
+    add_version,
+    count_begun,
+    has_begun,
+    read_catalogue,
+)
+from toolbank.system.files import read_json, write_json
+from toolbank.system.numbers import count
+from toolbank.system.shell import command
+
+if TYPE_CHECKING:
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
+    from toolbank.sources.kind import Collected
+
+
+def explain_loss(folder: RunFolder, collected: Collected) -> str:
+    """Which source gives under half of its former tools, and what to do; "" if none does.
+
+    What was never asked about may go.
+    """
+    path = folder.bank / "sources.json"
+    if not has_begun(folder) or not path.is_file():
+        return ""
+    former, now = (_count_tools(info) for info in (read_json(path), collected.info))
+    if len(former) != len(now):
+        # One that could not be read was left out.
+        former, now = (
+            [("the sources", sum(n for _, n in all_))] for all_ in (former, now)
+        )
+    lost = [
+        f"{label} gives {count(n, 'tool')}, where it gave {had:,}"
+        for (_, had), (label, n) in zip(former, now, strict=True)
+        if 2 * n < had
+    ]
+    if not lost:
+        return ""
+    return f"{folder.path}: {'; '.join(lost)}.\n{advise_to_force(folder.path)}"
+
+
+def advise_to_force(run: Path) -> str:
+    """That nothing was changed, and how it is to be all the same."""
+    return (
+        "Nothing was changed. Where that is as it should be, take it as it is: "
+        f"{command('refresh', run)} --force"
+    )
+
+
+def keep_tools(
+    recipe: Recipe, folder: RunFolder, collected: Collected
+) -> tuple[Path, ...]:
+    """Write what was read, and give the files; as a version where anything was asked before.
+
+    The version is there first: who reads the tools of the bank after a kill finds that they are
+    not the newest, and the sources are read again.
+
+    Raises:
+        ToolbankError: the journal is damaged, or the folder can't be written to.
+    """
+    tools, info = (folder.bank / n for n in ("tools.parquet", "sources.json"))
+    if has_begun(folder) and tools.is_file():
+        before = read_catalogue(folder)
+        if before.tools != collected.tools:
+            begun = count_begun(recipe, folder, before)
+            add_version(folder, before, collected.tools, begun)
+    write_tools(tools, collected.tools)
+    notes = {"notes": collected.notes} if collected.notes else {}
+    write_json(info, collected.info | notes)
+    files = [tools, info]
+    if collected.crawls:
+        files.append(folder.bank / "crawl.json")
+        write_json(files[-1], {"sources": collected.crawls})
+    return tuple(files)
+
+
+def _count_tools(info: Any) -> list[tuple[str, int]]:
+    """The label of each source, and how many tools it gave."""
+    return [(str(one["source"]), int(one["tools"])) for one in info["sources"]]

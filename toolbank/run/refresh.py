@@ -1,0 +1,195 @@
+"""Reading the sources of a run again: what has changed, and keeping it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.bank.catalogue import Catalogue
+from toolbank.bank.files import read_column
+from toolbank.bank.records import Tool
+from toolbank.recipe import Recipe, RecipeFile, load_recipe
+from toolbank.run.catalogue import count_begun, has_begun, read_catalogue
+from toolbank.run.folder import RunFolder, open_run
+from toolbank.run.keeping import advise_to_force, explain_loss, keep_tools
+from toolbank.run.run import check_stages
+from toolbank.run.stages.sources import SourcesStage
+from toolbank.sources import SOURCES
+from toolbank.sources.collect import collect_tools
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.numbers import count
+from toolbank.system.shell import advise_to_finish
+from toolbank.system.trust import demand
+
+if TYPE_CHECKING:
+    from toolbank.sources.kind import Collected, SourceConfig
+
+# What follows from other tools, or from the version that a label tells: it says nothing new.
+_DERIVED = {"source", "twins"}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How tools differ, by name; `changed` has the fields that do, of each that did."""
+
+    added: tuple[Tool, ...]
+    removed: tuple[Tool, ...]
+    changed: dict[str, tuple[str, ...]]
+    same: int
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What reading the sources again gave, and the catalogue that there is with it.
+
+    `lost_requests` is how many requests of the bank need a tool that is gone, `kept` whether
+    anything was written.
+    """
+
+    recipe: Recipe
+    folder: RunFolder
+    changes: Changes
+    catalogue: Catalogue
+    lost_requests: int
+    problems: tuple[str, ...]
+    kept: bool
+
+
+def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Refreshed:
+    """Read the sources of a run again, and keep what they give now; no model is called.
+
+    With `dry_run` nothing is kept. With `force`, a source that can't be read counts as one that
+    has no tools any more, and one that has lost many is believed.
+
+    Raises:
+        InputError: no run there, one of a dataset, one without tools, or a source can't be read.
+        ToolbankError: a source can't be read now, or gives under half of its former tools; another
+            process holds the folder.
+    """
+    folder = open_run(run)
+    file = load_recipe(str(run))
+    recipe = file.recipe
+    if recipe.dataset is not None:
+        raise InputError(
+            f"{run}: a run on a dataset, which has no sources to be read again."
+        )
+    if not (folder.bank / "tools.parquet").is_file():
+        raise InputError(f"{run}: has no tools yet. {advise_to_finish(run)}")
+    folder.check()
+    stage = SourcesStage(recipe, folder)
+    before = read_catalogue(folder)
+    with file.at_work():
+        check_stages(file, [stage], [stage.name])
+        demand(stage.sends(), stage.name)
+        stage.prepare()
+        collected = _collect(file, folder, dry_run=dry_run, force=force)
+    if not force and (loss := explain_loss(folder, collected)):
+        raise ToolbankError(loss)
+    changes = compare_tools(before.tools, collected.tools)
+    if not (force or collected.complete) and changes.removed:
+        raise ToolbankError(
+            f"{run}: some of the sources could not be read, so that "
+            f"{count(len(changes.removed), 'tool')} may only seem to be gone:\n"
+            + "\n".join(f"  {line}" for line in collected.problems)
+            + f"\n{advise_to_force(run)}"
+        )
+    catalogue = _foresee(recipe, folder, before, collected.tools)
+    kept = not dry_run and not (catalogue == before and stage.is_done)
+    if kept:
+        with folder.locked():
+            if read_catalogue(folder) != before:
+                raise ToolbankError(
+                    f"{run}: another process has changed its tools meanwhile. Try again."
+                )
+            files = keep_tools(recipe, folder, collected)
+            # A source that is gone has no version: its stage is not done.
+            with suppress(InputError):
+                folder.stamp(stage.name, stage.key, files, complete=collected.complete)
+    return Refreshed(
+        recipe,
+        folder,
+        changes,
+        catalogue,
+        _count_lost(folder, catalogue),
+        (*collected.notes, *collected.problems),
+        kept,
+    )
+
+
+def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Changes:
+    """Compare two lists of tools by name, field by field."""
+    before = {tool.name: tool for tool in old}
+    after = {tool.name: tool for tool in new}
+    changed = {
+        name: fields
+        for name, tool in after.items()
+        if name in before and (fields := _differing(before[name], tool))
+    }
+    added = tuple(tool for tool in new if tool.name not in before)
+    return Changes(
+        added,
+        tuple(tool for tool in old if tool.name not in after),
+        changed,
+        len(new) - len(added) - len(changed),
+    )
+
+
+def _collect(
+    file: RecipeFile, folder: RunFolder, *, dry_run: bool, force: bool
+) -> Collected:
+    sources = file.recipe.sources
+    with tempfile.TemporaryDirectory() as aside:
+        cache = folder.cache
+        if dry_run:
+            cache = Path(aside, cache.name)
+            if folder.cache.is_dir():
+                shutil.copytree(folder.cache, cache)
+        try:
+            return collect_tools(sources, cache)
+        except ToolbankError as error:
+            if not force:
+                said = f"{error}\n{advise_to_force(folder.path)}"
+                raise type(error)(said) from error
+            left = [source for source in sources if _is_readable(source, cache)]
+            if len(left) in (0, len(sources)):
+                raise
+            return collect_tools(left, cache)
+
+
+def _is_readable(source: SourceConfig, cache: Path) -> bool:
+    try:
+        SOURCES.find(source.type, "sources").read(source, cache)
+    except ToolbankError:
+        return False
+    return True
+
+
+def _foresee(
+    recipe: Recipe, folder: RunFolder, before: Catalogue, tools: tuple[Tool, ...]
+) -> Catalogue:
+    """The catalogue that there is once these tools are kept."""
+    if tools == before.tools:
+        return before
+    if not has_begun(folder):
+        return Catalogue(tools)
+    return before.followed_by(tools, count_begun(recipe, folder, before))
+
+
+def _count_lost(folder: RunFolder, catalogue: Catalogue) -> int:
+    path, gone = folder.bank / "queries.parquet", catalogue.find_gone()
+    if not gone or not path.is_file():
+        return 0
+    return sum(not gone.isdisjoint(names) for names in read_column(path, "tools"))
+
+
+def _differing(before: Tool, after: Tool) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name in Tool.model_fields
+        if name not in _DERIVED and getattr(before, name) != getattr(after, name)
+    )
