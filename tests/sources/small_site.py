@@ -18,12 +18,12 @@ from tests.sources.sphinx_server import (
     write_small_site,
 )
 from toolbank.sources.sphinx.crawl import crawl_site
-from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import count
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.sphinx.web import throttle
-from toolbank.sources.sphinx.web.throttle import Clock
+from toolbank.sources.web import throttle
+from toolbank.sources.web.crawl_policy import CrawlPolicy
+from toolbank.sources.web.throttle import Clock
 
 FIRST = "/small.f0.html"
 ALL = ["f0", "f1", "f2", "f3"]

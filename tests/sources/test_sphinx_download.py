@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from tests.sources.faults import answer
+from tests.sources.resolving import resolve_to
 from tests.sources.small_site import (
     ALL,
     FIRST,
@@ -21,7 +21,7 @@ from tests.sources.small_site import (
 )
 from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.sphinx.crawl_report import count
-from toolbank.sources.sphinx.web import download
+from toolbank.sources.web import download
 from toolbank.system.errors import InputError, ToolbankError
 
 
@@ -228,28 +228,3 @@ def test_a_site_on_this_machine_needs_no_certificate(
 ) -> None:
     small.use_own_certificate(tmp_path)
     assert names(crawl_small(small, small.url.replace("http:", "https:"))) == ALL
-
-
-def resolve_to(
-    monkeypatch: pytest.MonkeyPatch, name: str, addresses: list[str]
-) -> None:
-    """Let the system's resolver give these addresses for a name."""
-    real = socket.getaddrinfo
-
-    def getaddrinfo(
-        host: object, port: object, *args: object, **kwargs: object
-    ) -> object:
-        if host != name:
-            return real(host, port, *args, **kwargs)  # type: ignore[arg-type]
-        return [
-            (
-                socket.AF_INET6 if ":" in address else socket.AF_INET,
-                socket.SOCK_STREAM,
-                socket.IPPROTO_TCP,
-                "",
-                (address, port, 0, 0) if ":" in address else (address, port),
-            )
-            for address in addresses
-        ]
-
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)

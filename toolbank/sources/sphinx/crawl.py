@@ -6,13 +6,13 @@ from contextlib import aclosing
 from pathlib import Path
 
 from toolbank.sources.site import Site, load_site, narrowed
-from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
 from toolbank.sources.sphinx.crawl_report import no_tools, record
 from toolbank.sources.sphinx.crawl_state import Crawl
 from toolbank.sources.sphinx.guess import guess_site
 from toolbank.sources.sphinx.inventory import Inventory
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.tools import read_tools
+from toolbank.sources.web.crawl_policy import CrawlPolicy
 from toolbank.system import aio
 from toolbank.system.addresses import checked_address
 from toolbank.system.files import write_json
@@ -59,11 +59,11 @@ async def _fill(
 ) -> None:
     """Crawl to the end, or to the error that is met."""
     from toolbank.sources.sphinx.crawler import Crawler
-    from toolbank.sources.sphinx.web.cache import PageCache
-    from toolbank.sources.sphinx.web.client import SiteClient
-    from toolbank.sources.sphinx.web.crawl_settings import crawl_settings
-    from toolbank.sources.sphinx.web.download import Downloader
-    from toolbank.sources.sphinx.web.throttle import Throttle
+    from toolbank.sources.web.cache import PageCache
+    from toolbank.sources.web.client import SiteClient
+    from toolbank.sources.web.crawl_settings import crawl_settings
+    from toolbank.sources.web.download import Downloader
+    from toolbank.sources.web.throttle import Throttle
 
     settings = crawl_settings(crawl.base_url, policy)
     throttle = Throttle(settings)

@@ -18,16 +18,16 @@ from toolbank.sources.sphinx.inventory import (
 )
 from toolbank.sources.sphinx.pages.page import Page
 from toolbank.sources.sphinx.pages.shape import ShapeError
-from toolbank.sources.sphinx.web.answer import GONE, Answer
-from toolbank.sources.sphinx.web.client import PAGE, SiteClient, Wanted
-from toolbank.sources.sphinx.web.failures import (
+from toolbank.sources.web.answer import GONE, Answer
+from toolbank.sources.web.client import PAGE, SiteClient, Wanted
+from toolbank.sources.web.failures import (
     ForbiddenError,
     NotAskedError,
     RefusedError,
     RequestError,
     may_pass_status,
 )
-from toolbank.sources.sphinx.web.throttle import Throttle
+from toolbank.sources.web.throttle import Throttle
 from toolbank.system.errors import InputError, ToolbankError
 
 # How many folders above a page may be asked for an inventory.

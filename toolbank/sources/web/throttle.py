@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from toolbank.sources.sphinx.web.answer import Answer
-from toolbank.sources.sphinx.web.crawl_settings import CrawlSettings
-from toolbank.sources.sphinx.web.failures import (
+from toolbank.sources.web.answer import Answer
+from toolbank.sources.web.crawl_settings import CrawlSettings
+from toolbank.sources.web.failures import (
     BrokenOffError,
     NotAskedError,
     UnansweredError,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbank.sources.sphinx.web.answer import Answer
+from toolbank.sources.web.answer import Answer
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import unwritable
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin, urlsplit
 
-from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
-from toolbank.sources.sphinx.web.answer import GONE, MOVED, Answer
-from toolbank.sources.sphinx.web.cache import Kept, PageCache
-from toolbank.sources.sphinx.web.download import Downloader
-from toolbank.sources.sphinx.web.failures import (
+from toolbank.sources.web.answer import GONE, MOVED, Answer
+from toolbank.sources.web.cache import Kept, PageCache
+from toolbank.sources.web.crawl_policy import CrawlPolicy
+from toolbank.sources.web.download import Downloader
+from toolbank.sources.web.failures import (
     BrokenOffError,
     EndlessError,
     ForbiddenError,
@@ -21,8 +21,8 @@ from toolbank.sources.sphinx.web.failures import (
     UnansweredError,
     may_pass_status,
 )
-from toolbank.sources.sphinx.web.robots import MAX_ROBOTS_BYTES, Robots, read_robots
-from toolbank.sources.sphinx.web.throttle import Throttle
+from toolbank.sources.web.robots import MAX_ROBOTS_BYTES, Robots, read_robots
+from toolbank.sources.web.throttle import Throttle
 from toolbank.system.addresses import origin
 
 _MAX_REDIRECTS = 5

@@ -7,9 +7,9 @@ from contextvars import ContextVar
 
 import aiohttp
 
-from toolbank.sources.sphinx.web.answer import Answer
-from toolbank.sources.sphinx.web.crawl_settings import CrawlSettings
-from toolbank.sources.sphinx.web.failures import (
+from toolbank.sources.web.answer import Answer
+from toolbank.sources.web.crawl_settings import CrawlSettings
+from toolbank.sources.web.failures import (
     BrokenOffError,
     RefusedError,
     UnansweredError,

@@ -2,7 +2,7 @@
 
 from protego import Protego
 
-from toolbank.sources.sphinx.web.answer import Answer
+from toolbank.sources.web.answer import Answer
 
 # RFC 9309 2.5 has crawlers read at least so much.
 MAX_ROBOTS_BYTES = 500 * 1024

@@ -8,8 +8,8 @@ from urllib.parse import urljoin, urlsplit
 from w3lib.html import get_meta_refresh
 from w3lib.url import safe_url_string
 
-from toolbank.sources.sphinx.web.decode import decode_html
-from toolbank.sources.sphinx.web.failures import RefusedError
+from toolbank.sources.web.decode import decode_html
+from toolbank.sources.web.failures import RefusedError
 
 MOVED = frozenset({301, 302, 303, 307, 308})
 GONE = frozenset({404, 410})

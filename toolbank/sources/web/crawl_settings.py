@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolbank.sources.sphinx.crawl_policy import CrawlPolicy
+from toolbank.sources.web.crawl_policy import CrawlPolicy
 from toolbank.system.addresses import is_loopback, is_private, proxy_of
 from toolbank.system.version import __version__
 

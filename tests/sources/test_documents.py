@@ -1,0 +1,196 @@
+"""Documents in JSON and YAML: what is read, what they may refer to, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.sources.documents.documents import Documents
+from toolbank.sources.documents.parse import parse_document
+from toolbank.system.errors import InputError
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+documents = st.dictionaries(texts, values, max_size=4) | st.lists(values, max_size=4)
+
+
+@given(documents)
+def test_json_is_read_to_what_was_written(value: object) -> None:
+    assert parse_document(json.dumps(value).encode(), "a.json") == value
+    assert parse_document(json.dumps(value).encode("utf-16"), "a.json") == value
+
+
+@given(documents)
+def test_yaml_is_read_to_what_was_written(value: object) -> None:
+    text = yaml.safe_dump(value, allow_unicode=False, default_flow_style=False)
+    # An empty list or mapping looks like JSON, and is read as that.
+    assert parse_document(text.encode(), "a.yaml") == value
+
+
+@given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "replace")))
+def test_anything_else_is_refused_by_a_message_that_names_it(data: bytes) -> None:
+    try:
+        value = parse_document(data, "the-file")
+    except InputError as error:
+        assert str(error).startswith("the-file")
+    else:
+        assert isinstance(value, dict | list)
+
+
+def test_yaml_says_no_more_than_json_could() -> None:
+    text = """
+    since: 2024-01-31
+    on: yes
+    codes: {200: fine, true: 1, null: 2}
+    numbers: [007, 1:30, 1_000, 0x1F, 1e3, .5, .inf, +3]
+    bytes: !!binary aGVsbG8=
+    set: !!set {a, b}
+    """
+    assert parse_document(text.encode(), "a.yaml") == {
+        "since": "2024-01-31",
+        "on": "yes",
+        "codes": {"200": "fine", "true": 1, "null": 2},
+        "numbers": ["007", "1:30", "1_000", 31, 1000.0, 0.5, ".inf", 3],
+        "bytes": "aGVsbG8=",
+        "set": {"a": None, "b": None},
+    }
+
+
+def test_aliases_and_merged_mappings_are_read() -> None:
+    text = "base: &b {a: 1, b: 2}\nmore:\n  <<: *b\n  b: 3\nsame: *b\n"
+    assert parse_document(text.encode(), "a.yaml") == {
+        "base": {"a": 1, "b": 2},
+        "more": {"a": 1, "b": 3},
+        "same": {"a": 1, "b": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("# nothing\n", "is empty"),
+        ("<!doctype html><html>", "page for browsers"),
+        ("just words", "no mapping and no list"),
+        ('{"a": 1,}', "line 1, column 9: not valid JSON"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("a: [1\nb: 2", "line 2, column 2: not valid YAML"),
+        ("a: 1\na: 2", "line 2, column 1: the key 'a' is given twice"),
+        ("a: &x [*x]", "line 1, column 4: an alias stands inside"),
+        ("? [a]\n: 1", "line 1, column 3: a key that is no text"),
+        ("[" * 200_000, "nested too deep"),
+        ("a\0b", "is no text"),
+    ],
+)
+def test_what_can_not_be_read_is_told_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_document(text.encode(), "spec")
+    assert str(caught.value).startswith("spec")
+    assert said in str(caught.value)
+
+
+def test_aliases_that_explode_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)
+    ]
+    with pytest.raises(InputError, match="aliases written out"):
+        parse_document("\n".join(lines).encode(), "bomb.yaml")
+
+
+def test_half_a_character_becomes_a_question_mark() -> None:
+    assert parse_document(rb'{"a": "x\ud800y"}', "a.json") == {"a": "x?y"}
+
+
+def write(folder: Path, **files: object) -> Documents:
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return Documents()
+
+
+def test_files_beside_a_document_are_read_once(tmp_path: Path) -> None:
+    documents = write(tmp_path / "api", spec={"a": 1}, other={"b": 2})
+    (tmp_path / "api" / "in").mkdir()
+    (tmp_path / "api" / "in" / "deep er.yaml").write_text("c: 3")
+    spec = documents.open(str(tmp_path / "api" / "spec.json"))
+    assert spec.content == {"a": 1}
+    other = documents.follow(spec, "./other.json")
+    assert other.content == {"b": 2}
+    deeper = documents.follow(other, "in/deep%20er.yaml")
+    assert deeper.content == {"c": 3}
+    assert documents.follow(deeper, "../other.json") is other
+    assert documents.follow(deeper, "../spec.json") is spec
+
+
+def test_what_was_read_shows_in_the_hash(tmp_path: Path) -> None:
+    def read() -> str:
+        documents = Documents()
+        documents.follow(documents.open(str(tmp_path / "spec.json")), "other.json")
+        return documents.sha256
+
+    write(tmp_path, spec={"a": 1}, other={"b": 2})
+    first = read()
+    assert read() == first
+    write(tmp_path, other={"b": 3})
+    assert read() != first
+
+
+def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
+    write(tmp_path, secret={"key": 1})
+    documents = write(tmp_path / "api", spec={})
+    (tmp_path / "api" / "link.json").symlink_to(tmp_path / "secret.json")
+    (tmp_path / "api" / "up").symlink_to(tmp_path)
+    spec = documents.open(str(tmp_path / "api" / "spec.json"))
+    for reference in (
+        "../secret.json",
+        "link.json",
+        "up/secret.json",
+        "%2e%2e/secret.json",
+        str(tmp_path / "secret.json"),
+        f"file://{tmp_path}/secret.json",
+    ):
+        with pytest.raises(InputError, match="lies outside of"):
+            documents.follow(spec, reference)
+
+
+def test_root_widens_where_files_may_lie(tmp_path: Path) -> None:
+    write(tmp_path, shared={"b": 2})
+    write(tmp_path / "api", spec={})
+    documents = Documents(root=tmp_path)
+    spec = documents.open(str(tmp_path / "api" / "spec.json"))
+    assert documents.follow(spec, "../shared.json").content == {"b": 2}
+
+
+@pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "ftp://x/a.json"])
+def test_a_file_leads_to_no_host_that_was_not_named(
+    tmp_path: Path, reference: str
+) -> None:
+    documents = write(tmp_path, spec={})
+    spec = documents.open(str(tmp_path / "spec.json"))
+    with pytest.raises(InputError, match=r"spec\.json: \$ref to "):
+        documents.follow(spec, reference)
+
+
+def test_what_is_no_file_that_can_be_read_is_told(tmp_path: Path) -> None:
+    for place, said in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "absent.json", "No such file"),
+        (Path("/dev/zero"), "is no plain file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Documents().open(str(place))

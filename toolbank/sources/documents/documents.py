@@ -1,0 +1,204 @@
+"""A document and those that it refers to, read within bounds that they share."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+from toolbank.sources.documents.fetch import fetch, shown
+from toolbank.sources.documents.parse import parse_document
+from toolbank.system.addresses import is_loopback, origin
+from toolbank.system.errors import InputError
+from toolbank.system.terminal import printable
+
+_MOST_FILES = 5_000
+_MOST_MB = 256
+_MOST_S = 300.0
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a document holds, and what messages call it; `place` is its file's path, or its URL."""
+
+    content: Any
+    address: str
+    place: str = field(repr=False)
+
+
+class Documents:
+    """Reads a document, and others as it refers to them: only near ones, unless it is told more.
+
+    From a file, files in its own folder or below (or in `root`); from a URL, what has the same
+    origin; other hosts only where `hosts` names them, and no file from a URL ever. What lies in a
+    private network is refused after its name is looked up and after every redirect, unless
+    `private_addresses`; a first document on this machine may come from there, with its own. Files,
+    bytes and seconds are bounded in sum.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: Path | None = None,
+        hosts: tuple[str, ...] = (),
+        private_addresses: bool = False,
+    ) -> None:
+        self._root = root
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._is_open = private_addresses
+        self._origin: tuple[str, str, int | None] | None = None
+        self._is_here = False
+        self._read: dict[str, Document] = {}
+        self._hashes: dict[str, str] = {}
+        self._bytes = 0
+        self._ends = time.monotonic() + _MOST_S
+
+    def open(self, place: str) -> Document:
+        """Read the first document: a path, or a URL of http or https.
+
+        Raises:
+            InputError: it can't be read, or is neither JSON nor YAML.
+            ToolbankError: it can't be had now, which may pass.
+        """
+        if not is_url(place):
+            path = Path(place).expanduser()
+            document = self._read_file(path, place)
+            self._root = (self._root or path.parent).resolve()
+            return document
+        self._is_here = is_loopback(place)
+        self._origin = _origin(place)
+        # Its address may have moved; what it refers to is looked for where it is now.
+        url, data = self._fetch(place, is_first=True)
+        self._origin = _origin(url)
+        self._is_here = is_loopback(place) and is_loopback(url)
+        return self._keep(url, shown(url), data)
+
+    def follow(self, base: Document, reference: str) -> Document:
+        """Read what a document refers to; `reference` is without its fragment, relative to `base`.
+
+        Raises:
+            InputError: it may not be read, or can't be.
+            ToolbankError: it can't be had now, which may pass.
+        """
+        said = f"{base.address}: $ref to {printable(reference)[:200]}"
+        if is_url(base.place) or is_url(reference):
+            return self._follow_url(base, reference, said)
+        path = _local_path(reference, said)
+        found = Path(base.place).parent / path
+        try:
+            resolved = found.resolve(strict=True)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InputError(f"{said}: there is no such file.") from error
+        root = self._root or Path(base.place).parent.resolve()
+        if not resolved.is_relative_to(root):
+            raise InputError(
+                f"{said}: lies outside of {root}. If that is meant, `root:` names a folder that "
+                "holds both."
+            )
+        return self._read.get(str(resolved)) or self._read_file(resolved, str(found))
+
+    @property
+    def sha256(self) -> str:
+        """A hash of all that was read, in hex."""
+        told = "".join(f"{place}\0{self._hashes[place]}\n" for place in self._hashes)
+        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _follow_url(self, base: Document, reference: str, said: str) -> Document:
+        try:
+            url = urljoin(base.place, reference) if is_url(base.place) else reference
+            is_near = is_url(url) and self._may_reach(url)
+        except ValueError:
+            is_near = False
+        if not is_near:
+            raise InputError(
+                f"{said}: lies in another place than the document. If that is meant, `hosts:` "
+                "names the hosts that may be asked."
+            )
+        known = self._read.get(url)
+        if known is not None:
+            return known
+        led_to, data = self._fetch(url)
+        document = self._keep(led_to, shown(led_to), data)
+        self._read[url] = document
+        return document
+
+    def _may_reach(self, url: str) -> bool:
+        """Whether a document may refer there."""
+        parts = urlsplit(url)
+        host = (parts.hostname or "").lower()
+        is_named = host in self._hosts or parts.netloc.lower() in self._hosts
+        return is_named or (self._origin is not None and _origin(url) == self._origin)
+
+    def _fetch(self, url: str, *, is_first: bool = False) -> tuple[str, bytes]:
+        self._count(0, shown(url))
+        return fetch(
+            url,
+            most_bytes=_MOST_MB * 1_000_000 - self._bytes,
+            most_s=self._ends - time.monotonic(),
+            may_lead_to=lambda target: is_first or self._may_reach(target),
+            is_let_in=self._is_let_in,
+        )
+
+    def _is_let_in(self, url: str) -> bool:
+        """Whether a URL may be of a private network: by the user's word, or beside the first."""
+        is_own = self._is_here and _origin(url) == self._origin
+        return self._is_open or is_own
+
+    def _read_file(self, path: Path, said: str) -> Document:
+        try:
+            if path.is_dir():
+                raise InputError(f"{said}: is a folder. Give a file in it.")
+            if path.exists() and not path.is_file():
+                raise InputError(f"{said}: is no plain file.")
+            self._count(path.stat().st_size, said)
+            data = path.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"{said}: can't read ({reason}). Check that the file is there and may be read."
+            ) from error
+        return self._keep(str(path.resolve()), said, data)
+
+    def _keep(self, place: str, address: str, data: bytes) -> Document:
+        self._bytes += len(data)
+        document = Document(parse_document(data, address), address, place)
+        self._read[place] = document
+        self._hashes[place] = hashlib.sha256(data).hexdigest()
+        return document
+
+    def _count(self, size: int, said: str) -> None:
+        """Hold the bounds before one more is read."""
+        if len(self._hashes) >= _MOST_FILES:
+            what = f"over {_MOST_FILES:,} files"
+        elif self._bytes + size > _MOST_MB * 1_000_000:
+            what = f"over {_MOST_MB} MB"
+        elif time.monotonic() > self._ends:
+            what = f"over {_MOST_S:.0f} seconds"
+        else:
+            return
+        raise InputError(f"{said}: with this, {what} would be read for one source.")
+
+
+def is_url(place: str) -> bool:
+    """Whether it is a URL of http or https, not a path."""
+    return place[:8].lower().startswith(("http://", "https://"))
+
+
+def _origin(url: str) -> tuple[str, str, int | None] | None:
+    try:
+        return origin(url)
+    except ValueError:
+        return None
+
+
+def _local_path(reference: str, said: str) -> str:
+    """The path that a reference from a file names."""
+    scheme = urlsplit(reference).scheme.lower() if ":" in reference else ""
+    if scheme == "file":
+        return unquote(urlsplit(reference).path)
+    if len(scheme) > 1:
+        raise InputError(f"{said}: {scheme}: is no way to a document.")
+    return unquote(reference)

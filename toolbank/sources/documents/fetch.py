@@ -1,0 +1,105 @@
+"""Getting one document from the web: every address on the way is looked at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlsplit, urlunsplit
+
+from toolbank.sources.web.answer import Answer
+from toolbank.sources.web.crawl_policy import CrawlPolicy
+from toolbank.sources.web.crawl_settings import crawl_settings
+from toolbank.sources.web.download import Downloader
+from toolbank.sources.web.failures import RefusedError, RequestError, may_pass_status
+from toolbank.system.addresses import is_private
+from toolbank.system.aio import run
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.terminal import printable
+
+_MAX_REDIRECTS = 5
+_ACCEPT = "application/json, application/yaml, application/openapi+json, */*;q=0.8"
+
+
+def fetch(
+    url: str,
+    *,
+    most_bytes: int,
+    most_s: float,
+    may_lead_to: Callable[[str], bool],
+    is_let_in: Callable[[str], bool],
+) -> tuple[str, bytes]:
+    """The bytes that a URL gives, and the URL that it led to.
+
+    Redirects are followed to where `may_lead_to` says yes, and never from https to http. An
+    address of this machine or a private network is asked only where `is_let_in` says so of the
+    URL; that is held for the very address that is connected to.
+
+    Raises:
+        InputError: it is no document that may be read, such as with status 404.
+        ToolbankError: it can't be had now, which may pass.
+    """
+    ends = time.monotonic() + most_s
+    asked = [url]
+    try:
+        while True:
+            _check(asked[-1], is_let_in)
+            left_s = max(ends - time.monotonic(), 0.1)
+            answer = run(_ask(asked[-1], most_bytes, left_s, is_let_in(asked[-1])))
+            target = answer.moved_to
+            if not target:
+                break
+            if target in asked or len(asked) > _MAX_REDIRECTS:
+                raise RefusedError("redirected in a loop, or too often")
+            is_weaker = asked[-1].startswith("https:") and target.startswith("http:")
+            if is_weaker or not may_lead_to(target):
+                raise RefusedError(f"leads to another place, {shown(target)}")
+            asked.append(target)
+    except RequestError as error:
+        message = f"{shown(url)}: can't be read ({error})."
+        if error.may_pass:
+            raise ToolbankError(message) from error
+        raise InputError(message) from error
+    if answer.status != 200:
+        message = f"{shown(url)}: the server answers with HTTP status {answer.status}."
+        if may_pass_status(answer.status):
+            raise ToolbankError(f"{message} Try again later.")
+        raise InputError(f"{message} Check the address.")
+    return asked[-1], answer.body
+
+
+def shown(url: str) -> str:
+    """A URL as messages show it: its user name, password and query may be secrets."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        query = "..." if parts.query else ""
+        return printable(urlunsplit((parts.scheme, host, parts.path, query, "")))
+    except ValueError:
+        return "what is no address"
+
+
+async def _ask(url: str, most_bytes: int, most_s: float, is_open: bool) -> Answer:
+    settings = replace(
+        crawl_settings(url, CrawlPolicy(request_s=most_s, private_addresses=is_open)),
+        max_bytes=most_bytes,
+    )
+    is_guarded = not is_open and settings.proxy is None
+    downloader = Downloader(replace(settings, guards=is_guarded))
+    try:
+        answer, _ = await downloader.send(url, {"Accept": _ACCEPT})
+    finally:
+        await downloader.aclose()
+    return answer
+
+
+def _check(url: str, is_let_in: Callable[[str], bool]) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise RefusedError("no address that begins with http:// or https://")
+    if "@" in parts.netloc:
+        raise RefusedError("a user name or password in the address; give it without")
+    if is_private(url) and not is_let_in(url):
+        raise RefusedError(
+            "at a private address; if that is meant, `private_addresses: true` lets it in"
+        )

@@ -1,0 +1,226 @@
+"""The content of a document: JSON, or YAML that says no more than JSON can."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+import yaml
+
+from toolbank.system.errors import InputError
+from toolbank.system.text import replace_surrogates
+
+_MOST_YAML_MB = 32
+_MOST_VALUES = 5_000_000
+"""Of a YAML document with its aliases written out: nine of nine aliases each make 387 million."""
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_TAG = "tag:yaml.org,2002:"
+_NULL, _BOOL, _INT, _FLOAT, _MERGE = (
+    _TAG + name for name in ("null", "bool", "int", "float", "merge")
+)
+_PLAIN = (
+    (_NULL, r"~|null|Null|NULL|", "~nN\0"),
+    (_BOOL, r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    (_INT, r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+", "-+0123456789"),
+    (
+        _FLOAT,
+        r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+",
+        "-+.0123456789",
+    ),
+    (_MERGE, r"<<", "<"),
+)
+
+
+def parse_document(data: bytes, where: str) -> Any:
+    """Read a document of JSON or YAML: a mapping or a list; `where` names it in messages.
+
+    YAML is read as JSON would say it: keys are texts, and so is what JSON has no type for, such
+    as a date. Its aliases are the same object wherever they stand.
+
+    Raises:
+        InputError: it is neither, or holds what JSON can't, or grows past bounds; with the line.
+    """
+    text = _decode(data, where)
+    start = text.lstrip()[:1]
+    if not start:
+        raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
+    if start == "<":
+        raise InputError(
+            f"{where}: is a page for browsers (HTML or XML), not JSON or YAML. Give the address of "
+            "the document itself, which often ends in openapi.json, openapi.yaml or swagger.json."
+        )
+    value = _parse_json(text, where) if start in "{[" else _parse_yaml(text, where)
+    if not isinstance(value, dict | list):
+        raise InputError(
+            f"{where}: holds {type(value).__name__}, no mapping and no list. Is it JSON or YAML?"
+        )
+    return value
+
+
+def _decode(data: bytes, where: str) -> str:
+    encoding = json.detect_encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{where}: not text in {encoding} (byte {error.start:,}). Save it as UTF-8."
+        ) from error
+    if "\0" in text:
+        raise InputError(f"{where}: is no text. Give a document in JSON or YAML.")
+    return text
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+        return _mend(value) if _HALF_CHARACTER.search(text) else value
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{where}: not valid JSON ({error}).") from error
+    except RecursionError as error:
+        raise _too_deep(where) from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _mend(value: Any) -> Any:
+    """The same without halves of characters, which JSON can escape and no file can hold."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_mend(one) for one in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): _mend(one) for key, one in value.items()}
+    return value
+
+
+class _Loader(yaml.CSafeLoader):
+    """Finds in plain scalars what JSON has types for, as YAML 1.2 does, and nothing else."""
+
+    yaml_implicit_resolvers = {
+        letter: [
+            (tag, re.compile(rf"^(?:{pattern})$"))
+            for tag, pattern, letters in _PLAIN
+            if letter in letters
+        ]
+        for letter in "~nNtTfF-+.0123456789<"
+    } | {"": [(_NULL, re.compile(r"^$"))]}
+
+
+def _parse_yaml(text: str, where: str) -> Any:
+    if len(text) > _MOST_YAML_MB * 1_000_000:
+        raise InputError(
+            f"{where}: over {_MOST_YAML_MB} MB of YAML, which takes minutes to read. Save it as JSON."
+        )
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        if root is None:
+            raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
+        return _Maker(where).make(root)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise InputError(f"{where}{line}: not valid YAML ({error.problem}).") from error
+    except (yaml.YAMLError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"{where}: not valid YAML ({said}).") from error
+    except RecursionError as error:
+        raise _too_deep(where) from error
+
+
+class _Maker:
+    """Makes values of YAML nodes, each once, and counts what they would be without aliases."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._made: dict[int, tuple[Any, int]] = {}
+        self._open: set[int] = set()
+
+    def make(self, node: yaml.Node) -> Any:
+        """The value of a node.
+
+        Raises:
+            InputError: an alias stands inside what it names, a key is no text, or all aliases
+                written out would be too much.
+        """
+        return self._make(node)[0]
+
+    def _make(self, node: yaml.Node) -> tuple[Any, int]:
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node), 1
+        known = self._made.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._open:
+            raise self._refused(node, "an alias stands inside of what it names")
+        self._open.add(id(node))
+        made = (
+            self._list(node)
+            if isinstance(node, yaml.SequenceNode)
+            else self._mapping(node)
+        )
+        self._open.discard(id(node))
+        if made[1] > _MOST_VALUES:
+            raise self._refused(
+                node,
+                f"with its aliases written out it has over {_MOST_VALUES:,} values",
+            )
+        self._made[id(node)] = made
+        return made
+
+    def _list(self, node: yaml.SequenceNode) -> tuple[Any, int]:
+        made = [self._make(one) for one in node.value]
+        return [value for value, _ in made], 1 + sum(size for _, size in made)
+
+    def _mapping(self, node: yaml.Node) -> tuple[Any, int]:
+        values: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        size = 1
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._refused(key, "a key that is no text")
+            one, its_size = self._make(value)
+            size += its_size
+            if key.tag != _MERGE:
+                if key.value in values:
+                    raise self._refused(key, f"the key {key.value!r} is given twice")
+                values[key.value] = one
+                continue
+            for mapping in one if isinstance(one, list) else [one]:
+                if not isinstance(mapping, dict):
+                    raise self._refused(key, "<< takes a mapping")
+                merged = {**mapping, **merged}
+        return {**merged, **values}, size
+
+    def _refused(self, node: yaml.Node, why: str) -> InputError:
+        mark = node.start_mark
+        return InputError(
+            f"{self._where}, line {mark.line + 1}, column {mark.column + 1}: {why[:300]}."
+        )
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    text = node.value
+    if node.tag == _NULL:
+        return None
+    if node.tag == _BOOL and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        if node.tag == _INT:
+            return int(text, 0)
+        # A number that is too large for a float reads as infinity, which JSON has not.
+        if node.tag == _FLOAT and abs(number := float(text)) != float("inf"):
+            return number
+    except ValueError:
+        pass
+    return text
+
+
+def _too_deep(where: str) -> InputError:
+    return InputError(f"{where}: nested too deep to be read.")
