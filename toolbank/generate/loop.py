@@ -15,7 +15,6 @@ from toolbank.generate.attempt_maker import AttemptMaker
 from toolbank.generate.attempts import Attempts, NothingAcceptedError
 from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.config import GenerateConfig
-from toolbank.generate.live import show_progress
 from toolbank.generate.messages import (
     describe_wait,
     explain_interrupt,
@@ -28,6 +27,7 @@ from toolbank.generate.tool_numbers import fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.journal import Journal
 from toolbank.llm.limits.stop import EarlyEnd
+from toolbank.llm.live import show_progress
 from toolbank.system import aio
 from toolbank.system.errors import Interrupted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
 
@@ -13,6 +14,7 @@ from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.limits.failures import FailuresInARow
+from toolbank.llm.live import show_progress
 from toolbank.llm.pool import Pool
 from toolbank.system import aio
 from toolbank.system.errors import ToolbankError
@@ -31,7 +33,7 @@ def ask_all(
     """The reply to each request, or the error with which its call failed for good.
 
     A request is asked for once, ever: its reply is in the journal `config.replies` before it
-    counts, and found there again.
+    counts, and found there again. Of several, the terminal shows how far they are.
 
     Raises:
         InputError: the engine can't be used.
@@ -74,9 +76,19 @@ async def _ask_all(
         else:
             failures.end()
 
+    def count_answers() -> tuple[int, int]:
+        failed = sum(isinstance(one, EngineError) for one in answers.values())
+        return len(answers), failed
+
     carrier = Carrier(pool, answer, lambda: next(numbers, None))
+    shown = (
+        show_progress("requests", count_answers, pool, len(requests), "not answered")
+        if len(requests) > 1
+        else nullcontext()
+    )
     async with pool.working():
-        todo = await carrier.work()
+        with shown:
+            todo = await carrier.work()
     if todo:
         raise Waiting(todo)
     if left := len(requests) - len(answers):

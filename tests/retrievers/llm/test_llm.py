@@ -1,6 +1,8 @@
 """A language model as last stage: what it is shown, how it is read, and what becomes of the rest."""
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -261,3 +263,29 @@ def test_the_prompt_is_the_users_own_where_there_is_one(fit, tmp_path, monkeypat
     with ChatServer(lambda _: Answer.json({"tools": [1]})) as server:
         find(fit(server))
         assert server.calls[0].prompt.startswith(f"Pick: {REQUEST} ")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_how_far_many_requests_are(fit, monkeypatch):
+    requests = [f"{REQUEST}, {n} times" for n in range(6)]
+    with ChatServer(answer_by_words) as server:
+        retriever = fit(server)
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        retriever.search(requests, 5)
+        shown_of_many = sys.stderr.getvalue()
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        retriever.search(["one song"], 5)
+        shown_of_one = sys.stderr.getvalue()
+    for part in ("requests 0/6", "0 not answered", "replies/s"):
+        assert part in shown_of_many
+    assert not shown_of_one
+
+
+def test_nothing_is_shown_off_a_terminal(fit, capsys):
+    with ChatServer(answer_by_words) as server:
+        fit(server).search([REQUEST, "another song"], 5)
+    assert not capsys.readouterr().err
