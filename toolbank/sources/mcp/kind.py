@@ -25,8 +25,8 @@ def _read_tools(config: McpSource, _: Path) -> Collected:
         from toolbank.sources.mcp.read import read_servers
     except ImportError as error:
         raise InputError(
-            f"sources: {config.label}: MCP servers are read by the package mcp, which is not "
-            f"installed. Get it with: {install_command('mcp')}"
+            f"sources: {config.label}: MCP servers are read by the package mcp, of which no "
+            f"version from 2.2 on is installed. Get it with: {install_command('mcp')}"
         ) from error
     from toolbank.sources.mcp.commands import demand_commands
 

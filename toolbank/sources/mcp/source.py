@@ -28,7 +28,8 @@ class McpSource(SourceConfig):
         default=None,
         min_length=1,
         max_length=_LONGEST_LABEL,
-        description="what the server is called: its tools are name/tool; unset: what it calls itself",
+        description="what the server is called: its tools are name/tool; unset: what it calls "
+        "itself. Those of `config` have names of their own",
     )
     command: tuple[str, ...] | None = Field(
         default=None,
@@ -110,8 +111,6 @@ class McpSource(SourceConfig):
         for key, other in belongs.items():
             if getattr(self, key) and other != given[0]:
                 raise ValueError(f"`{key}` goes with `{other}`")
-        if self.name is not None and self.config is not None:
-            raise ValueError("`name` goes with one server; those of a file have theirs")
         if self.token_env and any(h.lower() == "authorization" for h in self.headers):
             raise ValueError("give `token_env`, or Authorization in `headers`")
         return self
