@@ -76,3 +76,23 @@ def test_no_query_of_training_uses_a_withheld_tool(share, seed):
             uses = not withheld.isdisjoint(query.tools)
             drops = uses and before.split != "test"
             assert query.split == (None if drops else before.split)
+
+
+@given(st.floats(0, 0.9), st.integers())
+def test_tools_that_come_and_go_leave_the_others_withheld_or_not(share, seed):
+    config = SplitConfig(withhold_tools=share)
+    before = draw_withheld(TOOLS, config, seed)
+    now = [*TOOLS[3:], *(f"new-{n}" for n in range(10))]
+    after = draw_withheld(now, config, seed, [TOOLS])
+    assert after.intersection(TOOLS) == before.intersection(now)
+    assert len(after.difference(TOOLS)) == round(10 * share)
+
+
+def test_a_query_of_a_tool_that_is_gone_is_in_no_split():
+    queries = make_queries([None] * 50)
+    gone = frozenset(TOOLS[:2])
+    whole = split_queries(queries, SplitConfig(), 0)
+    split = split_queries(queries, SplitConfig(), 0, gone=gone)
+    for query, before in zip(split, whole, strict=True):
+        kept = gone.isdisjoint(query.tools)
+        assert query.split == (before.split if kept else None)

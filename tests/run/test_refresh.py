@@ -6,13 +6,17 @@ import shutil
 import pytest
 
 from tests.commands.in_process import toolbank
+from tests.servers.batch import answer_file
 from tests.servers.chat import ChatServer
 from tests.sources.packages import make_package  # noqa: F401 - a fixture
 from tests.world import good
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
+from toolbank.commands.show.show import show_one
+from toolbank.journal import Journal
 from toolbank.recipe import load_recipe
 from toolbank.run.refresh import refresh_run
+from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.search import load
 from toolbank.system.errors import InputError, ToolbankError
@@ -185,6 +189,9 @@ def test_a_request_that_needs_a_removed_tool_leaves_training_and_test(world):
     removed = read_json(world.out / "bank/bank.json")["removed"]
     assert removed["queries_left_out"] == told
     assert {*last(removed["tools"])} <= {*GONE}
+    told = show_one(world.out, left_out[0].id)
+    assert "left out of training and test: the sources no longer have" in told
+    assert f"{len(left_out)} request" in describe_result(world.run())
 
 
 def test_more_requests_are_dealt_from_the_new_tools_and_none_is_asked_again(world):
@@ -210,6 +217,22 @@ def test_a_run_keeps_what_was_asked_where_its_source_has_changed(world):
     world.run()
     assert world.asked(calls) == (sorted([*NEW, *REWORDED]), 0)
     assert (world.out / "catalogue/versions.json").is_file()
+
+
+def test_requests_that_are_on_their_way_in_a_batch_keep_their_hands(world):
+    by_batch = ("generate.engine=batch", "asks.engine=rules")
+    assert world.run(*by_batch).waiting
+    [sent] = (world.out / "batch").glob("round-001-write-*.jsonl")
+    world.change()
+    assert refresh_run(world.out).catalogue.begins == 20
+    output = sent.with_name("batch_1_output.jsonl")
+    output.write_text(answer_file(sent.read_text(), good))
+    world.run(*by_batch)
+    with Journal(world.out / "journal.sqlite", read_only=True) as journal:
+        assert list(journal.attempts(["write"])) == list(range(20))
+    rounds = sorted(path.name for path in (world.out / "batch").glob("round-002-*"))
+    assert rounds[0].startswith("round-002-polish")
+    assert not [name for name in rounds if "write" in name]
 
 
 def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):

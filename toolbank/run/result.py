@@ -51,6 +51,9 @@ def _describe_bank(result: RunResult) -> str:
         told += f", {count(len(read_column(asks, 'tool')), 'ask')}"
     recipe = load_recipe(str(folder.recipe)).recipe
     info = read_json(folder.bank / "bank.json")
+    if removed := info.get("removed"):
+        lost = count(removed["queries_left_out"], "request")
+        told += f"; {lost} left out, for want of a tool that is gone"
     advice = advise(tools, counts, info, recipe.evaluate)
     return "\n".join(
         [f"{folder.path}: {told}.", *(wrap(line, WIDTH) for line in advice)]

@@ -184,6 +184,18 @@ def _format_end(
     tools = tools or _chosen(entries)
     if tools:
         yield f"tools: {', '.join(tools)}"
+    if gone := [name for name in tools if name in _removed(folder)]:
+        yield (
+            f"left out of training and test: the sources no longer have {', '.join(gone)}"
+        )
+
+
+def _removed(folder: RunFolder) -> list[str]:
+    """The tools that requests need and that are gone."""
+    path = folder.bank / "bank.json"
+    info = read_json(path) if path.is_file() else {}
+    names: list[str] = info.get("removed", {}).get("tools", [])
+    return names
 
 
 def _format_undecided(folder: RunFolder) -> str:
