@@ -16,6 +16,7 @@ from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
 from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.python.source import PythonSource
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.testing.sources import CHECKS, SourceCase
@@ -140,6 +141,41 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
         ),
         canary=canary,
         change=lambda: write({"one": one, "two": one}),
+    )
+
+
+@pytest.fixture
+def openapi(tmp_path: Path) -> SourceCase:
+    """A description of an operation, with code wherever a text may stand."""
+    canary = tmp_path / "canary"
+    code = CODE.replace("CANARY", str(canary))
+    file = tmp_path / "pets.json"
+
+    def write(**more: object) -> None:
+        schema = {"type": "string", "default": code, "pattern": code, "format": code}
+        said = {
+            "summary": f"{{{{ 7 * 7 }}}} {code}",
+            "parameters": [{"name": code, "in": "query", "schema": schema}],
+            "responses": {"200": {"content": {"application/json": {"schema": schema}}}},
+        }
+        paths = {f"/$(touch {canary})": {"get": said}, "/gone": {"$ref": code}}
+        info = {"title": code, "version": "1"}
+        file.write_text(
+            json.dumps({"openapi": "3.1.0", "info": info, "paths": paths | more})
+        )
+
+    write()
+    (tmp_path / "empty.json").write_text('{"openapi": "3.1.0", "paths": {}}')
+    (tmp_path / "page.html").write_text("<html></html>")
+    return SourceCase(
+        SOURCES.find("openapi", ""),
+        OpenApiSource(spec=str(file)),
+        unreadable=tuple(
+            OpenApiSource(spec=str(tmp_path / name))
+            for name in ("missing.yaml", "empty.json", "page.html")
+        ),
+        canary=canary,
+        change=lambda: write(**{"/more": {"get": {"responses": {}}}}),
     )
 
 

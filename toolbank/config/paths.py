@@ -13,6 +13,9 @@ from toolbank.system.errors import InputError
 NAME_OR_PATH: dict[str, JsonValue] = {"format": "name-or-path"}
 """For a field's `json_schema_extra`: a name, or a path where it begins with a dot or `~`."""
 
+ADDRESS_OR_PATH: dict[str, JsonValue] = {"format": "address-or-path"}
+"""For a field's `json_schema_extra`: an address such as https://..., or else a path."""
+
 
 def anchor_paths(data: Any, schema: Schema, folder: Path) -> Any:
     """The data with relative paths made to start at `folder`.
@@ -44,6 +47,8 @@ def _anchor(value: Any, schema: Schema, root: Schema, folder: Path) -> Any:
 
 def _anchor_text(text: str, form: str | None, folder: Path) -> str:
     if form == "name-or-path" and text.startswith((".", "~")):
+        form = "path"
+    if form == "address-or-path" and "://" not in text:
         form = "path"
     if form == "path" and text.startswith("~"):
         text = str(Path(text).expanduser())

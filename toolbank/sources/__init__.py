@@ -11,6 +11,7 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
     SourceKind,
     {
         "mcp": "toolbank.sources.mcp.kind:KIND",
+        "openapi": "toolbank.sources.openapi.kind:KIND",
         "python": "toolbank.sources.python.kind:KIND",
         "sphinx": "toolbank.sources.sphinx.kind:KIND",
     },

@@ -4,10 +4,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from toolbank.bank.record import Record
 from toolbank.bank.records import Tool
+from toolbank.sources.schema_check import explain_unsound
 from toolbank.system.errors import InputError
 
 _SHOWN = 200
+_HOLDERS = ("properties", "$defs")
 _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 
@@ -21,6 +24,7 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
     check = SchemaCheck()
+    writer = _Writer()
     for tool in tools:
         if not tool.name.strip():
             said = (tool.summary or tool.description or "nothing is said of it")[
@@ -30,7 +34,7 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
                 f"sources: {label}: a tool has no name ({said}). Give each its full name, such as "
                 "weather.forecast."
             )
-        if trouble := _explain_unwritable(tool):
+        if trouble := writer.explain(tool):
             raise InputError(
                 f"sources: {label}: what is said of {tool.name[:_SHOWN]!a} can't be written as "
                 f"JSON ({trouble}). Leave out what JSON in UTF-8 doesn't have, such as NaN or half "
@@ -43,36 +47,27 @@ def check_tools(tools: Iterable[Tool], label: str) -> None:
             )
 
 
-def _explain_unwritable(tool: Tool) -> str:
-    """Why no file of a bank or an export could hold it, or ""; begins with the field."""
-    for field, value in tool.model_dump().items():
-        try:
-            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-        except (TypeError, ValueError) as error:
-            return f"{field}: {error}"[:_SHOWN]
-    return ""
-
-
 class SchemaCheck:
-    """Holds each schema against the metaschema once: a reference repeats a few thousand times."""
+    """Holds each schema against the metaschema once: tools share them as the same objects."""
 
     def __init__(self) -> None:
-        from jsonschema import Draft202012Validator
-
-        self._validator = Draft202012Validator(
-            Draft202012Validator.META_SCHEMA,
-            format_checker=Draft202012Validator.FORMAT_CHECKER,
-        )
-        self._sound: set[str] = set()
+        # By identity; what was seen is kept here so that no other object gets it.
+        self._sound: dict[int, dict[str, Any]] = {}
 
     def explain(self, parameters: dict[str, Any]) -> str:
         """What is wrong with a schema of parameters, or ""."""
         if parameters.get("type") != "object":
             return 'its type is not "object"'
-        properties = parameters.get("properties", {})
+        properties, shared = (parameters.get(key, {}) for key in _HOLDERS)
         if not isinstance(properties, dict):
             return "properties: not an object"
         rest = {key: parameters[key] for key in parameters if key != "properties"}
+        if isinstance(shared, dict):
+            rest["$defs"] = {
+                name: schema
+                for name, schema in shared.items()
+                if not self._is_known(schema)
+            }
         if trouble := self.explain_schema(rest):
             return trouble.lstrip(".: ")
         for name, schema in properties.items():
@@ -80,24 +75,72 @@ class SchemaCheck:
                 return f"properties.{name}: not an object"[:_SHOWN]
             if trouble := self.explain_schema(schema):
                 return f"properties.{name}{trouble}"[:_SHOWN]
+        if isinstance(shared, dict):
+            self._keep(shared.values())
         return ""
 
     def explain_schema(self, schema: dict[str, Any]) -> str:
         """What is wrong with any JSON Schema, or ""; begins with the place."""
-        from jsonschema.exceptions import best_match
+        if self._is_known(schema):
+            return ""
+        trouble = explain_unsound(schema)[:_SHOWN]
+        if not trouble:
+            self._keep([schema])
+        return trouble
 
-        # A text that is sound is so whatever it says, and it is what schemas differ in.
-        bare = {
-            key: value
-            for key, value in schema.items()
-            if not (key in {"description", "title"} and isinstance(value, str))
-            and key != "default"
-        }
-        written = json.dumps(bare)
-        if written in self._sound:
-            return ""
-        error = best_match(self._validator.iter_errors(bare))
-        if error is None:
-            self._sound.add(written)
-            return ""
-        return f"{error.json_path.removeprefix('$')}: {error.message}"[:_SHOWN]
+    def _is_known(self, schema: Any) -> bool:
+        return id(schema) in self._sound
+
+    def _keep(self, schemas: Iterable[Any]) -> None:
+        self._sound |= {id(schema): schema for schema in schemas}
+
+
+class _Writer:
+    """Writes all that is said of tools; once what they share as the same object."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, Any] = {}
+
+    def explain(self, tool: Tool) -> str:
+        """Why no file of a bank or an export could hold it, or ""; begins with the field."""
+        for field in Tool.model_fields:
+            value = getattr(tool, field)
+            try:
+                if isinstance(value, dict):
+                    self._write_parts(value)
+                elif value:
+                    _write(_plain(value))
+            except (TypeError, ValueError, RecursionError) as error:
+                return f"{field}: {error}"[:_SHOWN]
+        return ""
+
+    def _write_parts(self, value: dict[str, Any]) -> None:
+        for key, part in value.items():
+            if isinstance(part, dict) and key in _HOLDERS:
+                _write(list(part))
+                for inner in part.values():
+                    self._write_once(inner)
+            else:
+                _write({key: part})
+
+    def _write_once(self, value: Any) -> None:
+        if id(value) not in self._written:
+            _write(value)
+            self._written[id(value)] = value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.model_dump()
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _write(value: Any) -> None:
+    """Write a value as a file would hold it.
+
+    Raises:
+        TypeError, ValueError: JSON in UTF-8 can't.
+    """
+    if isinstance(value, str) and value.isascii():
+        return
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()

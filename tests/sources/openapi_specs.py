@@ -1,0 +1,94 @@
+"""Descriptions of APIs, written to a file and read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from toolbank.bank.records import Tool
+from toolbank.sources.kind import Collected
+from toolbank.sources.openapi.kind import KIND
+from toolbank.sources.openapi.source import OpenApiSource
+
+OK = {"200": {"description": "Fine."}}
+
+
+def described(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A description of OpenAPI 3.1 with these paths."""
+    info = {"title": "Pets", "version": "1"}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, **more}
+
+
+def operation(**more: Any) -> dict[str, Any]:
+    """An operation that says little."""
+    return {"responses": OK, **more}
+
+
+def json_body(schema: Any, *, required: bool = True) -> dict[str, Any]:
+    return {"required": required, "content": {"application/json": {"schema": schema}}}
+
+
+def json_response(schema: Any) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"200": {"description": "Fine.", "content": content}}
+
+
+def read(folder: Path, description: Any, **options: Any) -> Collected:
+    """What is read of a description; every tool of it is sound."""
+    file = folder / "pets.json"
+    file.write_text(json.dumps(description), "utf-8")
+    collected = KIND.read(OpenApiSource(spec=str(file), **options), folder)
+    for tool in collected.tools:
+        assert_sound(tool)
+    return collected
+
+
+def read_tool(folder: Path, description: Any) -> Tool:
+    (tool,) = read(folder, description).tools
+    return tool
+
+
+def read_operation(folder: Path, method: str = "get", **said: Any) -> Tool:
+    """The tool of a single operation of /pets."""
+    more = said.pop("description_of", {})
+    return read_tool(folder, described({"/pets": {method: operation(**said)}}, **more))
+
+
+def assert_sound(tool: Tool) -> None:
+    """Schemas are ones of JSON Schema 2020-12, references lead to `$defs`, arguments to properties."""
+    for schema in (tool.parameters, tool.output_schema):
+        if schema is not None:
+            Draft202012Validator.check_schema(schema)
+            assert set(references(schema)) <= schema.get("$defs", {}).keys()
+            # Whatever is valid or not, no reference leads nowhere or round for ever.
+            Draft202012Validator(schema).is_valid({"a": [1, {"b": "c"}]})
+    properties = tool.parameters["properties"]
+    assert tool.call is not None and tool.call.type == "http"
+    assert [one.property for one in tool.call.arguments] == [*properties]
+    assert set(tool.parameters.get("required", [])) <= properties.keys()
+
+
+def references(schema: Any, *, holds_names: bool = False) -> list[str]:
+    """The names that references of a schema lead to, but not those in its data."""
+    if isinstance(schema, list):
+        return [name for part in schema for name in references(part)]
+    if not isinstance(schema, dict):
+        return []
+    found = []
+    for key, part in schema.items():
+        if key == "$ref" and not holds_names:
+            assert isinstance(part, str) and re.fullmatch(r"#/\$defs/[\w.-]+", part)
+            found.append(part.removeprefix("#/$defs/"))
+        elif holds_names or key not in ("default", "const", "enum", "examples"):
+            names = key in (
+                "properties",
+                "patternProperties",
+                "$defs",
+                "dependentSchemas",
+            )
+            found += references(part, holds_names=names and not holds_names)
+    return found

@@ -1,0 +1,216 @@
+"""Schemas as JSON Schema 2020-12: what is shared stands once, what is data stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources.openapi_specs import (
+    described,
+    json_body,
+    json_response,
+    operation,
+    read,
+    read_operation,
+    read_tool,
+)
+
+TREE = {
+    "type": "object",
+    "properties": {
+        "value": {"$ref": "#/components/schemas/Value"},
+        "children": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}},
+    },
+}
+VALUE = {"type": "string", "description": "What it holds."}
+
+
+def translated(folder: Path, schema: Any, version: str = "3.0.3") -> Any:
+    """A schema of a property, as it is read."""
+    tool = read_operation(
+        folder,
+        "post",
+        requestBody=json_body({"type": "object", "properties": {"it": schema}}),
+        description_of={"openapi": version},
+    )
+    return tool.parameters["properties"]["it"]
+
+
+def test_a_recursive_schema_stands_once_with_what_it_needs(tmp_path: Path) -> None:
+    schemas = {"Tree": TREE, "Value": VALUE, "Other": {"type": "object"}}
+    tool = read_operation(
+        tmp_path,
+        "post",
+        requestBody=json_body({"$ref": "#/components/schemas/Tree"}),
+        responses=json_response({"$ref": "#/components/schemas/Tree"}),
+        description_of={"components": {"schemas": schemas}},
+    )
+    tree = {
+        "type": "object",
+        "properties": {
+            "value": {"$ref": "#/$defs/Value"},
+            "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+        },
+    }
+    assert tool.parameters == {**tree, "$defs": {"Tree": tree, "Value": VALUE}}
+    assert tool.output_schema == {**tree, "$defs": {"Tree": tree, "Value": VALUE}}
+
+
+def test_tools_share_the_objects_of_what_they_share(tmp_path: Path) -> None:
+    said = operation(
+        requestBody=json_body(
+            {"properties": {"tree": {"$ref": "#/components/schemas/Tree"}}}
+        )
+    )
+    description = described(
+        {"/a": {"post": said}, "/b": {"post": said}},
+        components={"schemas": {"Tree": TREE, "Value": VALUE}},
+    )
+    one, other = read(tmp_path, description).tools
+    for name in ("Tree", "Value"):
+        assert one.parameters["$defs"][name] is other.parameters["$defs"][name]
+
+
+@pytest.mark.parametrize(
+    ("said", "read_as"),
+    [
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        (
+            {"type": "string", "enum": ["a"], "nullable": True},
+            {"type": ["string", "null"], "enum": ["a", None]},
+        ),
+        (
+            {"allOf": [{"type": "object"}], "nullable": True},
+            {"anyOf": [{"allOf": [{"type": "object"}]}, {"type": "null"}]},
+        ),
+        ({"nullable": True}, {}),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}),
+        ({"exclusiveMinimum": 2}, {"exclusiveMinimum": 2}),
+        ({"type": "string", "example": "cat"}, {"type": "string", "examples": ["cat"]}),
+        (
+            {
+                "type": "object",
+                "xml": {},
+                "discriminator": {},
+                "x-internal": 1,
+                "externalDocs": {},
+            },
+            {"type": "object"},
+        ),
+        ({"items": [{"type": "string"}]}, {"prefixItems": [{"type": "string"}]}),
+        ({"additionalProperties": False}, {"additionalProperties": False}),
+        ({"type": "object", "required": True}, {"type": "object"}),
+        (
+            {"properties": {"$ref": {"type": "string"}}},
+            {"properties": {"$ref": {"type": "string"}}},
+        ),
+    ],
+)
+def test_keywords_of_open_api_3_0_are_said_in_those_of_json_schema(
+    tmp_path: Path, said: Any, read_as: Any
+) -> None:
+    assert translated(tmp_path, said) == read_as
+
+
+@pytest.mark.parametrize("key", ["default", "example"])
+def test_data_that_looks_like_a_reference_is_data(tmp_path: Path, key: str) -> None:
+    data = {"$ref": "#/nowhere", "nullable": True}
+    kept = translated(tmp_path, {key: data, "enum": [data]})
+    assert kept["enum"] == [data]
+    assert kept.get("default", kept.get("examples")) in (data, [data])
+
+
+def test_constraints_beside_a_reference_count_from_3_1_on(tmp_path: Path) -> None:
+    said = {"$ref": "#/components/schemas/Value", "description": "Own.", "maxLength": 3}
+    for version, kept in (("3.0.3", {}), ("3.1.0", {"maxLength": 3})):
+        body = json_body({"properties": {"it": said}})
+        tool = read_operation(
+            tmp_path,
+            "post",
+            requestBody=body,
+            description_of={
+                "openapi": version,
+                "components": {"schemas": {"Value": VALUE}},
+            },
+        )
+        it = tool.parameters["properties"]["it"]
+        assert it == {"$ref": "#/$defs/Value", "description": "Own.", **kept}
+
+
+def test_what_is_no_schema_is_told_and_the_rest_read(tmp_path: Path) -> None:
+    body = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "date", "maxLength": "3", "pattern": "(", "title": "A"},
+            "b": "string",
+        },
+    }
+    said = described({"/pets": {"post": operation(requestBody=json_body(body))}})
+    collected = read(tmp_path, said)
+    assert collected.tools[0].parameters["properties"] == {"a": {"title": "A"}, "b": {}}
+    place = "pets.json#/paths/~1pets/post/requestBody/content/application~1json/schema"
+    for what in (
+        f"`type` has no such value at {tmp_path}/{place}/properties/a/type",
+        f"`maxLength` has no such value at {tmp_path}/{place}/properties/a/maxLength",
+        f"a schema that is no object at {tmp_path}/{place}/properties/b",
+    ):
+        assert f"openapi:pets.json: {what}" in collected.problems
+    assert any("`pattern`" in note for note in collected.notes)
+
+
+def test_two_schemas_of_one_name_stay_two(tmp_path: Path) -> None:
+    definitions = {"a": {"definitions": {"Pet": {"type": "string"}}}}
+    body = {
+        "properties": {
+            "one": {"$ref": "#/components/schemas/Pet"},
+            "other": {"$ref": "#/components/schemas/a/definitions/Pet"},
+        }
+    }
+    tool = read_operation(
+        tmp_path,
+        "post",
+        requestBody=json_body(body),
+        description_of={
+            "components": {"schemas": {"Pet": {"type": "object"}, **definitions}}
+        },
+    )
+    assert tool.parameters["$defs"] == {
+        "Pet": {"type": "object"},
+        "Pet_2": {"type": "string"},
+    }
+
+
+def test_the_output_is_the_json_of_the_first_response_that_is_good(
+    tmp_path: Path,
+) -> None:
+    responses = {
+        "404": json_response({"type": "string"})["200"],
+        "202": {"description": "Later."},
+        "2XX": json_response({"type": "integer"})["200"],
+        "default": json_response({"type": "object"})["200"],
+    }
+    assert read_operation(tmp_path, responses=responses).output_schema == {
+        "type": "integer"
+    }
+    only = {"default": responses["default"]}
+    assert read_operation(tmp_path, responses=only).output_schema == {"type": "object"}
+    assert read_operation(tmp_path).output_schema is None
+
+
+def test_booleans_are_schemas(tmp_path: Path) -> None:
+    tool = read_tool(
+        tmp_path,
+        described(
+            {
+                "/pets": {
+                    "post": operation(
+                        requestBody=json_body({"properties": {"a": True, "b": False}})
+                    )
+                }
+            }
+        ),
+    )
+    assert tool.parameters["properties"] == {"a": {}, "b": {"not": {}}}

@@ -1,0 +1,1 @@
+"""Operations of an HTTP API that OpenAPI or Swagger describes, as tools."""

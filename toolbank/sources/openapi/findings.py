@@ -1,0 +1,60 @@
+"""What is found wrong with a description, counted and told once a kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_EXAMPLES = 3
+_LONGEST = 300
+
+
+@dataclass
+class Findings:
+    """Lines for people, gathered by what they say.
+
+    `problems` go by what could not be read, `notes` by what is otherwise unusual, each with the
+    places (file and pointer) that it is so of. `left_out` are the operations that became no tool,
+    by reason.
+    """
+
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def problem(self, what: str, place: str) -> None:
+        """Something could not be read there."""
+        self.problems.setdefault(what, []).append(place)
+
+    def note(self, what: str, place: str) -> None:
+        """Something there is not as it should be, and was read all the same."""
+        self.notes.setdefault(what, []).append(place)
+
+    def leave_out(self, reason: str, name: str) -> None:
+        """An operation became no tool."""
+        self.left_out.setdefault(reason, []).append(name)
+
+    def counts(self) -> dict[str, int]:
+        """How many operations were left out, by reason."""
+        return {reason: len(self.left_out[reason]) for reason in sorted(self.left_out)}
+
+    def examples(self) -> dict[str, list[str]]:
+        """Some operations that were left out, by reason."""
+        return {
+            reason: sorted(self.left_out[reason])[:_EXAMPLES]
+            for reason in sorted(self.left_out)
+        }
+
+
+def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """A line for each thing that was found: how often, and where first."""
+    return tuple(_line(label, what, places) for what, places in found.items())
+
+
+def _line(label: str, what: str, places: list[str]) -> str:
+    different = list(Counter(places))
+    shown = ", ".join(different[:_EXAMPLES])
+    times = f" ({len(places):,} times), first" if len(places) > 1 else ""
+    line = f"{label}: {what}{times} at {shown}"
+    return "".join(s if s.isprintable() else "?" for s in line)[: _LONGEST * 2]

@@ -1,0 +1,70 @@
+"""Configuration of an OpenAPI description as a source."""
+
+from pathlib import Path, PurePath
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, field_validator
+
+from toolbank.config.paths import ADDRESS_OR_PATH
+from toolbank.sources.kind import SourceConfig
+
+_LONGEST_LABEL = 150
+_ANY_API = {"api", "api-docs", "index", "openapi", "schema", "spec", "swagger"}
+"""Names of files that tell nothing of the API."""
+
+
+class OpenApiSource(SourceConfig):
+    """An OpenAPI 3.0, 3.1 or 3.2 or Swagger 2.0 description; each operation is a tool."""
+
+    type: Literal["openapi"] = "openapi"
+    spec: str = Field(
+        min_length=1,
+        description="a JSON or YAML file, or its address",
+        json_schema_extra=ADDRESS_OR_PATH,
+    )
+    root: Path | None = Field(
+        default=None,
+        description="folder that its references to other files may lead into; unset: its own",
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(), description="other hosts that its references may lead to"
+    )
+    private_addresses: bool = Field(
+        default=False, description="let addresses lead into private networks"
+    )
+
+    @field_validator("spec")
+    @classmethod
+    def _check_address(cls, value: str) -> str:
+        """Refuse a password in an address, without repeating it: recipes are handed on."""
+        if "://" in value and "@" in value.split("://", 1)[1].partition("/")[0]:
+            raise ValueError("the address has a user name or password; give it without")
+        return value
+
+    @property
+    def address(self) -> str:
+        """The description's address on the web, or "" for a file."""
+        return self.spec if "://" in self.spec else ""
+
+    @property
+    def label(self) -> str:
+        """The file's name, or the address without a query, which may hold a secret."""
+        name = self.name or PurePath(self.spec).name
+        if self.address and not self.name:
+            parts = urlsplit(self.address)
+            name = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+        return f"openapi:{_printable(name)[:_LONGEST_LABEL]}"
+
+    @property
+    def api_name(self) -> str:
+        """The file's name without its ending, or the host; "" where it tells nothing."""
+        if self.address:
+            host = (urlsplit(self.address).hostname or "").removeprefix("www.")
+            return host if "." in host and any(map(str.isalpha, host)) else ""
+        stem = _printable(PurePath(self.spec).stem)
+        return "" if stem.lower() in _ANY_API else stem
+
+
+def _printable(text: str) -> str:
+    return "".join(sign for sign in unquote(text) if sign.isprintable())

@@ -1,0 +1,416 @@
+"""A schema of OpenAPI or Swagger in JSON Schema 2020-12, keyword by keyword."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from toolbank.sources.documents.documents import Document
+from toolbank.sources.openapi.findings import Findings
+from toolbank.sources.openapi.references import escape
+
+Schema = dict[str, Any]
+Refer = Callable[[str, Document, str], str]
+"""The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""
+
+_TYPES = frozenset(
+    {"string", "number", "integer", "boolean", "object", "array", "null"}
+)
+_ANNOTATIONS = frozenset(
+    {
+        *("title", "description", "default", "example", "examples"),
+        *("deprecated", "readOnly", "writeOnly", "nullable", "x-nullable"),
+    }
+)
+"""What counts beside a `$ref` up to OpenAPI 3.0; constraints there don't."""
+
+
+class Translation:
+    """Translates schemas, and knows which names of `$defs` each one refers to.
+
+    What isn't as its keyword has to be is left out and told as a problem; what JSON Schema has
+    neither by this nor by another name (xml, discriminator, x-...) is left out. `siblings`:
+    whether constraints beside a `$ref` count, as from OpenAPI 3.1 on.
+    """
+
+    def __init__(self, refer: Refer, findings: Findings, *, siblings: bool) -> None:
+        self._refer = refer
+        self._findings = findings
+        self._siblings = siblings
+        self._refs: set[str] = set()
+        # By the identity of schemas, which are kept here so that it stays theirs.
+        self._refs_of: dict[int, tuple[Schema, frozenset[str]]] = {}
+
+    def translate(self, value: Any, document: Document, pointer: str) -> Schema:
+        """A schema that stands at a pointer of a document."""
+        outer, self._refs = self._refs, set()
+        schema = self._schema(value, document, pointer)
+        if self._refs:
+            self._refs_of[id(schema)] = schema, frozenset(self._refs)
+            outer |= self._refs
+        self._refs = outer
+        return schema
+
+    def refs_of(self, schema: Schema) -> frozenset[str]:
+        """The names that a schema of `translate` or `derive` refers to."""
+        known = self._refs_of.get(id(schema))
+        return known[1] if known else frozenset()
+
+    def derive(self, schema: Schema, parts: Iterable[Schema]) -> Schema:
+        """Have a schema that was made of such parts be known to refer to what they do."""
+        refs = frozenset[str]().union(*map(self.refs_of, parts))
+        if refs:
+            self._refs_of[id(schema)] = schema, refs
+        return schema
+
+    def wrong(self, what: str, document: Document, pointer: str) -> None:
+        """Say what of a schema could not be read."""
+        self._findings.problem(what, f"{document.address}#{pointer}")
+
+    def _schema(self, value: Any, document: Document, pointer: str) -> Schema:
+        if value is True:
+            return {}
+        if value is False:
+            return {"not": {}}
+        if not isinstance(value, dict):
+            self.wrong("a schema that is no object", document, pointer)
+            return {}
+        schema: Schema = {}
+        reference = value.get("$ref", value.get("$dynamicRef"))
+        if isinstance(reference, str):
+            if name := self._refer(reference, document, pointer):
+                self._refs.add(name)
+                schema["$ref"] = f"#/$defs/{name}"
+            if len(value) == 1:
+                return schema
+            if not self._siblings:
+                value = {key: value[key] for key in value if key in _ANNOTATIONS}
+        elif reference is not None:
+            self.wrong("a `$ref` that is no text", document, pointer)
+        for key, item in value.items():
+            read = _READERS.get(key)
+            if read is None:
+                continue
+            if not read(self, schema, key, item, document, pointer):
+                self._refuse(key, item, document, pointer)
+        return _finish(schema, value)
+
+    def _refuse(self, key: str, item: Any, document: Document, pointer: str) -> None:
+        """Say that a keyword has a value that it can't have; null stands for nothing."""
+        if item is None or (key == "required" and isinstance(item, bool)):
+            return
+        if key == "pattern" and isinstance(item, str):
+            what = "a `pattern` that Python can't read is left out"
+            self._findings.note(what, f"{document.address}#{pointer}")
+            return
+        self.wrong(f"`{key}` has no such value", document, f"{pointer}/{key}")
+
+
+# Each reader puts a keyword into the schema, and says whether its value is one.
+_Reader = Callable[[Translation, Schema, str, Any, Document, str], bool]
+
+
+def _read_text(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not isinstance(item, str):
+        return False
+    schema[key] = item
+    return True
+
+
+def _read_literal(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    schema[key] = item
+    return True
+
+
+def _read_list(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not isinstance(item, list):
+        return False
+    schema[key] = item
+    return True
+
+
+def _read_flag(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not isinstance(item, bool):
+        return False
+    schema[key] = item
+    return True
+
+
+def _read_number(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not is_number(item) or (key == "multipleOf" and item <= 0):
+        return False
+    schema[key] = item
+    return True
+
+
+def _read_count(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not is_number(item) or item < 0 or item != item // 1:
+        return False
+    schema[key] = int(item)
+    return True
+
+
+def _read_limit(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    """`exclusiveMinimum` is a flag of `minimum` up to OpenAPI 3.0 (see `_finish`)."""
+    if is_number(item):
+        schema[key] = item
+    return is_number(item) or isinstance(item, bool)
+
+
+def _read_names(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not _are_names(item):
+        return False
+    schema[key] = list(dict.fromkeys(item))
+    return True
+
+
+def _read_name_lists(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not isinstance(item, dict) or not all(map(_are_names, item.values())):
+        return False
+    schema[key] = {name: list(dict.fromkeys(item[name])) for name in item}
+    return True
+
+
+def _read_type(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if isinstance(item, str):
+        if item in _TYPES:
+            schema[key] = item
+        elif item == "file":
+            schema[key], schema["format"] = "string", "binary"
+        else:
+            return False
+        return True
+    if not _are_names(item):
+        return False
+    known = [name for name in dict.fromkeys(item) if name in _TYPES]
+    if known:
+        schema[key] = known
+    return len(known) == len(set(item))
+
+
+def _read_pattern(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not isinstance(item, str) or not _is_pattern(item):
+        return False
+    schema[key] = item
+    return True
+
+
+def _read_example(
+    _: Translation, schema: Schema, __: str, item: Any, *___: Document | str
+) -> bool:
+    schema.setdefault("examples", [item])
+    return True
+
+
+def _read_examples(
+    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+) -> bool:
+    if not isinstance(item, list):
+        return False
+    schema[key] = item
+    return True
+
+
+def _read_schema(
+    translation: Translation,
+    schema: Schema,
+    key: str,
+    item: Any,
+    document: Document,
+    pointer: str,
+) -> bool:
+    if not isinstance(item, dict | bool):
+        return False
+    schema[key] = translation.translate(item, document, f"{pointer}/{key}")
+    return True
+
+
+def _read_rest(
+    translation: Translation,
+    schema: Schema,
+    key: str,
+    item: Any,
+    document: Document,
+    pointer: str,
+) -> bool:
+    """What holds of all others; false is said as it is."""
+    if isinstance(item, bool):
+        schema[key] = item
+        return True
+    return _read_schema(translation, schema, key, item, document, pointer)
+
+
+def _read_items(
+    translation: Translation,
+    schema: Schema,
+    key: str,
+    item: Any,
+    document: Document,
+    pointer: str,
+) -> bool:
+    """A list of schemas is what `prefixItems` is now."""
+    if isinstance(item, list):
+        if not item:
+            return True
+        schema["prefixItems"] = _translated(translation, item, document, pointer, key)
+        return True
+    return _read_rest(translation, schema, key, item, document, pointer)
+
+
+def _read_schemas(
+    translation: Translation,
+    schema: Schema,
+    key: str,
+    item: Any,
+    document: Document,
+    pointer: str,
+) -> bool:
+    if not isinstance(item, list):
+        return False
+    if item:
+        schema[key] = _translated(translation, item, document, pointer, key)
+    return bool(item)
+
+
+def _read_named(
+    translation: Translation,
+    schema: Schema,
+    key: str,
+    item: Any,
+    document: Document,
+    pointer: str,
+) -> bool:
+    """Schemas by name. A name is no keyword, not even `$ref`."""
+    if not isinstance(item, dict):
+        return False
+    translate = translation.translate
+    schema[key] = {
+        str(name): translate(part, document, f"{pointer}/{key}/{escape(str(name))}")
+        for name, part in item.items()
+        if key != "patternProperties" or _is_pattern(name)
+    }
+    return True
+
+
+def _translated(
+    translation: Translation,
+    items: list[Any],
+    document: Document,
+    pointer: str,
+    key: str,
+) -> list[Schema]:
+    return [
+        translation.translate(part, document, f"{pointer}/{key}/{index}")
+        for index, part in enumerate(items)
+    ]
+
+
+_READERS: dict[str, _Reader] = {
+    **dict.fromkeys(
+        ("title", "description", "format", "contentEncoding", "contentMediaType"),
+        _read_text,
+    ),
+    **dict.fromkeys(("default", "const"), _read_literal),
+    **dict.fromkeys(("enum", "examples"), _read_list),
+    **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _read_flag),
+    **dict.fromkeys(("minimum", "maximum", "multipleOf"), _read_number),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _read_limit),
+    **dict.fromkeys(
+        (
+            *("minLength", "maxLength", "minItems", "maxItems"),
+            *("minProperties", "maxProperties", "minContains", "maxContains"),
+        ),
+        _read_count,
+    ),
+    "required": _read_names,
+    "dependentRequired": _read_name_lists,
+    "type": _read_type,
+    "pattern": _read_pattern,
+    "example": _read_example,
+    "items": _read_items,
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _read_rest),
+    "unevaluatedItems": _read_rest,
+    **dict.fromkeys(
+        ("not", "if", "then", "else", "contains", "propertyNames", "contentSchema"),
+        _read_schema,
+    ),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _read_schemas),
+    **dict.fromkeys(("properties", "patternProperties"), _read_named),
+    "dependentSchemas": _read_named,
+}
+
+
+def _finish(schema: Schema, value: dict[str, Any]) -> Schema:
+    """Translate what is said by two keywords together."""
+    for limit, exclusive in (
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ):
+        if value.get(exclusive) is True and limit in schema:
+            schema[exclusive] = schema.pop(limit)
+    if value.get("nullable") is True or value.get("x-nullable") is True:
+        return _or_null(schema)
+    return schema
+
+
+def _or_null(schema: Schema) -> Schema:
+    kind = schema.get("type")
+    if kind is not None:
+        kinds = [kind] if isinstance(kind, str) else kind
+        if "null" not in kinds:
+            schema["type"] = [*kinds, "null"]
+        values = schema.get("enum")
+        if values is not None and None not in values:
+            schema["enum"] = [*values, None]
+        return schema
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            if {"type": "null"} not in schema[key]:
+                schema[key] = [*schema[key], {"type": "null"}]
+            return schema
+    if "$ref" in schema or "allOf" in schema:
+        rest = {key: schema.pop(key) for key in ("$ref", "allOf") if key in schema}
+        schema["anyOf"] = [rest, {"type": "null"}]
+    return schema
+
+
+def is_number(item: Any) -> bool:
+    """Whether a value is a number of JSON; true and false are none."""
+    return isinstance(item, int | float) and not isinstance(item, bool)
+
+
+def _are_names(item: Any) -> bool:
+    return isinstance(item, list) and all(isinstance(name, str) for name in item)
+
+
+@cache
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError, MemoryError):
+        return False
+    return True
