@@ -181,10 +181,12 @@ def test_nothing_of_a_file_is_copied_or_said(write, light, tmp_path, capfd, capl
 
 def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path):
     entry = light("a", env={"TOKEN": SECRETS["env"]})
-    entry["args"] += ["--key=" + SECRETS["argument"].replace("-", "")]
+    secret = SECRETS["argument"].replace("-", "")
+    entry["args"] += [f"--key={secret}", f"https://example.com/?key={secret}"]
     with pytest.raises(InputError) as caught:
         KIND.read(write({"a": entry}, trusted=False), tmp_path)
     assert f"TOKEN=... {sys.executable}" in str(caught.value)
+    assert "'https://example.com/?key=***'" in str(caught.value)
     assert "--key=***" in str(caught.value) and "s3cret" not in str(caught.value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from toolbank.system.secrets import hide
 from toolbank.system.trust import Grant
+
+_PIECE = re.compile(r"[A-Za-z0-9_-]{16,}")
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,9 @@ class Server:
             return
         for word in self.command[1:]:
             value = word.partition("=")[2] if word.startswith("-") else word
-            if value and not Path(value).exists():
+            if value and not _is_path(value):
                 yield value
+            yield from _find_tokens(word)
         if self.url:
             parts = urlsplit(self.url)
             yield from (value for _, value in parse_qsl(parts.query))
@@ -75,17 +79,24 @@ class Server:
 
 
 def _mask(word: str) -> str:
-    option, equals, value = (
-        word.partition("=") if word.startswith("-") else ("", "", word)
-    )
-    return f"{option}{equals}***" if _is_token(value) else word
+    for token in _find_tokens(word):
+        word = word.replace(token, "***")
+    return word
 
 
-def _is_token(word: str) -> bool:
-    """Whether a word is what nobody writes by hand: long, in one piece, letters and digits."""
-    return (
-        len(word) >= 16
-        and not set(word) & set(" /\\@:")
-        and any(map(str.isdigit, word))
-        and any(map(str.isalpha, word))
-    )
+def _find_tokens(word: str) -> list[str]:
+    """The pieces of a word that nobody writes by hand: long, of letters and digits."""
+    if _is_path(word):
+        return []
+    return [
+        piece
+        for piece in _PIECE.findall(word)
+        if any(map(str.isdigit, piece)) and any(map(str.isalpha, piece))
+    ]
+
+
+def _is_path(word: str) -> bool:
+    try:
+        return Path(word).exists()
+    except (OSError, ValueError):
+        return False
