@@ -1,14 +1,17 @@
 """An MCP server made with the SDK, which pages: by stdio, or by HTTP at a free port.
 
-python sdk_mcp.py TOOLS PAGE [http]: so many tools, so many of them at once. By HTTP the first line on
-stdout is its address.
+python sdk_mcp.py TOOLS PAGE [http|sse]: so many tools, so many of them at once. By HTTP the first line on
+stdout is its address; by SSE it is the HTTP of earlier versions of the protocol.
 """
 
+import socket
 import sys
 
 import anyio
 import mcp.types as types
+import uvicorn
 from mcp.server.lowlevel import Server
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
 
 
@@ -42,20 +45,35 @@ async def serve(server: Server) -> None:
         await server.run(messages, answers, server.create_initialization_options())
 
 
-def serve_http(server: Server) -> None:
-    import socket
-
-    import uvicorn
-
+def serve_http(app: object, path: str) -> None:
     place = socket.create_server(("127.0.0.1", 0))
-    print(f"http://127.0.0.1:{place.getsockname()[1]}/mcp", flush=True)
-    config = uvicorn.Config(server.streamable_http_app(), log_level="error")
-    uvicorn.Server(config).run(sockets=[place])
+    print(f"http://127.0.0.1:{place.getsockname()[1]}{path}", flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[place])
+
+
+def sse_app(server: Server) -> object:
+    transport = SseServerTransport("/messages/")
+
+    async def app(scope: dict, receive: object, send: object) -> None:
+        if scope["type"] == "http" and scope["path"] == "/sse":
+            async with transport.connect_sse(scope, receive, send) as (
+                messages,
+                answers,
+            ):
+                options = server.create_initialization_options()
+                await server.run(messages, answers, options)
+        elif scope["type"] == "http":
+            await transport.handle_post_message(scope, receive, send)
+
+    return app
 
 
 if __name__ == "__main__":
     made = make(int(sys.argv[1]), int(sys.argv[2]))
-    if sys.argv[3:] == ["http"]:
-        serve_http(made)
-    else:
-        anyio.run(serve, made)
+    match sys.argv[3:]:
+        case ["http"]:
+            serve_http(made.streamable_http_app(), "/mcp")
+        case ["sse"]:
+            serve_http(sse_app(made), "/sse")
+        case _:
+            anyio.run(serve, made)

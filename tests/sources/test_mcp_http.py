@@ -25,12 +25,19 @@ TOKEN = "s3cret-token-of-16-signs"
 @pytest.fixture(scope="module")
 def address():
     """A server of 250 tools by the SDK, in pages of 40."""
-    process = subprocess.Popen(
-        [sys.executable, SDK, "250", "40", "http"], stdout=subprocess.PIPE, text=True
-    )
-    yield process.stdout.readline().strip()
-    process.kill()
-    process.wait()
+    with serving("http") as url:
+        yield url
+
+
+@contextmanager
+def serving(way: str) -> Iterator[str]:
+    command = [sys.executable, SDK, "250", "40", way]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextmanager
@@ -81,6 +88,15 @@ def test_the_same_server_by_stdio_gives_the_same(address, tmp_path, monkeypatch)
     assert [t.model_copy(update=without) for t in near.tools] == [
         t.model_copy(update=without) for t in far.tools
     ]
+
+
+def test_a_file_may_name_a_server_of_earlier_versions(tmp_path):
+    with serving("sse") as url:
+        file = tmp_path / "servers.json"
+        entry = {"type": "sse", "serverUrl": url}
+        file.write_text(json.dumps({"servers": {"old": entry}}))
+        read = KIND.read(McpSource(config=file), tmp_path)
+    assert [t.name for t in read.tools] == [f"old/tool_{n:04}" for n in range(250)]
 
 
 HTML = b"<html><body>Welcome</body></html>"

@@ -92,8 +92,8 @@ def test_a_tool_keeps_all_that_its_server_says(light, tmp_path):
         "outputSchema": {"type": "object", "properties": {"t": {"type": "number"}}},
         "annotations": {"readOnlyHint": True, "title": "W"},
     }
-    [tool] = KIND.read(light([told], name="my server"), tmp_path).tools
-    assert tool.name == "my server/get/weather now"
+    [tool] = KIND.read(light([told], name="my.server"), tmp_path).tools
+    assert tool.name == "my.server/get/weather now"
     assert (tool.title, tool.summary) == ("Weather", "Tell the weather.")
     assert tool.description == "It is that of today."
     assert tool.parameters == schema
@@ -101,10 +101,10 @@ def test_a_tool_keeps_all_that_its_server_says(light, tmp_path):
     assert tool.annotations == told["annotations"]
     assert tool.call.model_dump() == {
         "type": "mcp",
-        "source": "my server",
+        "source": "my.server",
         "tool": "get/weather now",
     }
-    assert tool.source == "mcp:my server"
+    assert tool.source == "mcp:my.server"
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_server_that_misbehaves_is_one_clear_message(light, tmp_path, fault, capfd):
     seconds = 0.5 if fault == "hangs" else 30
-    source = light(fault=fault, name="odd one", timeout_s=seconds)
+    source = light(fault=fault, name="odd.one", timeout_s=seconds)
     with pytest.raises(ToolbankError) as caught:
         KIND.read(source, tmp_path)
     message = str(caught.value)
-    assert message.startswith("sources: mcp:odd one: ")
+    assert message.startswith("sources: mcp:odd.one: ")
     assert FAULTS[fault] in message
     assert "Traceback" not in message and len(message) < 1000
     assert capfd.readouterr().err == ""

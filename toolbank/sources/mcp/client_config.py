@@ -156,8 +156,13 @@ def _read_address(
     address = _expand(url, "url", look_up)
     given = _mapping(entry, "headers")
     headers = {key: _expand(v, f"headers.{key}", look_up) for key, v in given.items()}
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(address)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        valid = False
+    if not (valid and address.isprintable()):
         raise _WrongError("its url is no http or https address")
     for key, value in headers.items():
         if not (key.isascii() and value.isascii() and f"{key}{value}".isprintable()):

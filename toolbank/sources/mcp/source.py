@@ -19,18 +19,12 @@ _Header = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]
 class McpSource(SourceConfig):
     """MCP servers: one that is started by `command`, one at `url`, or those of a client's file.
 
-    A command is started after the user's word alone, without a shell, and sees of the
+    A tool is called server/tool: the server by its key in the file, else by `name`, or by what
+    it calls itself. A command is started after the user's word alone, without a shell, and sees of the
     environment only what programs need to run at all, and the variables of `env`.
     """
 
     type: Literal["mcp"] = "mcp"
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=_LONGEST_LABEL,
-        description="what the server is called: its tools are name/tool; unset: what it calls "
-        "itself. Those of `config` have names of their own",
-    )
     command: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
@@ -81,13 +75,6 @@ class McpSource(SourceConfig):
             raise ValueError("the first word is the program to start")
         if any("\0" in word for word in value or ()):
             raise ValueError("no word of a command has a NUL in it")
-        return value
-
-    @field_validator("name")
-    @classmethod
-    def _check_name(cls, value: str | None) -> str | None:
-        if value is not None and not (value.isprintable() and value == value.strip()):
-            raise ValueError("a name has no blanks around it, and no control signs")
         return value
 
     @field_validator("url")
