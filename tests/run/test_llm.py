@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from selectolax.lexbor import LexborHTMLParser
 
 from tests.retrievers.llm.reranker import answer_by_words, asked
 from tests.run.test_dataset import NAMES, write_recipe
@@ -17,6 +18,7 @@ from tests.servers.batch import BatchServer, answer_file
 from tests.servers.chat import Answer, ChatServer
 from tests.servers.named import name_host
 from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.show.show import show_outcomes
 from toolbank.journal import Journal
 from toolbank.llm.engines.batch import hosted
 from toolbank.recipe import load_recipe
@@ -117,6 +119,30 @@ def test_a_plan_counts_calls_tokens_and_money_and_calls_nothing(make, server, tm
     assert "tokens about" in told
     assert "cost about $" in told
     assert not server.calls
+
+
+def test_what_its_calls_took_is_told_by_the_report_and_by_show(make, server, tmp_path):
+    out = tmp_path / "out"
+    recipe = make(server.url)
+    run(recipe, out)
+    shown = show_outcomes(out)
+    [row] = [line for line in shown.splitlines() if line.startswith("llm ")]
+    label, answered, sent, got, cost, failed = row.split()
+    assert (answered, cost, failed) == ("15", "unknown", "none")
+    page = (out / "report.html").read_text()
+    table = LexborHTMLParser(page).css_first("table.calls").text(separator=" ")
+    assert (
+        " ".join(table.split())
+        .partition("longest ")[2]
+        .startswith(f"retriever {label} 15 {sent} {got} ")
+    )
+    assert "<code>retrievers.llm.price</code>" in page
+    priced = load_recipe(recipe, ["retrievers.llm.price={input: 1000, output: 1000}"])
+    # Nothing is asked anew; the cost of what was asked is known now.
+    assert run_recipe(priced, out).did == ("report",)
+    assert len(server.calls) == 15
+    dollars = (int(sent.replace(",", "")) + int(got.replace(",", ""))) / 1000
+    assert f"${dollars:,.4f}" in show_outcomes(out)
 
 
 def test_no_key_reaches_a_file_or_a_host_that_was_not_named(make, server, tmp_path):

@@ -32,6 +32,14 @@ class StepCalls:
     latency_s: dict[str, _Amount]
 
 
+@dataclass(frozen=True)
+class SearchCalls:
+    """The calls of retrievers that ask a model, by step, and the part of a recipe they are of."""
+
+    section: str
+    calls: dict[str, StepCalls]
+
+
 def describe_calls(
     usage: Iterable[StepUsage], config: EngineConfig
 ) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbank.llm.accounts import StepCalls, add_up_calls
+from toolbank.llm.accounts import SearchCalls, StepCalls, add_up_calls
 from toolbank.report.numbers import Bar
 
 
@@ -53,6 +53,17 @@ def summarise_calls(
             )
         ),
     )
+
+
+def part_searches(
+    searches: Mapping[str, SearchCalls],
+) -> dict[str, dict[str, StepCalls]]:
+    """The calls of retrievers, by the part of the recipe they are of and by label."""
+    parts: dict[str, dict[str, StepCalls]] = {}
+    for label, one in searches.items():
+        calls = add_up_calls(one.calls.values())
+        parts.setdefault(one.section, {})[f"retriever {label}"] = calls
+    return parts
 
 
 def _is_of_a_model(calls: StepCalls) -> bool:

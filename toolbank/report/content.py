@@ -22,7 +22,7 @@ from toolbank.evaluation.figures import (
 )
 from toolbank.evaluation.hits import Found, read_hits
 from toolbank.judge.summary import CriterionSummary
-from toolbank.llm.accounts import StepCalls
+from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.system.errors import InputError
 
 T = TypeVar("T")
@@ -110,6 +110,7 @@ class Content:
     asked_numbers: Mapping[str, Asked]
     asks: Asks | None
     judge: Judge | None
+    searches: Mapping[str, SearchCalls]
     figures: list[Figure]
     differences: list[Difference]
     labels: list[SetLabels]
@@ -164,6 +165,11 @@ def read_content(run: Path) -> Content:
         ),
         judge=_read_if_there(
             run / "judge.json", lambda path: read_checked(path, Judge), None
+        ),
+        searches=_read_if_there(
+            run / "searches.json",
+            lambda path: read_checked(path, dict[str, SearchCalls]),
+            {},
         ),
         figures=figures,
         differences=_read_if_there(run / "comparisons.json", read_differences, []),

@@ -20,7 +20,7 @@ from toolbank.generate.writers import load_writer
 from toolbank.report.analyses.describe import describe_misses, describe_sweeps
 from toolbank.report.analyses.failures import PARTS
 from toolbank.report.asks import follow_asks, sample_asks
-from toolbank.report.calls import summarise_calls
+from toolbank.report.calls import part_searches, summarise_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
 from toolbank.report.curves import overlay
@@ -63,6 +63,7 @@ _FILES = (
     ("models/", "the fitted retrievers, as safetensors and JSON"),
     ("metrics.json", "every figure with its interval"),
     ("comparisons.json", "differences between methods, with intervals"),
+    ("searches.json", "what the calls of retrievers took"),
     ("hits/", "what each method found for each request"),
     ("labels.json", "what of the labels could not count"),
     ("report.html", "this page"),
@@ -151,6 +152,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
                 "generate": content.calls,
                 "asks": content.asks.calls if content.asks else {},
                 "judge": (content.judge and content.judge.calls) or {},
+                **part_searches(content.searches),
             },
             counts["accepted"],
         ),

@@ -95,6 +95,11 @@ class RunFolder:
         return self.path / "validation.json"
 
     @property
+    def searches(self) -> Path:
+        """What the calls of retrievers took that ask a model, if any does."""
+        return self.path / "searches.json"
+
+    @property
     def hits(self) -> Path:
         """What each retriever found for each query, a file a retriever."""
         return self.path / "hits"
@@ -124,7 +129,8 @@ class RunFolder:
         """What costs time or money to make again, there or not."""
         figures = (self.metrics, self.comparisons, self.validation, self.labels)
         queries = self.bank / "queries.parquet"
-        return (queries, self.journal, self.models, self.judge, self.hits, *figures)
+        made = (queries, self.journal, self.models, self.judge, self.hits)
+        return (*made, self.searches, *figures)
 
     @property
     def results(self) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ from toolbank.bank.records import AttemptRecord
 from toolbank.commands.show.asks import show_ask_outcomes
 from toolbank.commands.show.dataset import show_query, show_splits
 from toolbank.commands.show.left_out import explain_left_out
+from toolbank.commands.show.searches import show_searches
 from toolbank.commands.show.tool import find_tool, name_nearest, show_tool
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.generate.config import GenerateConfig
@@ -75,16 +76,17 @@ def show_attempt(path: Path, name: str) -> str:
 def show_outcomes(path: Path) -> str:
     """How many attempts ended how and why, with a few ids of each, and how many asks.
 
-    Of a run on a dataset, how many queries each split has, with a few ids.
+    Of a run on a dataset, how many queries each split has, with a few ids. What the calls of
+    retrievers took stands at the end.
 
     Raises:
         InputError: no run there, or nothing was asked in it yet.
         ToolbankError: the journal can't be read.
     """
     folder = open_run(path)
-    asked = show_ask_outcomes(folder)
+    after = (show_ask_outcomes(folder), show_searches(folder))
     if load_recipe(str(folder.recipe)).recipe.dataset is not None:
-        return "\n\n".join(filter(None, (show_splits(folder), asked)))
+        return "\n\n".join(filter(None, (show_splits(folder), *after)))
     found: dict[tuple[str, str], _Ids] = defaultdict(_Ids)
     for outcome, reason, name in _outcomes(folder):
         found[outcome, reason].add(name)
@@ -101,7 +103,7 @@ def show_outcomes(path: Path) -> str:
     if not _attempts(folder).is_file():
         lines.append(f"The bank is not made yet. {advise_to_finish(path)}")
     lines.append(f"All of one: {command('show', path)} {name}")
-    return "\n\n".join(filter(None, ("\n".join(lines), asked)))
+    return "\n\n".join(filter(None, ("\n".join(lines), *after)))
 
 
 @dataclass

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.shape import shape
+from toolbank.run.calls import write_searches
 from toolbank.run.fitted import load_fitted
 from toolbank.run.stage import (
     Outcome,
@@ -99,6 +100,8 @@ class EvaluateStage(Stage):
         for of_one in measured:
             files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
             write_hits(files[-1], of_one)
+        write_searches(recipe, folder)
+        files += [folder.searches] if folder.searches.is_file() else []
         sizes = ", ".join(
             f"{name} ({len(rows)})"
             for evaluated in sets
@@ -109,6 +112,10 @@ class EvaluateStage(Stage):
     def files(self) -> tuple[Path, ...]:
         """The labelled files."""
         return self.recipe.evaluate.on
+
+    def refresh(self) -> tuple[Path, ...]:
+        """The calls in searches.json."""
+        return write_searches(self.recipe, self.folder)
 
 
 def evaluate_sets(

@@ -26,6 +26,11 @@ class ReportStage(Stage):
             "judge": hash_file(folder.judge) if is_judged else None,
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
+            **(
+                {"searches": hash_file(folder.searches)}
+                if folder.searches.is_file()
+                else {}
+            ),
             "hits": hash_tree(folder.hits),
             "models": model_hashes(recipe, folder),
             "recipe": recipe.model_dump(mode="json", exclude=set(recipe.unused_keys)),
