@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -165,9 +166,12 @@ def test_replies_that_came_are_kept_when_another_call_fails(bank, bm25, tmp_path
         assert len(server.calls) == served
 
 
-def test_an_interrupt_is_told_in_whole_sentences(bank, bm25, tmp_path):
+@pytest.mark.parametrize("presses", [1, 2])
+def test_an_interrupt_is_told_in_whole_sentences(bank, bm25, tmp_path, presses):
     def script(_):
-        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(presses):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
         return Answer.json({"subtasks": ["send a mail"]})
 
     with ChatServer(script) as server:

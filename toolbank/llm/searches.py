@@ -86,6 +86,8 @@ async def _ask_all(
         if len(requests) > 1
         else nullcontext()
     )
+    # A second Ctrl-C leaves the block where it is.
+    todo = ""
     async with pool.working():
         with shown:
             todo = await carrier.work()
