@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -140,13 +142,34 @@ def test_what_is_no_mcp_server_is_one_clear_message(wrong, tmp_path, capfd):
 
 def test_a_huge_answer_is_not_taken_in(tmp_path):
     def endless(_):
-        return b" " * 300_000_000
+        return b" " * 100_000_000
 
     with (
         answering(200, endless, Content_Type="application/json") as (url, _),
-        pytest.raises(InputError, match="more than 256 MB"),
+        pytest.raises(InputError, match="one message is over 32 MB"),
     ):
         KIND.read(McpSource(url=url), tmp_path)
+
+
+@pytest.mark.parametrize("dripping", [True, False])
+def test_a_server_that_does_not_answer_is_waited_for_no_longer(tmp_path, dripping):
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        url = f"http://127.0.0.1:{place.getsockname()[1]}/mcp"
+
+        def answer():
+            connection, _ = place.accept()
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+            try:
+                connection.sendall(head if dripping else b"")
+                while True:
+                    connection.sendall(b": wait\n\n" if dripping else b"")
+                    time.sleep(0.05)
+            except OSError:
+                pass
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(ToolbankError, match="in time"):
+            KIND.read(McpSource(url=url, timeout_s=1), tmp_path)
 
 
 def test_a_server_that_is_not_there_may_be_there_later(tmp_path):
@@ -188,8 +211,6 @@ def test_a_redirect_to_another_host_gets_nothing(tmp_path, monkeypatch):
 
 
 def test_a_public_name_at_a_private_address_is_refused(tmp_path, monkeypatch):
-    import socket
-
     with answering(200) as (url, asked):
         port = int(url.rpartition(":")[2].removesuffix("/mcp"))
 

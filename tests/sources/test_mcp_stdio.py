@@ -107,6 +107,13 @@ def test_a_tool_keeps_all_that_its_server_says(light, tmp_path):
     assert tool.source == "mcp:my.server"
 
 
+def test_a_description_that_was_cut_within_a_sign_is_read(light, tmp_path):
+    [tool] = KIND.read(
+        light([{"name": "a", "description": "Smile \ud83d"}]), tmp_path
+    ).tools
+    assert tool.summary == "Smile ?"
+
+
 @pytest.mark.parametrize(
     ("schema", "parameters"),
     [

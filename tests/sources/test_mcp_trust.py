@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,23 +57,41 @@ def test_a_command_with_other_arguments_is_another(source, tmp_path, monkeypatch
         KIND.read(source, tmp_path)
 
 
-def test_on_a_terminal_it_is_asked_with_the_whole_command(
-    source, tmp_path, monkeypatch
-):
-    asked = []
+def run_on_a_terminal(recipe, said):
+    """Reads the sources of a recipe on a terminal where this is typed: exit code, what was shown."""
+    theirs, ours = pty.openpty()
+    os.write(theirs, said.encode())
+    command = ["-m", "toolbank", "run", str(recipe), "--until", "sources", "--out"]
+    done = subprocess.run(
+        [sys.executable, *command, str(recipe.with_suffix(""))],
+        stdin=ours,
+        stderr=ours,
+        stdout=subprocess.PIPE,
+    )
+    os.close(ours)
+    shown = b""
+    try:
+        while piece := os.read(theirs, 4096):
+            shown += piece
+    except OSError:
+        # The end of a terminal.
+        pass
+    os.close(theirs)
+    return done.returncode, " ".join(shown.decode().split())
 
-    def answer(question):
-        asked.append(question)
-        return len(asked) > 1
 
-    monkeypatch.setattr("toolbank.sources.mcp.commands.confirm", answer)
-    with pytest.raises(InputError, match="nothing was started"):
-        KIND.read(source, tmp_path)
+def test_on_a_terminal_it_is_asked_with_the_whole_command(source, tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    told = {"type": "mcp", "command": list(source.command)}
+    recipe.write_text(yaml.safe_dump({"name": "mine", "sources": [told]}))
+    code, shown = run_on_a_terminal(recipe, "n\n")
+    assert code == 2 and "nothing was started" in shown
+    assert shlex.join(source.command).replace(" ", "") in shown.replace(" ", "")
     assert not Path(f"{source.command[4]}.pid").exists()
-    for _ in range(2):
-        assert KIND.read(source, tmp_path).tools
-    assert len(asked) == 2, "what was answered counts in this process"
-    assert shlex.join(source.command) in asked[0]
+    code, shown = run_on_a_terminal(recipe, "y\n")
+    assert code == 0 and "1 tool" in shown
+    assert shown.count("[y/N]") == 1
+    assert Path(f"{source.command[4]}.pid").exists()
 
 
 def test_a_list_that_is_no_command_line_is_refused(source, tmp_path, monkeypatch):
@@ -95,4 +117,4 @@ def test_a_file_sets_variables_and_folder_in_sight(tmp_path):
         "a", ("npx", "x y"), {"TOKEN": "secret", "B": "1"}, ("B", "TOKEN"), "/my dir"
     )
     assert server.line == "cd '/my dir' && B=... TOKEN=... npx 'x y'"
-    assert "secret" not in repr(server)
+    assert "secret" not in repr(server) and "x y" not in repr(server)

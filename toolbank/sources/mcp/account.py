@@ -54,6 +54,11 @@ class Account:
             self.fault = f"it sends more than {MAX_BYTES // MB} MB"
             raise ServerError(self.fault)
 
+    def refuse_size(self) -> ServerError:
+        """The error that one message is too large."""
+        self.fault = f"one message is over {MAX_MESSAGE // MB} MB"
+        return ServerError(self.fault)
+
     def hear(self, chunk: bytes) -> None:
         """Keep the end of what goes to stderr."""
         self.stderr += chunk

@@ -137,10 +137,16 @@ class _CountedStream(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response, account: Account) -> None:
         self._response = response
         self._account = account
+        # A stream of events may go on; the SDK bounds each of them.
+        self._is_stream = account.content_type.startswith("text/event-stream")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
         async for chunk in self._response.stream:  # type: ignore[union-attr]
+            size += len(chunk)
             self._account.receive(len(chunk))
+            if size > MAX_MESSAGE and not self._is_stream:
+                raise self._account.refuse_size()
             yield chunk
 
     async def aclose(self) -> None:

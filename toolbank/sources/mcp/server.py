@@ -26,7 +26,7 @@ class Server:
     """
 
     name: str
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     set_here: tuple[str, ...] = ()
     folder: str = ""

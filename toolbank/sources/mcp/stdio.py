@@ -7,6 +7,7 @@ stderr to the terminal.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
@@ -16,11 +17,12 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolbank.sources.mcp.account import MAX_MESSAGE, MB, Account, ServerError
+from toolbank.sources.mcp.account import MAX_MESSAGE, Account, ServerError
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.server import Server
+from toolbank.system.text import replace_surrogates
 
 # Programs write text as the locale says.
 _FURTHER = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR")
@@ -103,7 +105,7 @@ async def _read(
                 line = await process.stdout.readline()
                 account.receive(len(line))
             except ValueError:
-                account.fault = f"one message is over {MAX_MESSAGE // MB} MB"
+                account.refuse_size()
                 return
             except ServerError:
                 return
@@ -113,8 +115,8 @@ async def _read(
             if not line.strip():
                 continue
             try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
+                message = _parse(line)
+            except (ValueError, RecursionError):
                 # A greeting on stdout is common, and does no harm.
                 account.strange = account.strange or line[:_CHUNK]
                 strange += 1
@@ -124,6 +126,15 @@ async def _read(
                 continue
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await incoming.send(SessionMessage(message))
+
+
+def _parse(line: bytes) -> JSONRPCMessage:
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        # Of a text that was cut within an emoji there is half a pair, which only this parser takes.
+        whole = replace_surrogates(json.dumps(json.loads(line), ensure_ascii=False))
+        return jsonrpc_message_adapter.validate_json(whole, by_name=False)
 
 
 async def _write(
