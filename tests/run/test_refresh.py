@@ -377,7 +377,10 @@ def test_the_command_says_what_is_to_do_and_what_it_costs(world):
     done = toolbank("refresh", str(world.out), cwd=world.path.parent)
     assert "10 added, 5 removed, 5 changed, 20 the same" in done.stdout
     assert "15, one a tool" in done.stdout
-    assert f"toolbank run {world.out}" in done.stdout
+    assert (
+        f"To do: generate, asks, judge, retrievers, evaluate, report. Next: toolbank run {world.out}"
+        in done.stdout
+    )
     calls = len(world.server.calls)
     world.run()
     assert len(world.server.calls) == calls + 15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def describe(refreshed: Refreshed) -> Iterator[str]:
             "none before it is asked for again."
         )
     kept = "" if refreshed.kept else "Nothing was written. "
-    yield f"{kept}To do for {command('run', run)}: {', '.join(todo)}"
+    yield f"{kept}To do: {', '.join(_by_kind(todo))}. Next: {command('run', run)}"
     for paragraph in _describe_cost(refreshed, todo):
         yield from ["", *paragraph] if paragraph else []
 
@@ -75,13 +76,18 @@ def summarise(refreshed: Refreshed) -> dict[str, Any]:
         ToolbankError: the journal is damaged.
     """
     changes, todo = refreshed.changes, _find_todo(refreshed)
+    forecasts = {
+        "generate": _forecast_requests(refreshed, todo),
+        "asks": _forecast_asks(refreshed, todo),
+    }
     calls = {
         name: {
             "calls": forecast.calls(most=True),
             "prompt_tokens": round(forecast.tokens(most=True)[0]),
             "completion_tokens": round(forecast.tokens(most=True)[1]),
         }
-        for name, forecast in _forecast(refreshed, todo)
+        for name, forecast in forecasts.items()
+        if forecast is not None
     }
     trainings = _plan_trainings(refreshed, todo)
     return {
@@ -109,28 +115,42 @@ def _find_todo(refreshed: Refreshed) -> list[str]:
     return [stage.name for stage in stages if stage.kind != SourcesStage.kind]
 
 
+def _by_kind(todo: list[str]) -> Iterator[str]:
+    """Such as "asks, 3 retrievers, report"."""
+    kinds = Counter(stage.partition("/")[0] for stage in todo)
+    for kind, number in kinds.items():
+        yield kind if number == 1 else f"{number} {kind}"
+
+
 def _describe_cost(refreshed: Refreshed, todo: list[str]) -> Iterator[list[str]]:
     recipe, folder = refreshed.recipe, refreshed.folder
-    for name, forecast in _forecast(refreshed, todo):
-        if name == "asks":
-            yield list(describe_asks(recipe, folder, refreshed.catalogue))
-        elif calls := forecast.calls(most=True):
-            yield [
-                "Requests, by what the journal lacks:",
-                *format_paragraph("calls", f"at most {calls:,}"),
-                *describe_forecast(forecast, recipe.generate),
-            ]
+    if (forecast := _forecast_requests(refreshed, todo)) and (
+        calls := forecast.calls(most=True)
+    ):
+        yield [
+            "Requests, as far as the journal lacks them:",
+            *format_paragraph("calls", f"at most {calls:,}"),
+            *describe_forecast(forecast, recipe.generate),
+        ]
+    if "asks" in todo:
+        yield list(describe_asks(recipe, folder, refreshed.catalogue))
     yield list(describe_trainings(_plan_trainings(refreshed, todo), exact=False))
 
 
-def _forecast(refreshed: Refreshed, todo: list[str]) -> Iterator[tuple[str, Forecast]]:
-    """What is asked of models for requests and asks."""
-    recipe, folder = refreshed.recipe, refreshed.folder
-    catalogue, asks = refreshed.catalogue, refreshed.recipe.asks
-    if "generate" in todo and find_writer(recipe.generate).asks_model:
-        yield "generate", forecast_generation(recipe, catalogue, folder)
-    if asks is not None and "asks" in todo and find_ask_writer(asks).asks_model:
-        yield "asks", forecast_asks(recipe, asks, catalogue, folder)
+def _forecast_requests(refreshed: Refreshed, todo: list[str]) -> Forecast | None:
+    """The calls for requests; None where no model writes any."""
+    recipe = refreshed.recipe
+    if "generate" not in todo or not find_writer(recipe.generate).asks_model:
+        return None
+    return forecast_generation(recipe, refreshed.catalogue, refreshed.folder)
+
+
+def _forecast_asks(refreshed: Refreshed, todo: list[str]) -> Forecast | None:
+    """The calls for asks; None where no model writes any."""
+    recipe, asks = refreshed.recipe, refreshed.recipe.asks
+    if asks is None or "asks" not in todo or not find_ask_writer(asks).asks_model:
+        return None
+    return forecast_asks(recipe, asks, refreshed.catalogue, refreshed.folder)
 
 
 def _plan_trainings(refreshed: Refreshed, todo: list[str]) -> list[PlannedTraining]:
