@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.frames import BankFrames, load_bank
+from toolbank.bank.files import read_frame
+from toolbank.bank.records import AttemptRecord
+from toolbank.bank.schema import make_frame
 from toolbank.config.checked import check, read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import (
@@ -24,6 +26,9 @@ from toolbank.evaluation.hits import Found, read_hits
 from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.system.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 T = TypeVar("T")
 
@@ -99,12 +104,12 @@ class Asked:
 class Content:
     """A run: its name, bank, resolved recipe, and what later stages left.
 
-    `hits` are the first of each query, by method: as many as Recall is told at.
+    `attempts` are the rows of attempts.parquet, if there is one. `hits` are the first of each query, by method: as many as Recall is told at.
     """
 
     name: str
     bank: Bank
-    frames: BankFrames
+    attempts: pl.DataFrame
     recipe: Mapping[str, Any]
     calls: Mapping[str, StepCalls]
     asked_numbers: Mapping[str, Asked]
@@ -148,7 +153,11 @@ def read_content(run: Path) -> Content:
     return Content(
         name=run.resolve().name,
         bank=bank,
-        frames=load_bank(run / "bank"),
+        attempts=_read_if_there(
+            run / "bank" / "attempts.parquet",
+            read_frame,
+            make_frame(AttemptRecord, ()),
+        ),
         recipe=_read_recipe(run / "recipe.yaml"),
         calls=check(
             bank.info.get("calls", {}),

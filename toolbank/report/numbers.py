@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from toolbank.bank.frames import BankFrames
+from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 
 if TYPE_CHECKING:
@@ -40,36 +41,20 @@ class Coverage:
         return sum(count > 0 for count in self.uses)
 
 
-def count_tools(queries: pl.DataFrame) -> list[Bar]:
+def count_tools(queries: Sequence[Query]) -> list[Bar]:
     """Queries by their number of tools, from the fewest to the most, gaps included."""
-    return _make_histogram(queries["tools"].list.len())
+    return _make_histogram([len(query.tools) for query in queries])
 
 
-def cover(bank: BankFrames) -> Coverage:
+def cover(bank: Bank) -> Coverage:
     """Count the queries that use each tool; an alias counts for its tool."""
-    import polars as pl
-
-    tools = bank.tools.with_row_index("tool")
-    aliases = tools.select("tool", name="aliases").explode("name").drop_nulls()
-    # A tool's own name goes before another's alias, and of aliases the first.
-    names = pl.concat([tools.select("tool", "name"), aliases]).unique(
-        "name", keep="first", maintain_order=True
+    counts = Counter(
+        position
+        for query in bank.queries
+        for position in {bank.index[name] for name in query.tools if name in bank.index}
     )
-    used = (
-        bank.queries.with_row_index("row")
-        .select("row", name="tools")
-        .explode("name")
-        .join(names, on="name")
-        .unique(["row", "tool"])
-        .group_by("tool")
-        .len("uses")
-    )
-    uses = (
-        tools.select("tool")
-        .join(used, on="tool", how="left", maintain_order="left")["uses"]
-        .fill_null(0)
-    )
-    return Coverage(tuple(uses), tuple(_make_histogram(uses, most=_MOST_USES)))
+    uses = tuple(counts[position] for position in range(len(bank.tools)))
+    return Coverage(uses, tuple(_make_histogram(uses, most=_MOST_USES)))
 
 
 def follow_attempts(
@@ -110,10 +95,9 @@ def count_endings(attempts: pl.DataFrame) -> list[tuple[str, int]]:
     return [(name, counts.get(name, 0)) for name in _OUTCOMES[1:]]
 
 
-def count_splits(queries: pl.DataFrame) -> dict[str, int]:
+def count_splits(queries: Sequence[Query]) -> dict[str, int]:
     """Queries by split, those of no split under "none"; only splits that have some."""
-    splits = queries["split"].fill_null("none")
-    counts = dict(splits.value_counts().iter_rows())
+    counts = Counter(query.split or "none" for query in queries)
     return {
         name: counts[name]
         for name in ("train", "validation", "test", "none")
@@ -127,21 +111,17 @@ def sample_queries(queries: Sequence[Query], n: int, seed: int) -> list[Query]:
     return [queries[position] for position in sorted(chosen)]
 
 
-def count_words(texts: pl.Series) -> pl.Series:
+def count_words(texts: Iterable[str]) -> list[int]:
     """Words of each text that is not empty."""
-    return texts.filter(texts != "").str.count_matches(r"\S+")
+    return [len(text.split()) for text in texts if text]
 
 
-def _make_histogram(numbers: pl.Series, most: int | None = None) -> list[Bar]:
+def _make_histogram(numbers: Sequence[int], most: int | None = None) -> list[Bar]:
     """How often each number stands there, gaps included; from `most` on they are one bar."""
-    counts = dict(numbers.clip(upper_bound=most).value_counts().iter_rows())
+    counts = Counter(n if most is None else min(n, most) for n in numbers)
     first = 0 if most else min(counts, default=0)
     return [
-        Bar(
-            f"{n}+" if n == most else str(n),
-            counts.get(n, 0),
-            counts.get(n, 0) / len(numbers),
-        )
+        Bar(f"{n}+" if n == most else str(n), counts[n], counts[n] / len(numbers))
         for n in range(first, max(counts, default=-1) + 1)
     ]
 

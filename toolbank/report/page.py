@@ -76,11 +76,11 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
     Raises:
         InputError: a fitted retriever's files are damaged.
     """
-    bank, frames = content.bank, content.frames
+    bank = content.bank
     made = bank.info.get("generate") or {}
     engine = _describe_engine(content)
     writer = load_writer(engine["name"])
-    coverage = cover(frames)
+    coverage = cover(bank)
     entries = _list_tools(bank)
     k = main_k(figure.k for figure in content.figures)
     shown = [
@@ -103,7 +103,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "n_tools": len(bank.tools),
         "n_queries": len(bank.queries),
         "n_asks": len(bank.asks),
-        "splits": count_splits(frames.queries),
+        "splits": count_splits(bank.queries),
         "sources": _describe_sources(content),
         "k": k,
         "headlines": _headlines(recall, k, _find_plain(content.differences)),
@@ -122,7 +122,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             for query in sample_queries(bank.queries, config.samples, content.seed)
         ],
         "asked_numbers": content.asked_numbers,
-        "tools_per_query": count_tools(frames.queries),
+        "tools_per_query": count_tools(bank.queries),
         "coverage": coverage,
         "unused_tools": [
             tool
@@ -133,8 +133,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "lists_all": len(entries) <= _MOST_LISTED,
         "lengths": overlay(
             [
-                ("drafts", count_words(frames.queries["draft"])),
-                ("polished", count_words(frames.queries["query"])),
+                ("drafts", count_words(query.draft for query in bank.queries)),
+                ("polished", count_words(query.query for query in bank.queries)),
             ],
         ),
         "dataset": bank.info.get("dataset") or {},
@@ -142,8 +142,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "source_notes": (bank.info.get("sources") or {}).get("notes") or [],
         "left_out_objects": _list_left_out(bank.info),
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
-        "attempts": follow_attempts(frames.attempts, made.get("examples") or {}),
-        "endings": count_endings(frames.attempts),
+        "attempts": follow_attempts(content.attempts, made.get("examples") or {}),
+        "endings": count_endings(content.attempts),
         "asks": content.asks,
         "ask_endings": follow_asks(content.asks) if content.asks else [],
         "ask_samples": sample_asks(content.bank.asks, config.samples, content.seed),
