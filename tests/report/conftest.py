@@ -68,6 +68,21 @@ def record(retriever, name, value, n=2, metric="recall", k=5):
     }
 
 
+def compared(retriever, against, baseline, value, name="test"):
+    return {
+        "retriever": retriever,
+        "against": against,
+        "baseline": baseline,
+        "set": name,
+        "metric": "recall",
+        "k": 5,
+        "difference": value,
+        "low": value - 0.1,
+        "high": value + 0.1,
+        "n": 2,
+    }
+
+
 METRICS = [
     record("bm25", "test", 0.25),
     record("tool2vec", "test", 0.625),

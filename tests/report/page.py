@@ -1,0 +1,33 @@
+"""Writing a report, and reading the page."""
+
+from selectolax.lexbor import LexborHTMLParser
+
+from toolbank.bank.bank import Bank
+from toolbank.journal import Journal
+from toolbank.judge.config import JudgeConfig
+from toolbank.judge.judge import judge_bank
+from toolbank.report.config import ReportConfig
+from toolbank.report.report import write_report
+from toolbank.system.files import write_json
+
+
+def write(run, **settings):
+    return write_report(run, ReportConfig(**settings)).read_text(encoding="utf-8")
+
+
+def parse(html):
+    return LexborHTMLParser(html)
+
+
+def text_of(html, selector):
+    nodes = parse(html).css(selector)
+    return " ".join(" ".join(node.text() for node in nodes).split())
+
+
+def add_judge(run):
+    with Journal(run / "journal.sqlite") as journal:
+        bank = Bank.load(run / "bank")
+        write_json(
+            run / "judge.json",
+            judge_bank(bank, JudgeConfig(), seed=0, journal=journal).content,
+        )
