@@ -87,6 +87,9 @@ def test_of_several_servers_those_that_work_are_read(write, light, tmp_path):
         "no place": {"env": {}},
         "of the editor": {"command": "a", "args": ["${input:token}"]},
         "not set": {"url": "https://example.com/${NO_SUCH_VARIABLE}"},
+        "no words": {"command": [], "type": "stdio"},
+        "no home": {"command": "a", "cwd": "~nobody_of_this_name"},
+        "no address": {"url": "http://["},
         "of a kind": {"type": "telepathy", "url": "https://example.com"},
         "off": {"command": "a", "disabled": True, "args": []},
     }
@@ -105,6 +108,9 @@ def test_of_several_servers_those_that_work_are_read(write, light, tmp_path):
     assert "only its editor can fill in" in said["of the editor"]
     assert "NO_SUCH_VARIABLE, which is not set" in said["not set"]
     assert "stdio, http and sse" in said["of a kind"]
+    assert said["no words"] == "its command is empty"
+    assert said["no home"] == "cwd is in the home of a user who is not here"
+    assert said["no address"] == "its url is no http or https address"
     assert "off" not in said
     assert any("off" in note for note in read.notes)
 
@@ -206,6 +212,19 @@ def test_a_file_without_servers_is_refused(tmp_path, text):
     file.write_text(text)
     with pytest.raises(InputError, match=r"servers\.json: (there are no|not valid)"):
         KIND.read(McpSource(config=file), tmp_path)
+
+
+def test_the_file_may_lie_in_the_home_folder(write, light, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    recipe = tmp_path / "recipes" / "mine.yaml"
+    recipe.parent.mkdir()
+    told = "name: mine\nsources: [{type: mcp, config: HOME/servers.json}]\n"
+    recipe.write_text(told.replace("HOME", "~"))
+    [source] = load_recipe(str(recipe)).recipe.sources
+    assert source.config == tmp_path / "servers.json"
+    recipe.write_text(told.replace("HOME", "~nobody_of_this_name"))
+    with pytest.raises(InputError, match="can't be the path of a file"):
+        load_recipe(str(recipe))
 
 
 def test_plan_and_preview_start_nothing(write, light, tmp_path):

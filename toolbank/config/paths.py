@@ -50,11 +50,11 @@ def _anchor_text(text: str, form: str | None, folder: Path) -> str:
         form = "path"
     if form == "address-or-path" and "://" not in text:
         form = "path"
-    if form == "path" and text.startswith("~"):
-        text = str(Path(text).expanduser())
+    if form != "path":
+        return text
     try:
-        return str((folder / text).resolve()) if form == "path" else text
-    except ValueError as error:
+        return str((folder / Path(text).expanduser()).resolve())
+    except (ValueError, RuntimeError) as error:
         raise InputError(f"{text!r} can't be the path of a file ({error}).") from error
 
 

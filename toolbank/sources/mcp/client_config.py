@@ -123,10 +123,9 @@ def _read_command(name: str, entry: Mapping[str, Any]) -> Server:
         *(command if isinstance(command, list) else [command]),
         *_list(args, "args"),
     ]
-    folder = entry.get("cwd")
     environment = _mapping(entry, "env")
     expanded = [_expand(word, "command", os.environ.get) for word in words]
-    if not expanded[0].strip():
+    if not (expanded and expanded[0].strip()):
         raise _WrongError("its command is empty")
     return Server(
         name,
@@ -136,10 +135,17 @@ def _read_command(name: str, entry: Mapping[str, Any]) -> Server:
             for key, v in environment.items()
         },
         tuple(sorted(environment)),
-        str(Path(_expand(folder, "cwd", os.environ.get)).expanduser())
-        if folder
-        else "",
+        _find_folder(entry.get("cwd")),
     )
+
+
+def _find_folder(folder: Any) -> str:
+    if not folder:
+        return ""
+    try:
+        return str(Path(_expand(folder, "cwd", os.environ.get)).expanduser())
+    except RuntimeError as error:
+        raise _WrongError("cwd is in the home of a user who is not here") from error
 
 
 def _read_address(
