@@ -18,7 +18,7 @@ async def ask_my_model(messages, schema):
 """
 RECIPE = """
 name: mine
-sources: [{type: functions, file: functions.json}]
+sources: [{type: listed, file: listed.json}]
 generate: {engine: rules, queries: 12, offered: 4, max_tools: 3}
 judge: {pairs: 1}
 baselines: false
@@ -61,7 +61,7 @@ def package(tmp_path):
         for verb in ("sort", "count", "compare")
         for thing in THINGS
     ]
-    (tmp_path / "functions.json").write_text(f"[{', '.join(functions)}]")
+    (tmp_path / "listed.json").write_text(f"[{', '.join(functions)}]")
     rows = [("request", "tool", "description", "split")]
     for split in ("train", "test"):
         rows += [
@@ -113,12 +113,12 @@ def test_the_engine_of_the_page_refuses_what_it_would_ignore(package):
 
 CHECKED = """
 import pytest
-from my_package import functions, pairs, popular
+from my_package import listed, pairs, popular
 
 from toolbank.bank.bank import Bank
 from toolbank.testing import datasets, retrievers, sources
 
-FILE = PATH / "functions.json"
+FILE = PATH / "listed.json"
 
 
 @pytest.mark.parametrize("check", sources.CHECKS, ids=lambda check: check.__name__)
@@ -126,9 +126,9 @@ def test_source(check, tmp_path):
     text = FILE.read_text()
     check(
         sources.SourceCase(
-            functions.KIND,
-            functions.FunctionsSource(file=FILE),
-            unreadable=(functions.FunctionsSource(file=tmp_path / "missing.json"),),
+            listed.KIND,
+            listed.ListedSource(file=FILE),
+            unreadable=(listed.ListedSource(file=tmp_path / "missing.json"),),
             canary=tmp_path / "canary",
             change=lambda: FILE.write_text(text.replace("of a shop", "again")),
         )

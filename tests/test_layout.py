@@ -15,6 +15,7 @@ LAYERS = (
     ("config",),
     ("ranking",),
     ("bank",),
+    ("functions",),
     ("chat",),
     ("journal",),
     ("llm", "training", "loaders", "sources", "export"),

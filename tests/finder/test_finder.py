@@ -59,6 +59,20 @@ def test_a_tool_added_after_the_fit_is_found(finder):
     assert finder.tools == (PLAY,)
 
 
+def test_what_is_found_goes_into_a_request_and_its_calls_come_back(finder):
+    finder.add_tools([BELL])
+    (function,) = finder.as_tools("ring the bell", format="anthropic")
+    assert function["name"] == "door_bell"
+    assert function["input_schema"] == BELL.parameters
+    assert finder.find_function("door_bell") == BELL
+    (wrapped,) = finder.as_tools("ring the bell", format="gemini")
+    assert [one["name"] for one in wrapped["functionDeclarations"]] == ["door_bell"]
+    with pytest.raises(InputError, match="openai, anthropic, gemini, mcp"):
+        finder.as_tools("ring the bell", format="xml")
+    with pytest.raises(InputError, match="'window'"):
+        finder.find_function("window")
+
+
 def test_asks_find_a_tool_that_is_added_with_them_and_are_saved(tmp_path):
     retriever = create_retriever(Tool2VecConfig())
     retriever.fit(Bank((PLAY, BELL)))

@@ -8,8 +8,8 @@ import pytest
 
 from tests.loaders.samples import MAKE, config
 from toolbank.bank.records import Query
+from toolbank.functions.read import describe_tool
 from toolbank.loaders import DATASETS
-from toolbank.loaders.fields import describe_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.testing.datasets import CHECKS, DatasetCase

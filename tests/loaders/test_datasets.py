@@ -69,7 +69,7 @@ def test_any_schema_of_an_object_is_kept(tmp_path, key):
         {"$ref": "#/$defs/Place", "$defs": {"Place": place}},
         {"type": "object", "additionalProperties": {"type": "number"}},
         {"anyOf": [place, {"type": "object", "required": ["zip"]}]},
-        {"type": "dict", "properties": {"anything": True}},
+        {"type": "object", "properties": {"anything": True}},
     ]
     tools = [
         {"name": f"t{n}", "description": "Do.", key: schema}

@@ -15,6 +15,7 @@ from tests.sources.light_mcp import __file__ as LIGHT  # noqa: N812
 from tests.sources.packages import MakePackage
 from tests.sources.sphinx_server import PAGE, SiteServer, described, signed
 from toolbank.sources import SOURCES
+from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.mcp.source import McpSource
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.python.source import PythonSource
@@ -176,6 +177,37 @@ def openapi(tmp_path: Path) -> SourceCase:
         ),
         canary=canary,
         change=lambda: write(**{"/more": {"get": {"responses": {}}}}),
+    )
+
+
+@pytest.fixture
+def functions(tmp_path: Path) -> SourceCase:
+    """A list of functions in two forms, one of which is broken."""
+    canary = tmp_path / "canary"
+    code = CODE.replace("CANARY", str(canary))
+    file = tmp_path / "tools.json"
+    schema = {"type": "object", "properties": {code: {"default": code}}}
+
+    def write(*names: str) -> None:
+        listed = [
+            {"type": "function", "function": {"name": name, "description": code}}
+            for name in names
+        ]
+        one = {"name": f"$(touch {canary})", "input_schema": schema}
+        file.write_text(json.dumps([*listed, one, {"description": "no name"}]))
+
+    write("add", "join")
+    (tmp_path / "none.json").write_text('{"openapi": "3.1.0", "paths": {}}')
+    (tmp_path / "page.json").write_text("<html>")
+    return SourceCase(
+        SOURCES.find("functions", ""),
+        FunctionsSource(path=file),
+        unreadable=tuple(
+            FunctionsSource(path=tmp_path / name)
+            for name in ("none.json", "page.json", "missing.json", "missing.csv")
+        ),
+        canary=canary,
+        change=lambda: write("add", "join", "more"),
     )
 
 

@@ -87,6 +87,11 @@ class Tool(Record):
     annotations: dict[str, Any] = Field(default_factory=dict)
     call: Call | None = None
 
+    @property
+    def full_description(self) -> str:
+        """The summary and what follows it, as paragraphs."""
+        return "\n\n".join(filter(None, (self.summary, self.description)))
+
     def as_function(self, name: str = "") -> dict[str, Any]:
         """The tool in the function-calling format of chat-completions APIs.
 
@@ -96,9 +101,7 @@ class Tool(Record):
             "type": "function",
             "function": {
                 "name": name or function_name(self.name),
-                "description": " ".join(
-                    part for part in (self.summary, self.description) if part
-                ),
+                "description": self.full_description,
                 "parameters": self.parameters,
             },
         }

@@ -18,6 +18,9 @@ class ExportFormat(StrEnum):
     jsonl = "jsonl"
     toolbank = "toolbank"
     functions = "functions"
+    anthropic = "anthropic"
+    gemini = "gemini"
+    mcp = "mcp"
 
 
 def export(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from toolbank.bank.function_names import name_functions
 from toolbank.bank.records import Query, Split
 from toolbank.export.card import dataset_card
 from toolbank.export.replace import replacing
+from toolbank.functions.write import wrap_functions, write_function
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json, write_text
 
@@ -30,6 +32,8 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
       requests for one tool, which are of no split
     - functions: functions.json, the tools in the function-calling format, each under a name of
       its own; and function_names.json, the tool's name by that
+    - anthropic, gemini, mcp: the same in their forms; cut.json says by tool what of its schemas
+      the form can't hold
 
     An earlier export is replaced. All is built before anything is.
 
@@ -93,13 +97,21 @@ def _export_toolbank(bank: Bank, folder: Path) -> None:
     write_json(folder / "asks.json", asks)
 
 
-def _export_functions(bank: Bank, folder: Path) -> None:
+def _export_functions(bank: Bank, folder: Path, form: str = "openai") -> None:
     names = name_functions(bank.tool_names)
-    functions = [tool.as_function(names[tool.name]) for tool in bank.tools]
+    written = [write_function(tool, form, names[tool.name]) for tool in bank.tools]
+    functions = wrap_functions([function for function, _ in written], form)
     write_json(folder / "functions.json", functions)
     write_json(
         folder / "function_names.json", {names[name]: name for name in bank.tool_names}
     )
+    cut = {
+        tool.name: said
+        for tool, (_, said) in zip(bank.tools, written, strict=True)
+        if said
+    }
+    if cut:
+        write_json(folder / "cut.json", cut)
 
 
 FORMATS: dict[str, Callable[[Bank, Path], None]] = {
@@ -107,6 +119,10 @@ FORMATS: dict[str, Callable[[Bank, Path], None]] = {
     "jsonl": _export_jsonl,
     "toolbank": _export_toolbank,
     "functions": _export_functions,
+    **{
+        form: partial(_export_functions, form=form)
+        for form in ("anthropic", "gemini", "mcp")
+    },
 }
 
 

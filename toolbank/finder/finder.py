@@ -9,9 +9,11 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.function_names import name_functions
 from toolbank.bank.records import Tool
 from toolbank.finder.given import check_asks, check_request, make_tools
 from toolbank.finder.saved import write_saved
+from toolbank.functions.write import FORMS, wrap_functions, write_function
 from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError
 
@@ -138,6 +140,42 @@ class Finder:
             ]
             for row, row_scores in zip(indices, scores, strict=True)
         ]
+
+    def as_tools(
+        self,
+        query: str,
+        k: int = 5,
+        format: str = "openai",  # noqa: A002 - what such an argument is called
+    ) -> list[dict[str, Any]]:
+        """The k tools that serve a request best, as the `tools` of a request to a model.
+
+        `format` is openai, anthropic, gemini or mcp. No two tools have one name there, and
+        `find_function` gives the tool of a name that a model calls. A schema that refers to
+        itself is cut where the form can't hold it: see `toolbank.functions.write`.
+
+        Raises:
+            InputError: as `search` does, or there is no such format.
+        """
+        if format not in FORMS:
+            raise InputError(f"No format {format!r}; there are: {', '.join(FORMS)}.")
+        names = name_functions([tool.name for tool in self.tools])
+        functions = [
+            write_function(hit.tool, format, names[hit.tool.name])[0]
+            for hit in self.search(query, k)
+        ]
+        return wrap_functions(functions, format)
+
+    def find_function(self, name: str) -> Tool:
+        """The tool that goes by a name in `as_tools`.
+
+        Raises:
+            InputError: there is none.
+        """
+        names = name_functions([tool.name for tool in self.tools])
+        for tool in self.tools:
+            if names[tool.name] == name:
+                return tool
+        raise InputError(f"No tool goes by {name!r} as a function.")
 
     def save(self, folder: str | Path) -> None:
         """Write the retriever and the tools as they are now, for `toolbank.load`.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.loaders.fields import parse_tool
+from toolbank.functions.read import parse_tool
 from toolbank.system.errors import InputError
 from toolbank.system.jsonl import check_sound
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
-from toolbank.loaders.fields import parse_tool
+from toolbank.functions.read import parse_tool
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError

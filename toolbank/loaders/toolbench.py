@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.loaders.fields import describe_tool, make_parameters
+from toolbank.functions.read import describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table

@@ -10,6 +10,7 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
     "toolbank.sources",
     SourceKind,
     {
+        "functions": "toolbank.sources.functions.kind:KIND",
         "mcp": "toolbank.sources.mcp.kind:KIND",
         "openapi": "toolbank.sources.openapi.kind:KIND",
         "python": "toolbank.sources.python.kind:KIND",

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolbank.bank.call import McpCall
 from toolbank.bank.records import Tool
+from toolbank.sources.schema.mend import mend_parameters
 from toolbank.sources.tool_check import SchemaCheck
 from toolbank.system.text import find_control_sign
 
@@ -103,55 +104,6 @@ def _make_tool(
         source=source,
         call=McpCall(source=server, tool=name),
     )
-
-
-def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], str]:
-    """The parameters of a tool as a JSON Schema of an object, and what was mended, or "".
-
-    A property of which there is prose instead of a schema has that as its description; one whose
-    schema is none keeps what is said of it.
-    """
-    if isinstance(schema, dict) and not check.explain(schema):
-        return schema, ""
-    if schema is None:
-        return _nothing(), "no inputSchema"
-    if not isinstance(schema, dict):
-        return _nothing(), "an inputSchema that is no object"
-    kind, properties = schema.get("type", "object"), schema.get("properties")
-    properties = {} if properties is None else properties
-    if not isinstance(properties, dict) or (kind != "object" and not properties):
-        return _nothing(), "an inputSchema that describes no object"
-    mended = {
-        **schema,
-        "type": "object",
-        "properties": {n: _mend_property(p, check) for n, p in properties.items()},
-    }
-    if not check.explain(mended):
-        return mended, "an inputSchema that is no JSON Schema in parts"
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
-    bare = {
-        **_nothing(),
-        "properties": mended["properties"],
-        "required": [n for n in dict.fromkeys(map(str, names)) if n in properties],
-    }
-    trouble = "an inputSchema that is no JSON Schema in parts"
-    return (_nothing() if check.explain(bare) else bare), trouble
-
-
-def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
-    if isinstance(schema, str):
-        return {"description": schema}
-    if not isinstance(schema, dict):
-        return {}
-    if not check.explain_schema(schema):
-        return schema
-    said = {key: schema.get(key) for key in ("title", "description")}
-    return {key: text for key, text in said.items() if isinstance(text, str)}
-
-
-def _nothing() -> dict[str, Any]:
-    return {"type": "object", "properties": {}}
 
 
 def _text(value: Any) -> str:

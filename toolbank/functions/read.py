@@ -1,4 +1,4 @@
-"""Tools from the fields that datasets of others have for them."""
+"""Tools from the forms that others have for them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,23 @@ from toolbank.config.explain import first_problem
 from toolbank.system.jsonl import get_text, get_texts
 from toolbank.system.text import replace_surrogates
 
-_SCHEMAS = ("parameters", "inputSchema", "input_schema", "arguments")
+_SCHEMAS = (
+    *("parametersJsonSchema", "parameters_json_schema", "parameters"),
+    *("inputSchema", "input_schema", "arguments"),
+)
+_OUTPUTS = ("outputSchema", "output_schema", "responseJsonSchema")
+_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
+_INNER = frozenset(
+    {"items", "anyOf", "oneOf", "allOf", "not", "additionalProperties", "prefixItems"}
+)
+_OBJECTS = ("object", "OBJECT", "dict")
 _TYPES = ("string", "number", "boolean", "integer", "array", "object")
+_TYPE_NAMES = {name.upper(): name for name in (*_TYPES, "null")} | {
+    "dict": "object",
+    "float": "number",
+    "tuple": "array",
+    "any": "string",
+}
 
 
 def describe_tool(
@@ -53,29 +68,42 @@ def parse_tool(row: dict[str, Any]) -> Tool:
 
 
 def parse_function(row: dict[str, Any]) -> Tool:
-    """A tool from its name, description and parameters.
+    """A tool from its name, description and parameters, as OpenAI, Anthropic, Gemini and MCP have it.
 
-    The parameters are a JSON Schema of an object at `parameters`, `inputSchema` (MCP),
-    `input_schema` or `arguments`. With a `summary`, that is the tool's; else it is the first
-    paragraph of the description. `aliases` are other names, `twins` those of tools that no request can tell from
-    it. Other keys are passed over.
+    The parameters are a JSON Schema of an object at `parameters`, `parametersJsonSchema`,
+    `inputSchema`, `input_schema` or `arguments`; what it gives, one at `outputSchema` or
+    `responseJsonSchema`. With a `summary`, that is the tool's; else it is the first paragraph of
+    the description. `aliases` are other names, `twins` those of tools that no request can tell
+    from it; `title`, `annotations` and `tags` are taken as they are. Other keys are passed over.
 
     Raises:
         ValueError: what is wrong with it.
     """
     name = get_text(row, "name")
-    summary, description = (row.get(key) or "" for key in ("summary", "description"))
-    for key, text in (("summary", summary), ("description", description)):
+    title, summary, description = (
+        row.get(key) or "" for key in ("title", "summary", "description")
+    )
+    for key, text in (
+        ("title", title),
+        ("summary", summary),
+        ("description", description),
+    ):
         if not isinstance(text, str):
             raise ValueError(f'"{key}" is not a string')
     tool = describe_tool(name, description)
     if summary:
         tool = Tool(name=name, summary=summary, description=description)
     said: dict[str, Any] = {
-        key: get_texts(row, key) for key in ("aliases", "twins") if key in row
+        key: get_texts(row, key) for key in ("aliases", "twins", "tags") if key in row
     }
-    if parameters := _schema(row):
-        said["parameters"] = parameters
+    if title:
+        said["title"] = title
+    if isinstance(row.get("annotations"), dict):
+        said["annotations"] = row["annotations"]
+    if parameters := _schema(row, _SCHEMAS):
+        said["parameters"] = _lower_types(parameters)
+    if output := _schema(row, _OUTPUTS):
+        said["output_schema"] = _lower_types(output)
     return tool.model_copy(update=said)
 
 
@@ -93,24 +121,45 @@ def make_parameters(required: Any, optional: Any) -> dict[str, Any]:
     return {**schema, "required": names} if names else schema
 
 
-def _schema(row: dict[str, Any]) -> dict[str, Any] | None:
+def _schema(
+    row: dict[str, Any], keys: tuple[str, ...] = _SCHEMAS
+) -> dict[str, Any] | None:
     """The JSON Schema of an object at the first of the keys that has something.
 
     One with properties may have another type: published data have "dict".
     """
-    key = next((key for key in _SCHEMAS if row.get(key)), None)
+    key = next((key for key in keys if row.get(key)), None)
     if key is None:
         return None
     schema = row[key]
     if isinstance(schema, dict):
         if isinstance(schema.get("properties"), dict):
             return schema
-        if "properties" not in schema and schema.get("type", "object") == "object":
+        if "properties" not in schema and schema.get("type", "object") in _OBJECTS:
             return schema
     raise ValueError(
         f'"{key}" is no schema of an object; leave it out, or write it as '
         '{"type": "object", "properties": {"city": {"type": "string"}}}'
     )
+
+
+def _lower_types(schema: Any) -> Any:
+    """A schema with Gemini's and BFCL's names of types as JSON Schema has them."""
+    if isinstance(schema, list):
+        return [_lower_types(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    lowered = {
+        key: {name: _lower_types(one) for name, one in value.items()}
+        if key in _MAPS and isinstance(value, dict)
+        else _lower_types(value)
+        if key in _INNER
+        else value
+        for key, value in schema.items()
+    }
+    if isinstance(kind := schema.get("type"), str) and kind in _TYPE_NAMES:
+        lowered["type"] = _TYPE_NAMES[kind]
+    return lowered
 
 
 def _name(entry: dict[str, Any]) -> str:

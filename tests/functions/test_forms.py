@@ -1,0 +1,165 @@
+"""Tools written in the forms of others, and read back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.bank.records import Tool
+from toolbank.functions.inline import inline_references, is_circular
+from toolbank.functions.read import parse_tool
+from toolbank.functions.write import FORMS, write_function
+
+words = st.text("abc -é", min_size=1, max_size=12).map(str.strip).filter(bool)
+names = st.text("abcdefgh_", min_size=1, max_size=12)
+leaves = st.fixed_dictionaries(
+    {"type": st.sampled_from(["string", "number", "boolean", "integer"])},
+    optional={"description": words},
+)
+schemas = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(lambda one: {"type": "array", "items": one}, inner),
+        st.builds(
+            lambda fields: {"type": "object", "properties": fields},
+            st.dictionaries(names, inner, min_size=1, max_size=3),
+        ),
+    ),
+    max_leaves=5,
+)
+parameters = st.builds(
+    lambda fields: {
+        "type": "object",
+        "properties": fields,
+        "required": sorted(fields)[:1],
+    },
+    st.dictionaries(names, schemas, min_size=1, max_size=3),
+)
+tools = st.builds(
+    Tool,
+    name=names,
+    summary=words.map(lambda text: " ".join(text.split())),
+    description=st.just("") | words,
+    parameters=parameters,
+)
+
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"root": {"$ref": "#/$defs/Node"}},
+    "$defs": {
+        "Node": {
+            "type": "object",
+            "properties": {
+                "left": {"$ref": "#/$defs/Node"},
+                "name": {"$ref": "#/$defs/Name"},
+            },
+        },
+        "Name": {"type": "string"},
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(tools)
+def test_a_tool_comes_back_as_it_went_out(form: str, tool: Tool) -> None:
+    written, cut = write_function(tool, form)
+    assert json.loads(json.dumps(written)) == written
+    assert cut == ""
+    assert parse_tool(written) == tool
+
+
+@given(tools, st.text(min_size=1), st.dictionaries(names, st.booleans()))
+def test_mcp_has_title_hints_and_what_a_tool_gives(
+    tool: Tool, title: str, hints: dict[str, bool]
+) -> None:
+    more = {"title": title, "annotations": hints, "output_schema": tool.parameters}
+    tool = tool.model_copy(update=more)
+    written, _ = write_function(tool, "mcp")
+    assert parse_tool(written) == tool
+
+
+def test_each_form_is_what_its_api_takes() -> None:
+    tool = Tool(
+        name="weather.today",
+        summary="Tell the weather.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "city": {"type": ["string", "null"]},
+                "days": {"enum": [1, 2], "exclusiveMinimum": 0},
+            },
+        },
+    )
+    assert write_function(tool, "anthropic")[0] == {
+        "name": "weather_today",
+        "description": "Tell the weather.",
+        "input_schema": tool.parameters,
+    }
+    assert write_function(tool, "openai")[0]["function"]["name"] == "weather_today"
+    written, cut = write_function(tool, "gemini")
+    assert written["parameters"] == {
+        "type": "OBJECT",
+        "properties": {
+            "city": {"type": "STRING", "nullable": True},
+            "days": {"type": "STRING", "enum": ["1", "2"]},
+        },
+    }
+    assert cut == "keys of JSON Schema: exclusiveMinimum"
+    assert "parameters" not in write_function(Tool(name="now"), "gemini")[0]
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "gemini"])
+def test_a_schema_that_refers_to_itself_ends_after_three_levels(form: str) -> None:
+    written, cut = write_function(Tool(name="tree", parameters=TREE), form)
+    text = json.dumps(written)
+    assert "$ref" not in text and "$defs" not in text
+    assert text.count('"left"') == 3
+    assert "Node" in cut
+
+
+def test_mcp_keeps_references_and_so_does_a_schema_without_a_circle() -> None:
+    tool = Tool(name="tree", parameters=TREE)
+    assert write_function(tool, "mcp") == (
+        {"name": "tree", "description": "", "inputSchema": TREE},
+        "",
+    )
+    straight = {
+        "type": "object",
+        "properties": {"name": {"$ref": "#/$defs/Name"}},
+        "$defs": {"Name": {"type": "string"}},
+    }
+    assert not is_circular(straight) and is_circular(TREE)
+    written, _ = write_function(Tool(name="a", parameters=straight), "anthropic")
+    assert written["input_schema"] == straight
+
+
+def test_a_property_that_is_called_ref_is_a_property() -> None:
+    schema = {"type": "object", "properties": {"$ref": {"type": "string"}}}
+    assert inline_references(schema) == (schema, "")
+
+
+def test_gemini_and_bfcl_names_of_types_are_read() -> None:
+    tool = parse_tool(
+        {
+            "name": "find",
+            "description": "Find it.",
+            "parameters": {
+                "type": "dict",
+                "properties": {
+                    "at": {"type": "float"},
+                    "tags": {"type": "ARRAY", "items": {"type": "STRING"}},
+                },
+            },
+        }
+    )
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "at": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+    }

@@ -1,0 +1,187 @@
+"""Lists of functions, in every form and file in which they come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbank.functions.lists import find_functions, read_entry
+from toolbank.sources import SOURCES
+from toolbank.sources.functions.source import FunctionsSource
+from toolbank.sources.kind import Collected
+from toolbank.system.errors import InputError
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+PLAIN = {"name": "rain", "description": "Say if it rains.", "parameters": SCHEMA}
+TEXT = {"name": "rain", "description": "Say if it rains."}
+
+
+def read(path: Path) -> Collected:
+    kind = SOURCES.find("functions", "")
+    return kind.read(FunctionsSource(path=path), path.parent)
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [PLAIN],
+        PLAIN,
+        [{"type": "function", "function": PLAIN}],
+        [{"type": "function", **PLAIN}],
+        {"tools": [{**TEXT, "inputSchema": SCHEMA}]},
+        {"model": "m", "tools": [{**TEXT, "input_schema": SCHEMA}]},
+        {"functions": [PLAIN]},
+        [{"functionDeclarations": [PLAIN]}],
+        {
+            "tools": [
+                {"function_declarations": [{**TEXT, "parametersJsonSchema": SCHEMA}]}
+            ]
+        },
+        {"rain": {"description": "Say if it rains.", "parameters": SCHEMA}},
+        [{"id": "simple_0", "question": [], "function": [PLAIN]}],
+    ],
+)
+def test_every_form_gives_the_same_tool(tmp_path: Path, content: Any) -> None:
+    (tool,) = read(write(tmp_path / "tools.json", content)).tools
+    assert (tool.name, tool.summary) == ("rain", "Say if it rains.")
+    assert tool.parameters == SCHEMA
+    assert tool.source == "functions:tools.json"
+
+
+def test_toolbench_tools_are_read(tmp_path: Path) -> None:
+    content = {
+        "tool_name": "Weather",
+        "category": "Data",
+        "api_list": [
+            {
+                "name": "Rain",
+                "description": "Say if it rains.",
+                "required_parameters": [{"name": "city", "type": "STRING"}],
+                "optional_parameters": [{"name": "days", "type": "NUMBER"}],
+            }
+        ],
+    }
+    (tool,) = read(write(tmp_path / "weather.json", content)).tools
+    assert (tool.name, tool.tags) == ("Weather::Rain", ("Data",))
+    assert list(tool.parameters["properties"]) == ["city", "days"]
+    assert tool.parameters["required"] == ["city"]
+
+
+def test_toolbank_descriptions_by_name_are_read(tmp_path: Path) -> None:
+    content = {"a.b": {"description": "Do it."}, "c": "Do that."}
+    tools = read(write(tmp_path / "tools.json", content)).tools
+    assert [(tool.name, tool.summary) for tool in tools] == [
+        ("a.b", "Do it."),
+        ("c", "Do that."),
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_tables_are_read(tmp_path: Path, ending: str) -> None:
+    table = pl.DataFrame(
+        {
+            "name": ["rain", "007", None],
+            "description": ["Say if it rains.", None, "Of nothing."],
+            "parameters": [json.dumps(SCHEMA), "{broken", None],
+        }
+    )
+    path = tmp_path / f"tools.{ending}"
+    if ending == "parquet":
+        table.write_parquet(path)
+    else:
+        table.write_csv(path, separator="\t" if ending == "tsv" else ",")
+    collected = read(path)
+    assert [tool.name for tool in collected.tools] == ["rain"]
+    assert collected.tools[0].parameters == SCHEMA
+    assert collected.info["left_out"] == {"not a function that can be read": 2}
+    assert any("row 2" in line for line in collected.problems)
+
+
+def test_what_can_not_be_read_is_counted_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "tools.jsonl"
+    lines = [
+        json.dumps(PLAIN),
+        "{broken",
+        "",
+        json.dumps({"description": "no name"}),
+        json.dumps(PLAIN),
+        json.dumps({**PLAIN, "description": "Something else."}),
+        json.dumps(
+            {
+                "name": "odd",
+                "parameters": {"type": "object", "properties": {"a": {"type": 3}}},
+            }
+        ),
+    ]
+    path.write_text("\n".join(lines))
+    collected = read(path)
+    assert [tool.name for tool in collected.tools] == ["odd", "rain"]
+    assert collected.info["left_out"] == {
+        "listed before, the same": 1,
+        "listed before, with another text": 1,
+        "not a function that can be read": 2,
+    }
+    assert [line.split(":")[0].rpartition(", ")[2] for line in collected.problems] == [
+        "line 2",
+        "line 4",
+    ]
+    assert any("mended in 1, such as odd" in note for note in collected.notes)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{}", "[1, 2]", '{"openapi": "3.1.0", "paths": {}}', "words", ""]
+)
+def test_what_lists_no_function_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"tools\.json"):
+        read(path)
+
+
+def test_a_table_without_the_columns_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "tools.csv"
+    path.write_text("tool,about\na,b\n")
+    with pytest.raises(InputError, match="no column description and none name"):
+        read(path)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["name", "description", "parameters", "function", "tools", "type"]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=300)
+@given(values)
+def test_any_json_is_read_to_tools_or_refused(content: Any) -> None:
+    for pointer, entry in find_functions(content):
+        assert pointer.startswith("/") or pointer == ""
+        try:
+            tool = read_entry(entry)
+        except ValueError as error:
+            assert str(error)
+        else:
+            assert tool.name.strip()
+            assert isinstance(tool.parameters, dict)

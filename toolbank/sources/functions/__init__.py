@@ -1,0 +1,1 @@
+"""A file that lists functions, as a source."""

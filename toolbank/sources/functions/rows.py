@@ -1,0 +1,86 @@
+"""The rows of a file that lists functions, each with its place in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from toolbank.functions.lists import find_functions
+from toolbank.sources.documents.documents import Documents
+from toolbank.sources.documents.parse import parse_document
+from toolbank.system.errors import InputError
+from toolbank.system.files import reading
+
+_TABLES = (".csv", ".tsv", ".parquet")
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Each entry of the file, and where it stands: "line 3", "/tools/7", "row 12".
+
+    An entry that can't be parsed is the InputError that says why.
+
+    Raises:
+        InputError: the file can't be read, or lists no functions.
+    """
+    if path.suffix.lower() in _TABLES:
+        yield from _table_rows(path)
+    elif path.suffix.lower() in (".jsonl", ".ndjson"):
+        yield from _lines(path)
+    else:
+        found = find_functions(Documents().open(str(path)).content)
+        for pointer, entry in found:
+            yield pointer or "/", entry
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    with reading(path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            place = f"line {number}"
+            try:
+                content = parse_document(line, f"{path}, {place}")
+            except InputError as error:
+                yield place, error
+                continue
+            found = list(find_functions([content]))
+            for pointer, entry in found:
+                inner = pointer.removeprefix("/0")
+                yield f"{place}{inner and ', '}{inner}", entry
+
+
+def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    import polars as pl
+
+    try:
+        if path.suffix.lower() == ".parquet":
+            table = pl.read_parquet(path)
+        else:
+            separator = "\t" if path.suffix.lower() == ".tsv" else ","
+            table = pl.read_csv(path, infer_schema=False, separator=separator)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"{path}: can't be read as a table ({said}). Is it {path.suffix[1:]}?"
+        ) from error
+    lacking = {"name", "description"} - set(table.columns)
+    if lacking:
+        raise InputError(
+            f"{path}: has no column {' and none '.join(sorted(lacking))}; its columns are "
+            f"{', '.join(table.columns)[:300]}. A table of functions has name and description, "
+            "and may have parameters (a JSON Schema as text)."
+        )
+    for number, row in enumerate(table.iter_rows(named=True), 1):
+        said = {key: value for key, value in row.items() if value is not None}
+        if isinstance(said.get("parameters"), str):
+            try:
+                said["parameters"] = json.loads(said["parameters"] or "null")
+            except (ValueError, RecursionError):
+                yield (
+                    f"row {number}",
+                    InputError("its parameters are not valid JSON"),
+                )
+                continue
+        yield f"row {number}", said
