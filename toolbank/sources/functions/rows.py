@@ -73,14 +73,14 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
             "and may have parameters (a JSON Schema as text)."
         )
     for number, row in enumerate(table.iter_rows(named=True), 1):
-        said = {key: value for key, value in row.items() if value is not None}
-        if isinstance(said.get("parameters"), str):
+        entry = {key: value for key, value in row.items() if value is not None}
+        if isinstance(entry.get("parameters"), str):
             try:
-                said["parameters"] = json.loads(said["parameters"] or "null")
+                entry["parameters"] = json.loads(entry["parameters"] or "null")
             except (ValueError, RecursionError):
                 yield (
                     f"row {number}",
                     InputError("its parameters are not valid JSON"),
                 )
                 continue
-        yield f"row {number}", said
+        yield f"row {number}", entry
