@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class BankFrames:
     """The rows of a bank's files, a column a field of `Tool`, `Query`, `Ask`, `AttemptRecord`.
 
-    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON as text. `asks` has no rows where none were written.
-    `attempts` says how each attempt of the generation ended; it has no rows where the bank is of
-    another's dataset. `info` is bank.json.
+    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON as text. `asks` has no
+    rows where none were written. `attempts` says how each attempt of the generation ended; it has
+    no rows where the bank is of another's dataset. `info` is bank.json.
     """
 
     tools: pl.DataFrame

@@ -19,7 +19,8 @@ _LONGEST_NAME = 80
 def format_table(figures: Sequence[Figure]) -> str:
     """Recall with its interval, and COMP, at 5 (or the smallest k), of the sets in percent.
 
-    Where the bank has twins, recall with them counted stands beside it. A sentence above says what they are. Sets without a query are named below.
+    Where the bank has twins, recall with them counted stands beside it. A sentence above says what
+    they are. Sets without a query are named below.
     """
     sizes = {one.set: one.n for one in figures if one.set not in TEST_PARTS}
     shown = [name for name, n in sizes.items() if n]

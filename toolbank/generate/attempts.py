@@ -29,8 +29,8 @@ class Attempts:
 
     One is begun where it is sure to count: no more are open than queries are missing, and none
     far ahead of one that takes long; and past the first few only once one is accepted. Where there
-    are quotas, so it is for each number of tools: an attempt whose number may have enough waits until
-    that is sure. `pending` is how many wait for a later round at the end.
+    are quotas, so it is for each number of tools: an attempt whose number may have enough waits
+    until that is sure. `pending` is how many wait for a later round at the end.
     """
 
     def __init__(

@@ -37,8 +37,8 @@ def read_toollens(config: ToollensConfig) -> Dataset:
     """Read corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv (COLT, arXiv 2405.16089).
 
     A line of the corpus and of the queries has `_id` and `text`; a line of the labels
-    query-id, corpus-id and score, below a header. Only labels of test have to be there. A text of the
-    form that ToolBench's documents have is taken apart, and its tool named TOOL::API.
+    query-id, corpus-id and score, below a header. Only labels of test have to be there. A text of
+    the form that ToolBench's documents have is taken apart, and its tool named TOOL::API.
 
     Raises:
         InputError: a file can't be read, or has broken lines.

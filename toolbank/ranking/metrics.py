@@ -1,7 +1,7 @@
 """Recall, nDCG, MRR and COMP, a value a query, and recall where a twin counts.
 
-All but the last take `found` [n, depth], whether the hit at each rank is one of the query's tools, and
-`n_gold` [n], how many tools the query needs (at least 1).
+All but the last take `found` [n, depth], whether the hit at each rank is one of the query's tools,
+and `n_gold` [n], how many tools the query needs (at least 1).
 """
 
 import numpy as np

@@ -104,7 +104,8 @@ class Asked:
 class Content:
     """A run: its name, bank, resolved recipe, and what later stages left.
 
-    `attempts` are the rows of attempts.parquet, if there is one. `hits` are the first of each query, by method: as many as Recall is told at.
+    `attempts` are the rows of attempts.parquet, if there is one. `hits` are the first of each
+    query, by method: as many as Recall is told at.
     """
 
     name: str

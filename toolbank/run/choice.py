@@ -28,8 +28,8 @@ def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Ch
 
     That is the one with the best Recall@5 on the validation queries, the first of equals; before
     the evaluation, or without such queries, the first that learns vectors of tools, or else the
-    first that has some, or the first. Where the queries are of the reference's own words, which people's are not, one
-    that finds by words alone is taken only if there is no other.
+    first that has some, or the first. Where the queries are of the reference's own words, which
+    people's are not, one that finds by words alone is taken only if there is no other.
 
     Raises:
         InputError: validation.json or bank.json is damaged.

@@ -110,7 +110,8 @@ def check_output(
     neither has a file that is there already.
 
     Raises:
-        InputError: it is one of `inputs` or a file in one, is there already, or as `check_new_file` does.
+        InputError: it is one of `inputs` or a file in one, is there already, or as `check_new_file`
+        does.
     """
     for read in inputs:
         if _is_same(path, read) or _is_in(path, read):

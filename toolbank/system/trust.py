@@ -1,8 +1,8 @@
 """Where a secret of this environment may go: to its own provider, and to what the user has named.
 
-Recipes are handed on, and say which variable's value goes to which host. So what counts is the user's
-word, which stands outside of recipes: in TOOLBANK_TRUSTED_HOSTS, in a file of the user's configuration
-folder (what was answered on a terminal), or on the command line for that command.
+Recipes are handed on, and say which variable's value goes to which host. So what counts is the
+user's word, which stands outside of recipes: in TOOLBANK_TRUSTED_HOSTS, in a file of the user's
+configuration folder (what was answered on a terminal), or on the command line for that command.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def end_training_precision(model: torch.nn.Module) -> None:
 def _has_tiles() -> bool:
     """Whether the CPU multiplies matrices in bf16 by AMX.
 
-    By AVX-512 alone it has bf16 as well, but it is slower there than fp32. An older torch can't tell.
+    By AVX-512 alone it has bf16 as well, but it is slower there than fp32. An older torch can't
+    tell.
     """
     import torch
 

@@ -14,7 +14,7 @@ def format_attempt(
     failures: Iterable[Failure],
     ending: Iterable[str],
 ) -> str:
-    """All of an attempt, such as "attempt 3": the exchanges with the tries that failed before each, and the ending."""
+    """All of an attempt, such as "attempt 3": its exchanges, failed tries before each, its ending."""
     parts = [_title(name)]
     tries = list(failures)
     for entry in entries:

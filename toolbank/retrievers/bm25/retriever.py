@@ -25,7 +25,8 @@ class Bm25Retriever(Retriever):
     """BM25 of a request against the tools' texts (`LexicalIndex` has the variant).
 
     A tool's text is its name, the words in its name, its summary and its description; with
-    `requests`, the train queries that use it follow. The texts are saved and indexed when they are read: a second for some 20,000 tools.
+    `requests`, the train queries that use it follow. The texts are saved and indexed when they are
+    read: a second for some 20,000 tools.
     """
 
     config: Bm25Config

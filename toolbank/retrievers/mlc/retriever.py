@@ -74,9 +74,10 @@ class MlcRetriever(Retriever):
     Scores are log-odds: the classifier's, mixed with those by Tool2Vec, which count like
     `description_weight` queries that use the tool: much where few do, and alone where none does.
     Unless given, that weight is the one with the best Recall@5 on validation queries. The
-    classifier is an encoder with a linear layer on [CLS], or on the mean of the tokens for encoders trained so; with `frozen` it is a head of
-    two layers on the encoder's vectors. Trained by binary cross-entropy, each label's bias
-    beginning at its prior log-odds; a query by the `rules` engine counts for a quarter.
+    classifier is an encoder with a linear layer on [CLS], or on the mean of the tokens for encoders
+    trained so; with `frozen` it is a head of two layers on the encoder's vectors. Trained by binary
+    cross-entropy, each label's bias beginning at its prior log-odds; a query by the `rules` engine
+    counts for a quarter.
 
     Where the encoder is trained, the linear layer is first trained alone, on what the encoder
     as it is gives it to read; then all weights are, from there (LP-FT, arXiv 2202.10054). A

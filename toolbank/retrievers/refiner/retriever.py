@@ -62,9 +62,10 @@ class RefinerRetriever(TwoStage):
 
     It departs from the paper in three ways. The candidates have no order: all stand at one
     position. The logits begin as the log-odds by the first stage's score and rank, held out in
-    training, and the network learns what those leave open. And it trains for fewer epochs. On 303 train queries of UltraTool held back for validation, one epoch of MiniLM
-    on 32 candidates of a frozen Tool2Vec brings its Recall@3 from 83.0 to 85.7; begun at
-    nothing, and told the scores with the vectors, it comes to 81.4.
+    training, and the network learns what those leave open. And it trains for fewer epochs. On 303
+    train queries of UltraTool held back for validation, one epoch of MiniLM on 32 candidates of a
+    frozen Tool2Vec brings its Recall@3 from 83.0 to 85.7; begun at nothing, and told the scores
+    with the vectors, it comes to 81.4.
     """
 
     config: RefinerConfig

@@ -2,8 +2,8 @@
 
 This is not a language model. It knows nothing of an API but what its reference says, and of the
 world but a glossary of technical English in plain words (`glossary.txt`: statistics, matrices,
-text, dates, tables, files, servers ...) and some everyday English (`lexicon.txt`). Both hold general
-English and no API's names.
+text, dates, tables, files, servers ...) and some everyday English (`lexicon.txt`). Both hold
+general English and no API's names.
 
 How it writes:
 
@@ -16,7 +16,8 @@ How it writes:
    every tool is dealt equally often, and others that go with it (`affinity`: see-also links, shared
    types, same module, similar words); both stand beside this package.
 3. `writer` picks two to five tools of the offer that belong together, or declines; `wording` puts
-   concrete data in place of arrays and plain words in place of terms; the draft has a step a sentence.
+   concrete data in place of arrays and plain words in place of terms; the draft has a step a
+   sentence.
 4. `steps` merges the draft's steps into one request.
 
 What that costs: the requests are stiffer than people's; where tools chain is a guess, and one

@@ -46,8 +46,8 @@ class CompletionError(Exception):
     """A body that is no chat completion.
 
     `reason` is a short name that becomes a count: `error-in-reply` (the server tells of an error,
-    in place of the answer), `stream-in-reply` (server-sent events), `web-page`, `not-json-response`. `said` is
-    the beginning of the body, or the error's message.
+    in place of the answer), `stream-in-reply` (server-sent events), `web-page`,
+    `not-json-response`. `said` is the beginning of the body, or the error's message.
     """
 
     def __init__(self, reason: str, said: str) -> None:
