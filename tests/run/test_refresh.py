@@ -217,6 +217,8 @@ def test_a_run_keeps_what_was_asked_where_its_source_has_changed(world):
     world.run()
     assert world.asked(calls) == (sorted([*NEW, *REWORDED]), 0)
     assert (world.out / "catalogue/versions.json").is_file()
+    assert world.run().did == ()
+    assert not refresh_run(world.out).kept
 
 
 def test_requests_that_are_on_their_way_in_a_batch_keep_their_hands(world):

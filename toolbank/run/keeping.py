@@ -59,8 +59,8 @@ def keep_tools(
 ) -> tuple[Path, ...]:
     """Write what was read, and give the files; as a version where anything was asked before.
 
-    The version is there first: who reads the tools of the bank after a kill finds that they are
-    not the newest, and the sources are read again.
+    From before there is a version until all is written, the stage that reads the sources is not
+    done, so that a run after a kill reads them again.
 
     Raises:
         ToolbankError: the journal is damaged, or the folder can't be written to.
@@ -70,6 +70,7 @@ def keep_tools(
         before = read_catalogue(folder)
         if before.tools != collected.tools:
             begun = count_begun(recipe, folder, before)
+            folder.forget(tools)
             add_version(folder, before, collected.tools, begun)
     write_tools(tools, collected.tools)
     notes = {"notes": collected.notes} if collected.notes else {}
@@ -83,4 +84,7 @@ def keep_tools(
 
 def _count_tools(info: Any) -> list[tuple[str, int]]:
     """The label of each source, and how many tools it gave."""
-    return [(str(one["source"]), int(one["tools"])) for one in info["sources"]]
+    return [
+        (str(one.get("source", "a source")), int(one.get("tools", 0)))
+        for one in info.get("sources", ())
+    ]

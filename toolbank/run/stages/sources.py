@@ -34,11 +34,9 @@ class SourcesStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The sources, and what stands for their content."""
-        from toolbank.run.catalogue import depends_on_catalogue
         from toolbank.sources.collect import source_versions
 
         return {
-            **depends_on_catalogue(self.folder),
             "sources": [shape(source) for source in self.recipe.sources],
             "versions": source_versions(self.recipe.sources),
             "toolbank": __version__,
