@@ -62,37 +62,28 @@ class SchemaCheck:
         if not isinstance(properties, dict):
             return "properties: not an object"
         rest = {key: parameters[key] for key in parameters if key != "properties"}
+        new: dict[str, Any] = {}
         if isinstance(shared, dict):
-            rest["$defs"] = {
-                name: schema
-                for name, schema in shared.items()
-                if not self._is_known(schema)
-            }
-        if trouble := self.explain_schema(rest):
-            return trouble.lstrip(".: ")
+            new = {k: v for k, v in shared.items() if id(v) not in self._sound}
+            rest["$defs"] = new
+        if trouble := explain_unsound(rest):
+            return trouble[:_SHOWN].lstrip(".: ")
         for name, schema in properties.items():
             if not isinstance(schema, dict):
                 return f"properties.{name}: not an object"[:_SHOWN]
             if trouble := self.explain_schema(schema):
                 return f"properties.{name}{trouble}"[:_SHOWN]
-        if isinstance(shared, dict):
-            self._keep(shared.values())
+        self._sound |= {id(schema): schema for schema in new.values()}
         return ""
 
     def explain_schema(self, schema: dict[str, Any]) -> str:
         """What is wrong with any JSON Schema, or ""; begins with the place."""
-        if self._is_known(schema):
+        if id(schema) in self._sound:
             return ""
         trouble = explain_unsound(schema)[:_SHOWN]
         if not trouble:
-            self._keep([schema])
+            self._sound[id(schema)] = schema
         return trouble
-
-    def _is_known(self, schema: Any) -> bool:
-        return id(schema) in self._sound
-
-    def _keep(self, schemas: Iterable[Any]) -> None:
-        self._sound |= {id(schema): schema for schema in schemas}
 
 
 class _Writer:
@@ -107,26 +98,26 @@ class _Writer:
             value = getattr(tool, field)
             try:
                 if isinstance(value, dict):
-                    self._write_parts(value)
+                    _write(self._new_parts(value))
                 elif value:
                     _write(_plain(value))
             except (TypeError, ValueError, RecursionError) as error:
                 return f"{field}: {error}"[:_SHOWN]
         return ""
 
-    def _write_parts(self, value: dict[str, Any]) -> None:
+    def _new_parts(self, value: dict[str, Any]) -> list[Any]:
+        """What of a value was not written yet; of those that hold others, each by itself."""
+        parts: list[Any] = []
         for key, part in value.items():
-            if isinstance(part, dict) and key in _HOLDERS:
-                _write(list(part))
-                for inner in part.values():
-                    self._write_once(inner)
-            else:
-                _write({key: part})
-
-    def _write_once(self, value: Any) -> None:
-        if id(value) not in self._written:
-            _write(value)
-            self._written[id(value)] = value
+            if not isinstance(part, dict) or key not in _HOLDERS:
+                parts.append({key: part})
+                continue
+            parts.append([*part])
+            for inner in part.values():
+                if id(inner) not in self._written:
+                    self._written[id(inner)] = inner
+                    parts.append(inner)
+        return parts
 
 
 def _plain(value: Any) -> Any:

@@ -77,7 +77,7 @@ def read_named(file: Asset) -> list[list[str]]:
 def _pair_siblings(
     tools: Sequence[Tool], index: Mapping[str, int]
 ) -> Iterator[tuple[int, int]]:
-    for group in group_siblings(tools):
+    for group in (group for group in group_siblings(tools) if len(group) > 1):
         first: dict[str, int] = {}
         # Of those without a summary nothing says what they do.
         for tool in (one for one in group if one.summary.strip()):
@@ -90,7 +90,8 @@ def _pair_aliases(
     tools: Sequence[Tool], index: Mapping[str, int]
 ) -> Iterator[tuple[int, int]]:
     for position, tool in enumerate(tools):
-        for text in (tool.summary, tool.description, tool.notes):
+        texts = (tool.summary, tool.description, tool.notes)
+        for text in (text for text in texts if "alias" in text.lower()):
             for found in _ALIAS.finditer(" ".join(text.split())):
                 subject = found["subject"] or "this"
                 one = (

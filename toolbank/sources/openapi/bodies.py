@@ -68,18 +68,18 @@ class BodyReader:
             content_type,
             schema,
             words=node,
-            required=node.child("required").value is True,
+            required=node.get("required") is True,
         )
 
     def read_parameter(self, node: Node, content_types: Sequence[str]) -> Body:
         """The body that a parameter of Swagger 2.0 describes."""
         schema = node.child("schema")
-        name = node.child("name").value
+        name = node.get("name")
         return self._body(
             choose(content_types) or _JSON,
             self._schemas.read(schema) if schema.value is not None else {},
             words=node,
-            required=node.child("required").value is True,
+            required=node.get("required") is True,
             name=name if isinstance(name, str) and name else "body",
         )
 
@@ -95,7 +95,7 @@ class BodyReader:
         flat = flatten(schema, self._schemas.target)
         if flat is not None and flat.rules and not required:
             flat = None  # they hold only where a body is given
-        text = words.child("description").value
+        text = words.get("description")
         if isinstance(text, str) and text and "description" not in schema:
             schema = self._schemas.derive({**schema, "description": text}, [schema])
         sent = _JSON if content_type in _ANY else content_type

@@ -9,7 +9,9 @@ from urllib.parse import unquote_to_bytes
 
 from toolbank.system.files import sha256_file
 
-_REFERENCE = re.compile(rb"""\$ref["']?[ \t]*:[ \t]*["']?([^"'#\r\n]+)""")
+_REFERENCE = re.compile(
+    rb"""\$ref["']?[ \t]*:[ \t]*(?:"([^"#\r\n]+)|'([^'#\r\n]+)|([^"'#\r\n,}\]]+))"""
+)
 _MOST_FILES = 5_000
 
 
@@ -38,7 +40,8 @@ def hash_files(spec: Path, root: Path | None) -> str:
 def _mentioned(file: Path) -> list[Path]:
     """The files that a file's references may name, there or not."""
     found: set[Path] = set()
-    for said in set(_REFERENCE.findall(file.read_bytes())):
+    for forms in set(_REFERENCE.findall(file.read_bytes())):
+        said = b"".join(forms)
         name = unquote_to_bytes(said.replace(rb"\/", b"/").strip())
         try:
             found.add((file.parent / name.decode()).resolve())

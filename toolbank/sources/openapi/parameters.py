@@ -87,7 +87,7 @@ class ParameterReader:
                     f"the `$ref` of a parameter {error}, and is left out", listed.place
                 )
                 continue
-            if self._version.is_swagger and node.child("in").value == "body":
+            if self._version.is_swagger and node.get("in") == "body":
                 bodies.append(node)
                 continue
             parameter = self._once(node)
@@ -96,13 +96,13 @@ class ParameterReader:
         return [*found.values(), *_undeclared(operation, found)], bodies
 
     def _once(self, node: Node) -> Parameter | None:
-        key = (*node.key, str(node.child("description").value))
+        key = (*node.key, str(node.get("description")))
         if key not in self._read:
             self._read[key] = self._parameter(node)
         return self._read[key]
 
     def _parameter(self, node: Node) -> Parameter | None:
-        name, place = node.child("name").value, node.child("in").value
+        name, place = node.get("name"), node.get("in")
         if not isinstance(name, str) or not name or place not in _PLACES:
             self._findings.problem(
                 "a parameter without a `name` or a place (`in`) is left out", node.place
@@ -119,20 +119,20 @@ class ParameterReader:
             place=_PLACES[place],
             name="" if place == "querystring" else name,
             schema=self._schema(node),
-            required=place == "path" or node.child("required").value is True,
+            required=place == "path" or node.get("required") is True,
             style=place if place == "querystring" else style,
             explode=explode,
         )
 
     def _style(self, node: Node) -> tuple[str, bool | None]:
         if self._version.is_swagger:
-            said = node.child("collectionFormat").value
+            said = node.get("collectionFormat")
             return (
                 _COLLECTIONS.get(said, ("", None))
                 if isinstance(said, str)
                 else ("", None)
             )
-        style, explode = node.child("style").value, node.child("explode").value
+        style, explode = node.get("style"), node.get("explode")
         return (
             style if isinstance(style, str) else "",
             explode if isinstance(explode, bool) else None,
@@ -142,10 +142,10 @@ class ParameterReader:
         """The schema with what the parameter itself says: words, examples, whether deprecated."""
         own = self._schemas.read(self._own_schema(node))
         said: dict[str, Any] = {}
-        description = node.child("description").value
+        description = node.get("description")
         if isinstance(description, str) and description:
             said["description"] = description
-        if node.child("deprecated").value is True:
+        if node.get("deprecated") is True:
             said["deprecated"] = True
         if "examples" not in own and (examples := _examples(node)):
             said["examples"] = examples

@@ -43,8 +43,8 @@ class Operation:
 
     def nearest(self, key: str) -> Node | None:
         """What the operation, or else its path, says under a key."""
-        nodes = (node.child(key) for node in (self.node, *self.items))
-        return next((node for node in nodes if node.value), None)
+        nodes = (self.node, *self.items)
+        return next((node.child(key) for node in nodes if node.get(key)), None)
 
 
 def list_operations(

@@ -107,7 +107,7 @@ class _Reader:
         summary, description = _words(operation)
         return Tool(
             name=name,
-            title=_text(operation.node.child("summary")),
+            title=_text(operation.node.get("summary")),
             kind="operation",
             summary=summary,
             description=description,
@@ -115,7 +115,7 @@ class _Reader:
             parameters=signature.schema(),
             output_schema=self._responses.read(operation),
             deprecated="Deprecated." if _is_deprecated(operation) else "",
-            url=_text(operation.node.child("externalDocs", "url")),
+            url=_text(operation.node.get("externalDocs", "url")),
             source=self._source,
             tags=_tags(operation),
             call=HttpCall(
@@ -148,21 +148,21 @@ class _Reader:
         return FORMS[1] if has_file else next(iter(listed), FORMS[0])
 
     def _consumed(self, operation: Operation) -> list[str]:
-        listed = operation.node.child("consumes").value
+        listed = operation.node.get("consumes")
         if not isinstance(listed, list):
-            listed = self._root.child("consumes").value
+            listed = self._root.get("consumes")
         names = listed if isinstance(listed, list) else []
         return [name for name in names if isinstance(name, str)]
 
 
 def _words(operation: Operation) -> tuple[str, str]:
     """Summary and description; without a summary, the description's first sentence is it."""
-    summary = _text(operation.node.child("summary"))
-    description = _text(operation.node.child("description"))
+    summary = _text(operation.node.get("summary"))
+    description = _text(operation.node.get("description"))
     if not summary and not description:
         for item in operation.items:
-            summary = summary or _text(item.child("summary"))
-            description = description or _text(item.child("description"))
+            summary = summary or _text(item.get("summary"))
+            description = description or _text(item.get("description"))
     if summary or not description:
         return " ".join(summary.split()), "" if description == summary else description
     first, _, others = description.partition("\n\n")
@@ -170,16 +170,16 @@ def _words(operation: Operation) -> tuple[str, str]:
     return summary, "\n\n".join(part for part in (rest, others.strip()) if part)
 
 
-def _text(node: Node) -> str:
-    return node.value.strip() if isinstance(node.value, str) else ""
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _is_deprecated(operation: Operation) -> bool:
-    return operation.node.child("deprecated").value is True
+    return operation.node.get("deprecated") is True
 
 
 def _tags(operation: Operation) -> tuple[str, ...]:
-    tags = operation.node.child("tags").value
+    tags = operation.node.get("tags")
     named = (
         [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     )
@@ -188,8 +188,8 @@ def _tags(operation: Operation) -> tuple[str, ...]:
 
 def _security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
     """The groups of schemes that the operation says, or else the description."""
-    own = operation.node.child("security").value
-    listed = own if isinstance(own, list) else root.child("security").value
+    own = operation.node.get("security")
+    listed = own if isinstance(own, list) else root.get("security")
     groups = listed if isinstance(listed, list) else []
     return tuple(tuple(map(str, group)) for group in groups if isinstance(group, dict))
 
@@ -220,7 +220,7 @@ def _title(root: Node, findings: Findings) -> str:
     info = root.child("info")
     if not isinstance(info.value, dict):
         findings.note("no `info`, which should say what the API is called", root.place)
-    said = " ".join(str(info.child(key).value or "") for key in ("title", "version"))
+    said = " ".join(str(info.get(key) or "") for key in ("title", "version"))
     return " ".join("".join(s if s.isprintable() else " " for s in said).split())[:150]
 
 

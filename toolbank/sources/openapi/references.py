@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from toolbank.sources.documents.documents import Document, Documents
@@ -17,8 +16,7 @@ class UnresolvedError(Exception):
     """A reference leads to nothing that can be read; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A value in a document and the JSON pointer that leads to it."""
 
     value: Any
@@ -42,6 +40,13 @@ class Node:
             value = _get(value, key)
             pointer = f"{pointer}/{escape(str(key))}"
         return Node(value, self.document, pointer)
+
+    def get(self, *keys: str | int) -> Any:
+        """The value under these keys, None where nothing stands."""
+        value = self.value
+        for key in keys:
+            value = _get(value, key)
+        return value
 
     def members(self) -> dict[str, Node]:
         """What stands in an object, by key; nothing of anything else."""

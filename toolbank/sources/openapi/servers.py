@@ -28,22 +28,22 @@ def find_server(operation: Operation, root: Node, version: Version) -> str:
 
 
 def _server(server: Node) -> str:
-    address = server.child("url").value
+    address = server.get("url")
     if not isinstance(address, str):
         return ""
     for name, variable in server.child("variables").members().items():
-        filled = variable.child("default").value
+        filled = variable.get("default")
         if filled is not None:
             address = address.replace(f"{{{name}}}", str(filled))
     return address
 
 
 def _swagger_server(operation: Operation, root: Node) -> str:
-    host, base = root.child("host").value, root.child("basePath").value
+    host, base = root.get("host"), root.get("basePath")
     path = base if isinstance(base, str) else ""
     if not isinstance(host, str) or not host:
         return path
-    schemes = operation.node.child("schemes").value or root.child("schemes").value
+    schemes = operation.node.get("schemes") or root.get("schemes")
     listed = schemes if isinstance(schemes, list) else []
     scheme = "http" if listed and "https" not in listed else "https"
     return f"{scheme}://{host}{path}"

@@ -1,0 +1,155 @@
+"""Descriptions of many files, and what stands for their content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources.openapi_specs import (
+    assert_sound,
+    described,
+    json_body,
+    json_response,
+    operation,
+)
+from toolbank.sources.kind import Collected
+from toolbank.sources.openapi.kind import KIND
+from toolbank.sources.openapi.source import OpenApiSource
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """A description whose paths, parameters and schemas stand in files of their own."""
+    folder = tmp_path / "api"
+    write(folder / "openapi.json", described({"/pets": {"$ref": "paths/pets.yaml"}}))
+    (folder / "paths").mkdir()
+    (folder / "paths" / "pets.yaml").write_text(
+        """
+post:
+  parameters: [{$ref: '../parameters.json#/limit'}]
+  requestBody: {content: {application/json: {schema: {$ref: ../schemas/Pet.json}}}}
+  responses:
+    "201": {content: {application/json: {schema: {$ref: ../openapi.json#/components/schemas/Id}}}}
+"""
+    )
+    limit = {"name": "limit", "in": "query", "schema": {"type": "integer"}}
+    write(folder / "parameters.json", {"limit": limit})
+    owner = {"$ref": "common.json#/definitions/Owner"}
+    again = {"$ref": "Pet.json"}
+    write(
+        folder / "schemas" / "Pet.json",
+        {"properties": {"owner": owner, "mother": again}},
+    )
+    pets = {"type": "array", "items": {"$ref": "./Pet.json#"}}
+    write(
+        folder / "schemas" / "common.json",
+        {"definitions": {"Owner": {"properties": {"pets": pets}}}},
+    )
+    content = json.loads((folder / "openapi.json").read_text())
+    content["components"] = {"schemas": {"Id": {"type": "integer"}}}
+    write(folder / "openapi.json", content)
+    return folder / "openapi.json"
+
+
+def write(file: Path, content: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content), "utf-8")
+
+
+def read(spec: Path, **options: Any) -> Collected:
+    collected = KIND.read(OpenApiSource(spec=str(spec), **options), spec.parent)
+    for tool in collected.tools:
+        assert_sound(tool)
+    return collected
+
+
+def test_files_are_read_as_if_they_were_one(spec: Path) -> None:
+    collected = read(spec)
+    assert not collected.problems and not collected.notes
+    (tool,) = collected.tools
+    pet = {
+        "properties": {
+            "owner": {"$ref": "#/$defs/Owner"},
+            "mother": {"$ref": "#/$defs/Pet"},
+        }
+    }
+    pets = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {"limit": {"type": "integer"}, **pet["properties"]},
+        "$defs": {"Owner": {"properties": {"pets": pets}}, "Pet": pet},
+    }
+    assert tool.output_schema == {"type": "integer"}
+
+
+def test_a_change_of_any_file_is_one_of_the_content(spec: Path) -> None:
+    config = OpenApiSource(spec=str(spec))
+    seen = {KIND.version(config)}
+    for file in sorted(spec.parent.rglob("*.*")):
+        before = file.read_bytes()
+        file.write_bytes(before + b"\n")
+        seen.add(KIND.version(config))
+        file.write_bytes(before)
+    assert len(seen) == 6
+    (spec.parent / "other.json").write_text("{}")
+    assert KIND.version(config) in seen
+
+
+def test_files_outside_the_folder_are_named_and_not_read(spec: Path) -> None:
+    outside = spec.parent.parent / "secret.json"
+    write(outside, {"type": "string", "description": "secret"})
+    body = json_body({"properties": {"it": {"$ref": "../secret.json"}}})
+    write(spec, described({"/pets": {"post": operation(requestBody=body)}}))
+    collected = read(spec)
+    (problem,) = collected.problems
+    assert "../secret.json" in problem and "`root:`" in problem
+    assert collected.tools[0].parameters["properties"] == {"it": {}}
+    widened = read(spec, root=spec.parent.parent)
+    assert not widened.problems
+    assert widened.tools[0].parameters["$defs"]["secret"]["description"] == "secret"
+
+
+def test_a_file_that_is_missing_is_named_and_the_rest_is_read(spec: Path) -> None:
+    (spec.parent / "schemas" / "Pet.json").unlink()
+    collected = read(spec)
+    assert [*collected.tools[0].parameters["properties"]] == ["limit", "body"]
+    (problem,) = collected.problems
+    assert "../schemas/Pet.json" in problem and "there is no such file" in problem
+
+
+def test_a_description_has_the_same_tools_in_one_file_and_in_many(
+    tmp_path: Path,
+) -> None:
+    schemas = {
+        f"S{number}": {
+            "type": "object",
+            "properties": {
+                "next": {"$ref": f"#/components/schemas/S{(number + 1) % 20}"}
+            },
+        }
+        for number in range(20)
+    }
+    paths = {
+        f"/p{number}": {
+            "post": operation(
+                requestBody=json_body({"$ref": f"#/components/schemas/S{number}"}),
+                responses=json_response({"$ref": f"#/components/schemas/S{number}"}),
+            )
+        }
+        for number in range(20)
+    }
+    whole = described(paths, components={"schemas": schemas})
+    write(tmp_path / "one" / "openapi.json", whole)
+    text = json.dumps(whole).replace("#/components/schemas/", "../schemas/")
+    split = json.loads(text.replace('"}', '.json"}'))
+    for name, schema in split["components"]["schemas"].items():
+        write(tmp_path / "many" / "schemas" / f"{name}.json", schema)
+    for path, item in split["paths"].items():
+        write(tmp_path / "many" / "paths" / f"{path[1:]}.json", item)
+    listed = {path: {"$ref": f"paths{path}.json"} for path in paths}
+    write(tmp_path / "many" / "openapi.json", described(listed))
+    one, many = (read(tmp_path / folder / "openapi.json") for folder in ("one", "many"))
+    assert one.tools == many.tools
