@@ -89,9 +89,11 @@ class _Counted(httpx2.AsyncBaseTransport):
             request = await self._pin(request)
         response = await self._inner.handle_async_request(request)
         account = self._account
-        account.status = response.status_code
-        account.content_type = response.headers.get("content-type", "")
-        account.location = response.headers.get("location", "")
+        # Streams and goodbyes, which many servers refuse, say nothing of what was asked.
+        if request.method == "POST" or not account.status:
+            account.status = response.status_code
+            account.content_type = response.headers.get("content-type", "")
+            account.location = response.headers.get("location", "")
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise self._refuse("its answer is packed, though that was not asked for")
@@ -138,7 +140,8 @@ class _CountedStream(httpx2.AsyncByteStream):
         self._response = response
         self._account = account
         # A stream of events may go on; the SDK bounds each of them.
-        self._is_stream = account.content_type.startswith("text/event-stream")
+        kind = response.headers.get("content-type", "")
+        self._is_stream = kind.startswith("text/event-stream")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
