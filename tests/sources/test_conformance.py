@@ -80,6 +80,7 @@ def python(make_package: MakePackage, tmp_path: Path) -> SourceCase:
         ),
         canary=canary,
         change=change,
+        given=package,
     )
 
 
@@ -142,6 +143,7 @@ def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceCase:
         ),
         canary=canary,
         change=lambda: write({"one": one, "two": one}),
+        given=str(file),
     )
 
 
@@ -177,6 +179,7 @@ def openapi(tmp_path: Path) -> SourceCase:
         ),
         canary=canary,
         change=lambda: write(**{"/more": {"get": {"responses": {}}}}),
+        given=str(file),
     )
 
 
@@ -208,6 +211,7 @@ def functions(tmp_path: Path) -> SourceCase:
         ),
         canary=canary,
         change=lambda: write("add", "join", "more"),
+        given=str(file),
     )
 
 

@@ -24,6 +24,7 @@ from toolbank.commands.run import run
 from toolbank.commands.schema import schema
 from toolbank.commands.search import search
 from toolbank.commands.show.command import show
+from toolbank.commands.tools.command import tools
 from toolbank.commands.train import train
 from toolbank.system.errors import Interrupted
 from toolbank.system.version import __version__
@@ -79,6 +80,7 @@ def _take_options(
 _COMMANDS = (
     (recipes, "recipes"),
     (init, "init weather --package weather_sdk --out weather.yaml"),
+    (tools, "tools openapi.json; or toolbank tools weather.yaml --json"),
     (
         crawl,
         "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; "

@@ -10,10 +10,11 @@ SOURCES: Registry[SourceKind[Any]] = Registry(
     "toolbank.sources",
     SourceKind,
     {
-        "functions": "toolbank.sources.functions.kind:KIND",
         "mcp": "toolbank.sources.mcp.kind:KIND",
         "openapi": "toolbank.sources.openapi.kind:KIND",
         "python": "toolbank.sources.python.kind:KIND",
         "sphinx": "toolbank.sources.sphinx.kind:KIND",
+        # Asked last what a file is: it may have any form.
+        "functions": "toolbank.sources.functions.kind:KIND",
     },
 )

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
 from toolbank.config.content import reading_content
+from toolbank.sources.thing import Thing
 
 _Name = Annotated[
     str,
@@ -82,7 +83,9 @@ class SourceKind(Generic[C]):
     that is stopped stays in the folder, where something does. `places` are folders and files on
     this machine that it finds by a name in the configuration. `starts` gives the command lines of
     what reading it starts on this machine, which only happens where the user wants the tools
-    themselves. Use `read` and `version`, which make errors
+    themselves. `recognise` gives the configuration that reads what a user points at, or None for what is
+    another's: an address by its look, or else by `Thing.content`; it starts nothing. `takes` says what
+    that may be, such as "an installed package". Use `read` and `version`, which make errors
     for people of what the two did not foresee.
     """
 
@@ -92,6 +95,8 @@ class SourceKind(Generic[C]):
     keeps: str = ""
     places: Callable[[C], tuple[Path, ...]] = lambda _: ()
     starts: Callable[[C], tuple[str, ...]] = lambda _: ()
+    recognise: Callable[[Thing], C | None] = lambda _: None
+    takes: str = ""
 
     def read(self, config: C, cache: Path) -> Collected:
         """Read a source; files may be kept in `cache`.

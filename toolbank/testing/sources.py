@@ -34,6 +34,7 @@ from typing import Any
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
+from toolbank.sources.thing import Thing
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.testing.settings import check_model
 
@@ -47,6 +48,7 @@ class SourceCase:
     Of the `unreadable` nothing can be read. `change` has other tools come of the first; a source
     whose content is only known by asking for it has none. The content is such that the file
     `canary` appears where any of it is run: a description `__import__("pathlib").Path("...").touch()`, say.
+    `given` is what a user would type to have it read with the kind's defaults, where that says all.
     """
 
     kind: SourceKind[Any]
@@ -54,6 +56,7 @@ class SourceCase:
     unreadable: tuple[SourceConfig, ...]
     canary: Path
     change: Callable[[], object] | None = None
+    given: str = ""
 
     def read(self) -> Collected:
         """What is read with an empty cache."""
@@ -165,6 +168,23 @@ def check_nothing_is_run(case: SourceCase) -> None:
     assert not case.canary.exists(), "some of the content was run"
 
 
+def check_recognised(case: SourceCase) -> None:
+    """What a user points at is known for this kind's, and nothing else is."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "notes.txt"
+        file.write_text("nothing of an API")
+        for other in ("", "no such thing", "no-such-thing", str(file)):
+            assert case.kind.recognise(Thing(other)) is None, f"{other!r} is none"
+    if case.given:
+        assert case.kind.takes, "it says what users may point at"
+        found = case.kind.recognise(Thing(case.given))
+        assert isinstance(found, case.kind.config), f"{case.given!r} is recognised"
+        with tempfile.TemporaryDirectory() as cache:
+            tools = case.kind.read(found, Path(cache)).tools
+        assert tools == case.read().tools, "what is recognised gives the same tools"
+    assert not case.canary.exists(), "some of the content was run"
+
+
 CHECKS: tuple[Callable[[SourceCase], None], ...] = (
     check_settings,
     check_names,
@@ -174,4 +194,5 @@ CHECKS: tuple[Callable[[SourceCase], None], ...] = (
     check_version,
     check_unreadable,
     check_nothing_is_run,
+    check_recognised,
 )

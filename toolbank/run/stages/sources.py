@@ -108,6 +108,6 @@ def kept_tools(folder: RunFolder) -> Collected:
     from toolbank.sources.kind import Collected
 
     info = folder.bank / "sources.json"
-    noted = read_json(info).get("notes", ()) if info.is_file() else ()
+    noted = read_json(info) if info.is_file() else {}
     tools = read_tools(folder.bank / "tools.parquet")
-    return Collected(tools, {}, notes=tuple(noted))
+    return Collected(tools, noted, notes=tuple(noted.get("notes", ())))

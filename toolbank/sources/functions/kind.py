@@ -8,11 +8,13 @@ from pathlib import Path
 from toolbank.bank.records import Tool
 from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.thing import Thing
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.jsonl import check_sound
 
 _EXAMPLES = 3
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
 def _read_tools(config: FunctionsSource, _: Path) -> Collected:
@@ -97,4 +99,18 @@ def _content_id(config: FunctionsSource) -> str:
     return f"{config.label}@{sha256_file(config.path)[:16]}"
 
 
-KIND = SourceKind(FunctionsSource, _read_tools, _content_id)
+def _recognise(thing: Thing) -> FunctionsSource | None:
+    """Any file of JSON or a table: what it lists is told when it is read."""
+    if thing.path is None or not thing.path.is_file():
+        return None
+    is_one = thing.path.suffix.lower() in _ENDINGS
+    return FunctionsSource(path=thing.path) if is_one else None
+
+
+KIND = SourceKind(
+    FunctionsSource,
+    _read_tools,
+    _content_id,
+    recognise=_recognise,
+    takes="a list of functions (.json, .jsonl, .csv or .parquet)",
+)

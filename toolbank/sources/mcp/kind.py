@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
+import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.mcp.client_config import (
@@ -15,9 +18,12 @@ from toolbank.sources.mcp.client_config import (
 )
 from toolbank.sources.mcp.server import Server
 from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.thing import Thing
 from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
 from toolbank.system.trust import Grant, demand
+
+_LARGEST_FILE = 1024 * 1024
 
 
 def _read_tools(config: McpSource, _: Path) -> Collected:
@@ -86,4 +92,38 @@ def _value(config: McpSource, variable: str) -> str:
     return value
 
 
-KIND = SourceKind(McpSource, _read_tools, _content_id, starts=_starts)
+def _recognise(thing: Thing) -> McpSource | None:
+    """A file of servers, an address that ends in /mcp, or the command line of a program."""
+    if thing.is_url:
+        last = urlsplit(thing.text).path.rstrip("/").rpartition("/")[2]
+        return McpSource(url=thing.text) if last == "mcp" else None
+    if thing.path is not None:
+        return McpSource(config=thing.path) if _lists_servers(thing) else None
+    try:
+        command = shlex.split(thing.text)
+    except ValueError:
+        return None
+    is_command = len(command) > 1 and shutil.which(command[0])
+    return McpSource(command=tuple(command)) if is_command else None
+
+
+def _lists_servers(thing: Thing) -> bool:
+    head = thing.content[:_LARGEST_FILE]
+    if thing.path is None or not head.lstrip().startswith(b"{"):
+        return False
+    if b'"mcpServers"' in head:
+        return True
+    try:
+        return len(head) < _LARGEST_FILE and bool(list_names(thing.path, None))
+    except InputError:
+        return False
+
+
+KIND = SourceKind(
+    McpSource,
+    _read_tools,
+    _content_id,
+    starts=_starts,
+    recognise=_recognise,
+    takes="an mcpServers file, an MCP server's URL (https://HOST/mcp) or its command in quotes",
+)

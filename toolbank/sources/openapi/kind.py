@@ -1,11 +1,18 @@
 """An OpenAPI description, as a kind of source."""
 
 import hashlib
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.openapi.content_hash import hash_files
 from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.thing import Thing
+
+_ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
+_IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')
+_IN_YAML = re.compile(rb"""^["']?(openapi|swagger)["']?\s*:\s*["']?\d""", re.M)
 
 
 def _read_tools(config: OpenApiSource, _: Path) -> Collected:
@@ -23,10 +30,25 @@ def _content_id(config: OpenApiSource) -> str:
     return f"{config.label}#{hash_files(Path(config.spec), config.root)}"
 
 
+def _recognise(thing: Thing) -> OpenApiSource | None:
+    """What says that it is one at its top, or has an address that nothing else has."""
+    is_file = thing.path is not None and thing.path.is_file()
+    if not (is_file or thing.is_url):
+        return None
+    if not (thing.is_url and _ADDRESS.search(urlsplit(thing.text).path)):
+        content = thing.content.removeprefix(b"\xef\xbb\xbf")
+        version = _IN_JSON if content.lstrip()[:1] == b"{" else _IN_YAML
+        if not version.search(content):
+            return None
+    return OpenApiSource(spec=str(thing.path or thing.text))
+
+
 KIND = SourceKind(
     OpenApiSource,
     _read_tools,
     _content_id,
     places=lambda config: () if config.address else (Path(config.spec),),
+    recognise=_recognise,
+    takes="an OpenAPI file or its URL",
 )
 """Files are read each time; what is at an address is read again by `toolbank refresh`."""

@@ -9,6 +9,7 @@ from toolbank.sources.python.installed import (
     source_hash,
 )
 from toolbank.sources.python.source import PythonSource
+from toolbank.sources.thing import Thing
 
 
 def _read_tools(config: PythonSource, _: Path) -> Collected:
@@ -23,9 +24,18 @@ def _content_id(config: PythonSource) -> str:
     return f"python:{package_version(config.package)}{content and '+'}{content}"
 
 
+def _recognise(thing: Thing) -> PythonSource | None:
+    is_name = all(part.isidentifier() for part in thing.text.split("."))
+    if thing.path is None and is_name and package_places(thing.text):
+        return PythonSource(package=thing.text)
+    return None
+
+
 KIND = SourceKind(
     PythonSource,
     _read_tools,
     _content_id,
     places=lambda config: package_places(config.package),
+    recognise=_recognise,
+    takes="the import name of an installed package",
 )

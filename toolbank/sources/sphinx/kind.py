@@ -4,6 +4,9 @@ from pathlib import Path
 
 from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.sphinx.source import SphinxSource
+from toolbank.sources.thing import Thing
+
+_HEAD = 100
 
 
 def _read_tools(config: SphinxSource, cache: Path) -> Collected:
@@ -24,6 +27,23 @@ def _content_id(config: SphinxSource) -> str:
     return f"{config.label}@{config.base_url}"
 
 
+def _recognise(thing: Thing) -> SphinxSource | None:
+    """A page of HTML, or the inventory of a site."""
+    if not thing.is_url:
+        return None
+    folder, _, last = thing.text.rpartition("/")
+    if last == "objects.inv":
+        return SphinxSource(base_url=folder)
+    if not thing.content.lstrip()[:_HEAD].lower().startswith((b"<!doctype", b"<html")):
+        return None
+    return SphinxSource(base_url=folder if last.endswith(".html") else thing.text)
+
+
 KIND = SourceKind(
-    SphinxSource, _read_tools, _content_id, keeps="Pages that were read are kept."
+    SphinxSource,
+    _read_tools,
+    _content_id,
+    keeps="Pages that were read are kept.",
+    recognise=_recognise,
+    takes="the URL of a site that Sphinx made",
 )

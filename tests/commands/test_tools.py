@@ -1,0 +1,150 @@
+"""`toolbank tools`: what an API gives, before anything is made of it."""
+
+import json
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.commands.in_process import toolbank
+
+SPEC = {
+    "openapi": "3.1.0",
+    "info": {"title": "Pets", "version": "1"},
+    "paths": {
+        "/pets": {
+            "get": {"operationId": "listPets", "summary": "List all pets."},
+            "post": {
+                "operationId": "makePet",
+                "parameters": [{"name": "name", "in": "query", "schema": {}}],
+            },
+            "put": "no operation",
+        }
+    },
+}
+FUNCTIONS = [{"name": "forecast", "description": "Tell the weather."}, {"name": 3}]
+
+
+@pytest.fixture
+def spec(tmp_path):
+    file = tmp_path / "pets.json"
+    file.write_text(json.dumps(SPEC))
+    return file
+
+
+def names(done):
+    return [json.loads(line)["name"] for line in done.stdout.splitlines()]
+
+
+def test_each_tool_is_a_line_of_json_and_what_is_left_out_is_told_aside(tmp_path, spec):
+    done = toolbank("tools", "pets.json", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert names(done) == ["listPets", "makePet"]
+    assert json.loads(done.stdout.splitlines()[0])["call"]["path"] == "/pets"
+    assert "put" in done.stderr
+
+
+def test_people_see_what_is_missing(tmp_path, spec):
+    told = toolbank("tools", "pets.json", cwd=tmp_path, COLUMNS="60").stdout
+    listed, made, _, *counts = told.splitlines()
+    assert listed == "listPets  operation  (no parameters) List all pets."
+    assert made == "makePet   operation  (no description)"
+    assert counts == [
+        "2 tools (operation 2).",
+        "Missing: no parameters: 1; no description: 1; parameters without a description: 1 "
+        "of 1.",
+    ]
+
+
+def test_long_summaries_are_cut_to_the_terminal(tmp_path, spec):
+    described = json.loads(spec.read_text())
+    described["paths"]["/pets"]["get"]["summary"] = "List " + "very " * 20 + "much."
+    spec.write_text(json.dumps(described))
+    told = toolbank("tools", "pets.json", cwd=tmp_path, COLUMNS="60").stdout
+    assert len(told.splitlines()[0]) == 60
+    assert told.splitlines()[0].endswith("...")
+
+
+def test_lists_of_functions_packages_and_recipes_are_known(tmp_path, spec):
+    (tmp_path / "tools.json").write_text(json.dumps(FUNCTIONS))
+    done = toolbank("tools", "tools.json", "--json", cwd=tmp_path)
+    assert names(done) == ["forecast"]
+    assert "/1" in done.stderr
+    assert "json.dumps" in names(toolbank("tools", "json", "--json", cwd=tmp_path))
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nsources:\n  - {type: openapi, spec: pets.json, prefix: pets}\n"
+        "  - {type: functions, path: tools.json}\n"
+    )
+    done = toolbank("tools", "mine.yaml", "--json", cwd=tmp_path)
+    assert names(done) == ["forecast", "pets/listPets", "pets/makePet"]
+
+
+def test_a_run_shows_what_it_has_read(finished):
+    done = toolbank("tools", "runs/mine", "--json", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    [run] = (finished / "runs").iterdir()
+    kept = json.loads((run / "bank" / "sources.json").read_text())
+    assert len(names(done)) == kept["tools"]
+
+
+@pytest.mark.parametrize(
+    ("given", "content", "said"),
+    [
+        ("nothing-there", None, "no such file, folder or package. Give one of these: "),
+        ("notes.txt", "Buy milk.", "nothing that tools can be read from"),
+        ("broken.json", "{", "broken.json"),
+        ("none.json", '{"openapi": "9.0", "paths": {}}', "none.json"),
+        ("empty.json", "[]", "lists no function"),
+    ],
+)
+def test_what_is_no_api_is_bad_input(tmp_path, given, content, said):
+    if content is not None:
+        (tmp_path / given).write_text(content)
+    done = toolbank("tools", given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not done.stdout
+
+
+def test_a_command_is_started_after_the_users_word_alone(tmp_path):
+    canary = tmp_path / "canary"
+    script = tmp_path / "server.py"
+    script.write_text(f"open({str(canary)!r}, 'w')")
+    done = toolbank("tools", f"{sys.executable} {script}", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "TOOLBANK_TRUSTED_COMMANDS" in done.stderr
+    assert not canary.exists()
+
+
+@pytest.fixture
+def address(tmp_path):
+    """The address of a server that gives the files of a folder."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_an_address_gives_is_looked_at(tmp_path, address):
+    folder, url = address
+    for name in ("v3", "openapi.json"):
+        (folder / name).write_text(json.dumps(SPEC))
+        done = toolbank("tools", f"{url}/{name}", "--json", cwd=tmp_path)
+        assert names(done) == ["listPets", "makePet"], done.stderr
+    (folder / "page").write_text("<!DOCTYPE html><p>Our API</p>")
+    (folder / "note").write_text("Our API")
+    for name, said in (
+        ("page", "objects.inv"),
+        ("note", "nothing is there that tools can be read from"),
+        ("gone", "HTTP status 404"),
+        ("gone.json", "HTTP status 404"),
+    ):
+        done = toolbank("tools", f"{url}/{name}", cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr

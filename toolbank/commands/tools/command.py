@@ -1,0 +1,35 @@
+"""`toolbank tools`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import complain, echo
+
+
+def tools(
+    given: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE|RUN|FILE|URL",
+            help="A recipe, a run folder, or an API as it is: an OpenAPI file or URL, an "
+            "mcpServers file, a list of functions, the URL of a site, the name of a package.",
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each tool as a line of JSON.")
+    ] = False,
+) -> None:
+    """List the tools that are read of an API, and what is missing of them; call no model."""
+    from toolbank.commands.tools.describe import describe_left_out, tabulate
+    from toolbank.commands.tools.read import read_given
+
+    collected = read_given(given)
+    if as_json:
+        typer.echo("\n".join(tool.model_dump_json() for tool in collected.tools))
+    else:
+        echo("\n".join(tabulate(collected.tools)))
+    for line in describe_left_out(collected):
+        complain(line)

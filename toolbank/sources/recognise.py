@@ -1,0 +1,45 @@
+"""Which kind of source reads what a user points at."""
+
+from pydantic import ValidationError
+
+from toolbank.config.explain import first_problem
+from toolbank.sources import SOURCES
+from toolbank.sources.documents.fetch import shown
+from toolbank.sources.kind import SourceConfig
+from toolbank.sources.thing import Thing
+from toolbank.system.errors import InputError
+from toolbank.system.terminal import one_line
+
+_SHOWN = 200
+
+
+def recognise(text: str) -> SourceConfig:
+    """The configuration of the first kind that says it reads this.
+
+    Nothing is started, and of packages nothing imported; an address may be asked for what is there.
+
+    Raises:
+        InputError: no kind does, or the one that does can't take it as it is.
+        ToolbankError: an address can't be read now.
+    """
+    thing = Thing(text)
+    kinds = [SOURCES.load(name) for name in SOURCES.names]
+    for kind in kinds:
+        try:
+            found: SourceConfig | None = kind.recognise(thing)
+        except ValidationError as error:
+            raise InputError(f"{_name(thing)}: {first_problem(error)}.") from error
+        if found is not None:
+            return found
+    if thing.is_url:
+        said = "nothing is there that tools can be read from"
+    elif thing.path is not None:
+        said = "it is nothing that tools can be read from"
+    else:
+        said = "there is no such file, folder or package"
+    choices = ", ".join(kind.takes for kind in kinds if kind.takes)
+    raise InputError(f"{_name(thing)}: {said}. Give one of these: {choices}.")
+
+
+def _name(thing: Thing) -> str:
+    return one_line(shown(thing.text) if thing.is_url else thing.text, _SHOWN)
