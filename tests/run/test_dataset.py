@@ -11,6 +11,7 @@ from toolbank.commands.plan.plan import describe_plan
 from toolbank.commands.preview.preview import preview_attempts
 from toolbank.commands.show.show import show_attempt, show_outcomes
 from toolbank.recipe import load_recipe
+from toolbank.run.refresh import refresh_run
 from toolbank.run.result import describe_result
 from toolbank.run.run import run_recipe
 from toolbank.search import load
@@ -93,6 +94,12 @@ def test_the_bank_is_the_same_bytes_wherever_the_data_lies(recipe, tmp_path):
     assert names == ["bank.json", "queries.parquet", "tools.parquet"]
     for name in names:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_it_has_no_sources_to_be_read_again(recipe, tmp_path):
+    run(recipe, tmp_path / "out", until="dataset")
+    with pytest.raises(InputError, match="a run on a dataset"):
+        refresh_run(tmp_path / "out")
 
 
 def test_changed_data_makes_the_bank_anew(recipe, tmp_path):

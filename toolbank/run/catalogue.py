@@ -82,7 +82,7 @@ def count_begun(recipe: Recipe, folder: RunFolder, catalogue: Catalogue) -> int:
 
 def add_version(
     folder: RunFolder, catalogue: Catalogue, tools: tuple[Tool, ...], begun: int
-) -> Catalogue:
+) -> None:
     """Keep these tools as the newest version, which deals attempts from number `begun` on.
 
     Raises:
@@ -98,7 +98,6 @@ def add_version(
         write_tools(folder.catalogue / "0001.parquet", catalogue.tools)
     write_tools(folder.catalogue / f"{len(rows):04d}.parquet", tools)
     write_json(_versions_path(folder), {"versions": rows})
-    return grown
 
 
 def _count_sent(
