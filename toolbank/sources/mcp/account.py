@@ -11,8 +11,7 @@ MB = 1024 * 1024
 MAX_MESSAGE = 32 * MB
 MAX_BYTES = 256 * MB
 _TAIL = 4096
-_LINES = 3
-_LINE = 200
+_SHOWN = 500
 
 
 class ServerError(Exception):
@@ -67,5 +66,5 @@ class Account:
     def last_words(self, hide: Callable[[str], str]) -> str:
         """The last lines of stderr, as one line, without what `hide` takes out."""
         lines = hide(self.stderr.decode("utf-8", "replace")).splitlines()
-        said = [" ".join(line.split())[-_LINE:] for line in lines if line.strip()]
-        return printable(" / ".join(said[-_LINES:]))
+        said = " / ".join(" ".join(line.split()) for line in lines if line.strip())
+        return printable(said if len(said) <= _SHOWN else f"...{said[-_SHOWN:]}")
