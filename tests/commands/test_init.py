@@ -100,3 +100,47 @@ def test_init_refuses_what_a_recipe_can_not_hold(recipe):
         told=["base_url"],
     )
     assert not (recipe / "new.yaml").exists()
+
+
+def test_init_looks_at_what_it_is_given(tmp_path):
+    spec = {
+        "openapi": "3.1.0",
+        "paths": {"/pets": {"get": {"summary": "List pets."}, "put": 3}},
+    }
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "pets.json").write_text(json.dumps(spec))
+    (tmp_path / "recipes").mkdir()
+    done = toolbank(
+        *("init", "zoo", "api/pets.json", "--out", "recipes/zoo.yaml"), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 tool (operation 1)." in done.stdout
+    assert "Left out: 1" in done.stdout
+    assert "toolbank plan recipes/zoo.yaml" in done.stdout
+    assert "spec: ../api/pets.json" in (tmp_path / "recipes" / "zoo.yaml").read_text()
+    told = toolbank("tools", "recipes/zoo.yaml", "--json", cwd=tmp_path).stdout
+    assert json.loads(told)["summary"] == "List pets."
+    (tmp_path / "tools.json").write_text(
+        json.dumps([{"name": "forecast", "description": "Tell the weather."}])
+    )
+    (tmp_path / "servers.json").write_text(
+        json.dumps({"mcpServers": {"a": {"command": "touch", "args": ["canary"]}}})
+    )
+    for thing, name, line in (
+        ("api/pets.json", "pets", "spec: api/pets.json"),
+        ("tools.json", "tools", "path: tools.json"),
+        ("json", "json", "package: json"),
+        ("servers.json", "servers", "config: servers.json"),
+    ):
+        done = toolbank("init", thing, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"  {line}\n" in (tmp_path / f"{name}.yaml").read_text()
+    assert not (tmp_path / "canary").exists()
+
+
+def test_init_writes_nothing_for_what_is_no_api(tmp_path):
+    (tmp_path / "empty.json").write_text("[]")
+    for given in (["x", "not/there.json"], ["not/there.json"], ["x", "empty.json"]):
+        done = toolbank("init", *given, cwd=tmp_path)
+        assert done.returncode == 2, done.stdout
+        assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]

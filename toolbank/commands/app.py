@@ -79,7 +79,7 @@ def _take_options(
 # Each with an example of its use, in the order of the help.
 _COMMANDS = (
     (recipes, "recipes"),
-    (init, "init weather --package weather_sdk --out weather.yaml"),
+    (init, "init weather openapi.json; or toolbank init weather_sdk"),
     (tools, "tools openapi.json; or toolbank tools weather.yaml --json"),
     (
         crawl,

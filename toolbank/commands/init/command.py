@@ -11,7 +11,19 @@ from toolbank.commands.options import echo
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="Name of the recipe and of its runs.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the recipe and of its runs; may be left out before a THING."
+        ),
+    ],
+    thing: Annotated[
+        str | None,
+        typer.Argument(
+            help="What you have of the API: an OpenAPI file or URL, an mcpServers file, an MCP "
+            "server's URL or command (in quotes), a list of functions, a package, a docs site."
+        ),
+    ] = None,
     package: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="An installed Python package to read."),
@@ -49,6 +61,8 @@ def init(
     ] = False,
 ) -> None:
     """Write a recipe for an API of your own."""
+    from toolbank.commands.init.describe import describe_source
+    from toolbank.commands.init.given import find_given, look
     from toolbank.commands.init.recipe import (
         copy_prompts,
         find_unnamed,
@@ -56,9 +70,13 @@ def init(
     )
     from toolbank.system.trust import foretell
 
+    has_source = any((package, site, sphinx, dataset))
+    given = find_given(name, thing, has_source)
+    found = look(given.source) if given.source else None
     path, *others = write_recipe(
-        out or Path(f"{name}.yaml"),
-        name=name,
+        out or Path(f"{given.name}.yaml"),
+        name=given.name,
+        given=given.source,
         package=package,
         site=site,
         sphinx=sphinx,
@@ -66,6 +84,8 @@ def init(
         base_url=base_url,
         model=model,
     )
+    if given.source and found:
+        echo(describe_source(given.source, found, path))
     echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
     if base_url and (unnamed := find_unnamed(base_url)):
         for grant in unnamed:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
+from toolbank.commands.init.given import entry
 from toolbank.config.assets import shipped
 from toolbank.config.explain import explain
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.credentials import find_grants
 from toolbank.loaders.detect import find_format
 from toolbank.recipe import SCHEMA_FILE, Recipe, recipe_schema
+from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_text
 from toolbank.system.outputs import check_new_file
@@ -87,6 +90,7 @@ def write_recipe(
     path: Path,
     *,
     name: str,
+    given: SourceConfig | None = None,
     package: str | None = None,
     site: str | None = None,
     sphinx: str | None = None,
@@ -96,7 +100,7 @@ def write_recipe(
 ) -> list[Path]:
     """Write a commented recipe, and its schema beside it if there is none yet; gives both paths.
 
-    `site` is a file of crawlers/, `sphinx` the address of a site that has none, and `dataset` a
+    `given` is a source as it was recognised, `site` is a file of crawlers/, `sphinx` the address of a site that has none, and `dataset` a
     folder of tools and labelled requests. What isn't given is left empty, and then `plan` says
     what to fill in.
 
@@ -105,10 +109,10 @@ def write_recipe(
             no dataset, or one of the values can't stand in a recipe.
     """
     check_new_file(path)
-    if sum(map(bool, (package, site, sphinx, dataset))) > 1:
+    if sum(map(bool, (given, package, site, sphinx, dataset))) > 1:
         raise InputError(
-            "Give one of --package, --site, --sphinx and --dataset; put a second source into "
-            "the file."
+            "Give one API, or one of --package, --site, --sphinx and --dataset; put a second "
+            "source into the file."
         )
     if dataset and (base_url or model):
         raise InputError(
@@ -118,7 +122,7 @@ def write_recipe(
     if dataset:
         body = _take(dataset, path)
     else:
-        source = _source(package, site, sphinx)
+        source = entry(given, path.parent) if given else _source(package, site, sphinx)
         body = _make(source, base_url, model)
     schema = path.with_name(SCHEMA_FILE)
     head = _HEAD.format(schema=SCHEMA_FILE, file=path, name=_scalar(name))
@@ -141,7 +145,7 @@ _STAND_IN = {"type": "python", "package": "json"}
 
 def _source(
     package: str | None, site: str | None, sphinx: str | None
-) -> dict[str, str] | None:
+) -> dict[str, Any] | None:
     if site:
         return {"type": "sphinx", "site": site}
     if sphinx:
@@ -150,7 +154,7 @@ def _source(
 
 
 def _make(
-    source: dict[str, str] | None, base_url: str | None, model: str | None
+    source: dict[str, Any] | None, base_url: str | None, model: str | None
 ) -> str:
     """The part of a recipe that has a bank made."""
     if base_url or model:
@@ -161,7 +165,7 @@ def _make(
         }
     else:
         generate = {"engine": "rules"}
-    choices = " []  # such as [{type: python, package: NAME}], or [{type: sphinx, base_url: URL}]"
+    choices = " []  # such as [{type: openapi, spec: FILE}], or [{type: python, package: NAME}]"
     return _MADE.format(
         source="\n" + _indented([source], 2) if source else choices,
         generate=_indented(generate, 2),
