@@ -114,9 +114,26 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=12,
 )
-REFERENCES = st.builds(lambda target: {"$ref": target}, TARGETS)
+OFTEN = st.sampled_from(
+    [
+        *(
+            "#/components/schemas/a",
+            "#/components/schemas/b",
+            "#/components/schemas/a~1b",
+        ),
+        *(
+            "#/components/schemas/a/properties/b",
+            "#/definitions/a",
+            "#/components/responses/a",
+        ),
+    ]
+)
+REFERENCES = st.builds(lambda target: {"$ref": target}, OFTEN | OFTEN | TARGETS)
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(
-    REFERENCES | ANYTHING | st.sampled_from([{"type": "string"}, {"type": "object"}]),
+    REFERENCES
+    | REFERENCES
+    | ANYTHING
+    | st.sampled_from([{"type": "string"}, {"type": "object"}]),
     lambda inner: st.one_of(
         st.fixed_dictionaries(
             {
@@ -156,27 +173,36 @@ PARAMETERS = st.lists(
     ),
     max_size=4,
 )
-CONTENTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "content": st.dictionaries(
-            st.sampled_from(
-                ["application/json", "multipart/form-data", "*/*", "text/plain", ""]
+JSON_CONTENTS = st.fixed_dictionaries({"schema": SCHEMAS}).map(
+    lambda media: {**media, "content": {"application/json": media}, "required": True}
+)
+CONTENTS = (
+    JSON_CONTENTS
+    | JSON_CONTENTS
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "content": st.dictionaries(
+                st.sampled_from(
+                    ["application/json", "multipart/form-data", "*/*", "text/plain", ""]
+                ),
+                st.one_of(st.fixed_dictionaries({"schema": SCHEMAS}), ANYTHING),
+                max_size=2,
             ),
-            st.one_of(st.fixed_dictionaries({"schema": SCHEMAS}), ANYTHING),
-            max_size=2,
-        ),
-        "required": st.booleans(),
-        "schema": SCHEMAS,
-    },
+            "required": st.booleans(),
+            "schema": SCHEMAS,
+        },
+    )
+)
+RESPONSES = st.dictionaries(
+    st.sampled_from(["200", "201", "2XX", "default", "404"]),
+    CONTENTS | REFERENCES,
+    max_size=2,
 )
 OPERATIONS = st.fixed_dictionaries(
-    {},
+    {"requestBody": CONTENTS | REFERENCES, "responses": RESPONSES},
     optional={
         "parameters": PARAMETERS,
-        "requestBody": CONTENTS | REFERENCES | ANYTHING,
-        "responses": st.dictionaries(NAMES, CONTENTS | REFERENCES, max_size=2)
-        | ANYTHING,
         "operationId": WORDS,
         "summary": ANYTHING,
         "security": ANYTHING,
@@ -187,29 +213,26 @@ OPERATIONS = st.fixed_dictionaries(
 PATHS = st.dictionaries(
     st.sampled_from(["/x/{id}", "/x", "x", "/a-b", "/a/b"]),
     st.fixed_dictionaries(
-        {},
-        optional={
-            "get": OPERATIONS,
-            "post": OPERATIONS | ANYTHING,
-            "parameters": PARAMETERS,
-        },
+        {"get": OPERATIONS},
+        optional={"post": OPERATIONS | ANYTHING, "parameters": PARAMETERS},
     )
     | REFERENCES,
-    max_size=3,
+    min_size=1,
+    max_size=2,
+)
+NAMED_SCHEMAS = st.fixed_dictionaries({"a": SCHEMAS, "b": SCHEMAS, "a/b": SCHEMAS})
+COMPONENTS = st.fixed_dictionaries(
+    {"schemas": NAMED_SCHEMAS | ANYTHING},
+    optional={
+        "parameters": st.dictionaries(NAMES, ANYTHING, max_size=2),
+        "responses": st.dictionaries(NAMES, CONTENTS, max_size=2),
+        "securitySchemes": ANYTHING,
+    },
 )
 DESCRIPTIONS = st.fixed_dictionaries(
-    {"paths": PATHS},
+    {"paths": PATHS, "components": COMPONENTS},
     optional={
-        "components": st.fixed_dictionaries(
-            {},
-            optional={
-                "schemas": st.dictionaries(NAMES, SCHEMAS, max_size=4),
-                "parameters": st.dictionaries(NAMES, ANYTHING, max_size=2),
-                "responses": st.dictionaries(NAMES, CONTENTS, max_size=2),
-                "securitySchemes": ANYTHING,
-            },
-        ),
-        "definitions": ANYTHING,
+        "definitions": NAMED_SCHEMAS | ANYTHING,
         "servers": ANYTHING,
         "security": ANYTHING,
         "info": ANYTHING,

@@ -1,7 +1,10 @@
 """An OpenAPI description, as a kind of source."""
 
+import gc
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,7 +21,23 @@ _IN_YAML = re.compile(rb"""^["']?(openapi|swagger)["']?\s*:\s*["']?\d""", re.M)
 def _read_tools(config: OpenApiSource, _: Path) -> Collected:
     from toolbank.sources.openapi.reader import read_description
 
-    return read_description(config)
+    with _collector_paused():
+        return read_description(config)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from going through all that is read, again and again.
+
+    It finds nothing there, and takes a fifth of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _content_id(config: OpenApiSource) -> str:
@@ -26,7 +45,6 @@ def _content_id(config: OpenApiSource) -> str:
     if config.address:
         digest = hashlib.sha256(config.address.encode()).hexdigest()
         return f"{config.label}@{digest[:16]}"
-
     return f"{config.label}#{hash_files(Path(config.spec), config.root)}"
 
 

@@ -91,7 +91,7 @@ class References:
         for _ in range(_LONGEST_CHAIN):
             reference = reference_of(node.value)
             if reference is None:
-                if said:
+                if said and isinstance(node.value, dict):
                     node = Node({**node.value, **said}, node.document, node.pointer)
                 return node
             text = node.value.get("description")

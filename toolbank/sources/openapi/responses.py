@@ -72,9 +72,9 @@ class ResponseReader:
             if is_json(name) or name in ("*/*", "application/*")
         }
         name = choose(contents)
-        if (
-            not name
-            or not {"schema", "itemSchema"} & (contents[name].value or {}).keys()
-        ):
+        if not name:
             return None
-        return read_media(name, contents[name], self._schemas)
+        media = contents[name]
+        if media.get("schema") is None and media.get("itemSchema") is None:
+            return None
+        return read_media(name, media, self._schemas)

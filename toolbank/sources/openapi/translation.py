@@ -140,10 +140,9 @@ def _read_list(
 def _read_flag(
     _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
 ) -> bool:
-    if not isinstance(item, bool):
-        return False
-    schema[key] = item
-    return True
+    if item is True:  # false says nothing
+        schema[key] = True
+    return isinstance(item, bool)
 
 
 def _read_number(
