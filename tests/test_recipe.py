@@ -135,7 +135,7 @@ def test_paths_in_a_recipe_start_at_its_folder_and_in_settings_here(
         (GOOD + "retrievers: [bm26]\n", ["line 7", "did you mean 'bm25'?"]),
         (
             "name: mine\nsources: [python]\n",
-            ["line 2", "sources.0.package: is missing"],
+            ["line 2", "sources.0: give `package`"],
         ),
         (
             GOOD + "retrievers: [{type: bm26}]\n",

@@ -47,7 +47,7 @@ def read_apart(config: PythonSource) -> Collected:
         )
     except subprocess.TimeoutExpired as error:
         raise InputError(
-            f"sources: reading the package {config.package} did not end within "
+            f"sources: reading the package {config.api_name} did not end within "
             f"{_LONGEST:,.0f} seconds: its import, or the text of one of its default values, "
             "hangs. Give the module that has the tools (package: name.module)."
         ) from error
@@ -55,8 +55,8 @@ def read_apart(config: PythonSource) -> Collected:
         answered = json.loads(process.stdout)
     except ValueError as error:
         raise InputError(
-            f"sources: reading the package {config.package} ended its process "
-            f"(exit code {process.returncode}). Make `python -c 'import {config.package}'` "
+            f"sources: reading the package {config.api_name} ended its process "
+            f"(exit code {process.returncode}). Make `python -c 'import {config.api_name}'` "
             "work first."
         ) from error
     if refusal := answered.get("refusal"):

@@ -1,4 +1,4 @@
-"""An installed package, as a kind of source."""
+"""An installed package or a folder of source, as a kind of source."""
 
 from pathlib import Path
 
@@ -13,18 +13,37 @@ from toolbank.sources.thing import Thing
 
 
 def _read_tools(config: PythonSource, _: Path) -> Collected:
+    if config.folder is not None:
+        from toolbank.sources.python.folder.read import read_folder
+
+        return read_folder(config, config.folder)
     from toolbank.sources.python.apart import read_apart
 
     return read_apart(config)
 
 
 def _content_id(config: PythonSource) -> str:
-    """Version of the package, with a hash of one that may change under its version."""
-    content = source_hash(config.package)[:16]
-    return f"python:{package_version(config.package)}{content and '+'}{content}"
+    """Version of the package, with a hash of one that may change under its version; or a hash."""
+    if config.folder is not None:
+        from toolbank.sources.python.folder.files import hash_folder
+
+        return f"{config.label}+{hash_folder(config.folder)[:16]}"
+    package = config.api_name
+    content = source_hash(package)[:16]
+    return f"python:{package_version(package)}{content and '+'}{content}"
+
+
+def _places(config: PythonSource) -> tuple[Path, ...]:
+    if config.folder is not None:
+        return (config.folder,)
+    return package_places(config.api_name)
 
 
 def _recognise(thing: Thing) -> PythonSource | None:
+    if thing.text and thing.path is not None and thing.path.is_dir():
+        from toolbank.sources.python.folder.files import has_source
+
+        return PythonSource(folder=thing.path) if has_source(thing.path) else None
     is_name = all(part.isidentifier() for part in thing.text.split("."))
     if thing.path is None and is_name and package_places(thing.text):
         return PythonSource(package=thing.text)
@@ -35,7 +54,7 @@ KIND = SourceKind(
     PythonSource,
     _read_tools,
     _content_id,
-    places=lambda config: package_places(config.package),
+    places=_places,
     recognise=_recognise,
-    takes="the import name of an installed package",
+    takes="the import name of an installed package, or a folder of Python source",
 )

@@ -18,13 +18,13 @@ from toolbank.sources.python.kinds import (
     recipe_kind,
     takes_arguments,
 )
+from toolbank.sources.python.made import make_tool
 from toolbank.sources.python.members import members
 from toolbank.sources.python.ownership import own_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.scope import Scope
 from toolbank.sources.python.source import PythonSource
 from toolbank.sources.python.walk import PublicObject, Walk, text_of
-from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import Signature
 from toolbank.system.errors import InputError
 
@@ -41,8 +41,8 @@ def read_package(config: PythonSource) -> Collected:
     Raises:
         InputError: the package is not installed, can't be imported, or has no public tools.
     """
-    source = f"python:{package_version(config.package)}"
-    root = _import(config.package)
+    source = f"python:{package_version(config.api_name)}"
+    root = _import(config.api_name)
     scope = Scope.of(config)
     walk = walk_package(root, scope)
     taken: dict[str, Tool] = {}
@@ -62,7 +62,7 @@ def read_package(config: PythonSource) -> Collected:
     )
     if not taken:
         raise InputError(
-            f"sources: the package {config.package} has no public functions or classes with "
+            f"sources: the package {config.api_name} has no public functions or classes with "
             "a docstring. Give the module that has them (package: name.module), or list them "
             f"in its __all__ and describe them.{note and f' What it has was {note}.'}"
         )
@@ -186,21 +186,10 @@ def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
     if kind in ("function", "method", "class"):
         documented = _with_init(documented, value) if kind == "class" else documented
         signature = signature_of(value, documented.signature)
-    if kind == "method":
-        signature = _without_self(signature)
-    if kind == "class":
-        signature = replace(signature, text=signature.text.removesuffix(" -> None"))
     documented = replace(
         documented, deprecated=documented.deprecated or _marked_deprecated(value)
     )
-    takes = kind not in ("module", "property", "object")
-    return documented.as_tool(
-        name,
-        kind,
-        f"{name}{signature.text}" if signature.text else "",
-        _combined(signature, documented) if takes else (),
-        source,
-    )
+    return make_tool(name, kind, documented, signature, source)
 
 
 def _with_init(documented: Documented, cls: Any) -> Documented:
@@ -215,34 +204,3 @@ def _with_init(documented: Documented, cls: Any) -> Documented:
 def _marked_deprecated(value: Any) -> str:
     """The message of `warnings.deprecated` (PEP 702)."""
     return text_of(value, "__deprecated__")
-
-
-def _without_self(signature: Signature) -> Signature:
-    first = signature.parameters[:1]
-    if not first or first[0].name not in ("self", "cls"):
-        return signature
-    text = signature.text.replace(f"({first[0].name}, /, ", "(")
-    text = text.replace(f"({first[0].name}, /", "(").replace(f"({first[0].name}, ", "(")
-    return Signature(text.replace(f"({first[0].name}", "("), signature.parameters[1:])
-
-
-def _combined(signature: Signature, documented: Documented) -> list[Parameter]:
-    """The signature's parameters in their order with the documented words.
-
-    A parameter that is only documented comes last if the signature takes any keyword, or there
-    is no signature; otherwise it is another's name and is left out.
-    """
-    described = {item.name.lstrip("*"): item for item in documented.parameters}
-    combined: list[Parameter] = []
-    for item in signature.parameters:
-        words = described.pop(item.name.lstrip("*"), None)
-        if words is not None:
-            item = replace(
-                item,
-                classifier=words.classifier or item.classifier,
-                description=words.description,
-            )
-        combined.append(item)
-    if not signature.parameters or signature.parameters[-1].name.startswith("**"):
-        combined.extend(described.values())
-    return combined

@@ -1,0 +1,1 @@
+"""A folder of Python source, read without running any of it."""

@@ -1,0 +1,114 @@
+"""The files of a folder of source, and the packages and modules that they are."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolbank.system.errors import InputError
+
+_MOST_FILES = 20_000
+_MOST_MB = 10
+"""Of one file: generated ones are larger, and hold nothing that is documented."""
+_NO_API = frozenset(
+    {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "build"}
+)
+_SCRIPTS = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py"})
+
+
+def find_roots(folder: Path) -> list[tuple[Path, str]]:
+    """The packages and modules in a folder: the folder above each, and its name.
+
+    The folder is a package, or those in it count, or in its src/, and modules beside them.
+
+    Raises:
+        InputError: it is no folder, or there is none of them.
+    """
+    if not folder.is_dir():
+        is_there = "is no folder" if folder.exists() else "there is no such folder"
+        raise InputError(
+            f"{folder}: {is_there}. Give a folder of Python source, such as src/weather."
+        )
+    place = folder.resolve()
+    if (place / "__init__.py").is_file() and place.name.isidentifier():
+        return [(place.parent, place.name)]
+    for home in (place / "src", place):
+        roots = [(home, name) for name in _names(home)] if home.is_dir() else []
+        if roots:
+            return roots
+    raise InputError(
+        f"{folder}: has no Python package and no module in it, nor in its src/. Give the folder "
+        "that has the __init__.py."
+    )
+
+
+def has_source(folder: Path) -> bool:
+    """Whether there is a package or a module to be read in a folder."""
+    try:
+        return bool(find_roots(folder))
+    except InputError:
+        return False
+
+
+def find_broken(home: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """The files of a package or module that no parser reads, and why, with the line."""
+    for path in (
+        _files(home / name) if (home / name).is_dir() else [home / f"{name}.py"]
+    ):
+        try:
+            if path.stat().st_size > _MOST_MB * 1_000_000:
+                yield path, f"over {_MOST_MB} MB"
+                continue
+            ast.parse(path.read_text(encoding="utf-8-sig"), str(path))
+        except UnicodeDecodeError:
+            yield path, "not UTF-8 text"
+        except SyntaxError as error:
+            line = f"line {error.lineno}: " if error.lineno else ""
+            yield path, f"{line}{error.msg}"
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            yield path, str(error) or type(error).__name__
+
+
+def hash_folder(folder: Path) -> str:
+    """SHA-256, in hex, over the names and contents of a folder's Python files.
+
+    Raises:
+        InputError: it is no folder.
+    """
+    if not folder.is_dir():
+        find_roots(folder)
+    content = hashlib.sha256()
+    for path in _files(folder.resolve()):
+        name = path.relative_to(folder.resolve()).as_posix()
+        content.update(f"{name}\0{path.stat().st_size}\0".encode())
+        content.update(path.read_bytes())
+    return content.hexdigest()
+
+
+def is_api(name: str) -> bool:
+    """Whether a module of this name is neither private nor tests and the like."""
+    return not name.startswith("_") and name not in _NO_API
+
+
+def _names(home: Path) -> Iterator[str]:
+    for path in sorted(home.iterdir()):
+        is_package = (path / "__init__.py").is_file()
+        is_module = path.suffix == ".py" and path.name not in _SCRIPTS
+        if (is_package or is_module) and path.stem.isidentifier() and is_api(path.stem):
+            yield path.stem
+
+
+def _files(folder: Path) -> list[Path]:
+    """The .py files below a folder, in order; links to folders are not followed."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(n for n in folders if not n.startswith("."))
+        found += [Path(place, name) for name in sorted(files) if name.endswith(".py")]
+        if len(found) > _MOST_FILES:
+            raise InputError(
+                f"{folder}: has over {_MOST_FILES:,} Python files. Give the package's own folder."
+            )
+    return found
