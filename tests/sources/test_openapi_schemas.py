@@ -214,3 +214,31 @@ def test_booleans_are_schemas(tmp_path: Path) -> None:
         ),
     )
     assert tool.parameters["properties"] == {"a": {}, "b": {"not": {}}}
+
+
+def test_an_output_that_refers_to_all_there_is_has_the_nearest(tmp_path: Path) -> None:
+    schemas = {
+        f"S{number}": {
+            "title": f"The {number}th",
+            "description": "word " * 2_000,
+            "properties": {"next": {"$ref": f"#/components/schemas/S{number + 1}"}},
+        }
+        for number in range(20)
+    }
+    schemas["S20"] = {"type": "string"}
+    said = operation(
+        requestBody=json_body(
+            {"type": "array", "items": {"$ref": "#/components/schemas/S0"}}
+        ),
+        responses=json_response({"$ref": "#/components/schemas/S0"}),
+    )
+    description = described({"/pets": {"post": said}}, components={"schemas": schemas})
+    collected = read(tmp_path, description)
+    (tool,) = collected.tools
+    assert len(tool.parameters["$defs"]) == 21
+    assert tool.output_schema is not None
+    near = tool.output_schema["$defs"]
+    assert [*near] == sorted(f"S{number}" for number in range(1, 11))
+    assert near["S9"]["properties"] == {"next": {"$ref": "#/$defs/S10"}}
+    assert near["S10"] == {"title": "The 10th"}
+    assert "an output of over 100,000 characters has the nearest" in collected.notes[0]

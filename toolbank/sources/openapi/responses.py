@@ -14,6 +14,10 @@ from toolbank.sources.openapi.schemas import Schemas
 from toolbank.sources.openapi.translation import Schema
 from toolbank.sources.openapi.version import Version
 
+_MOST = 100_000
+"""Characters of the schemas that an output refers to: an API of objects that all refer to one another
+would have all of them in each tool."""
+
 
 class ResponseReader:
     """Reads responses; one that is not described leaves the output unknown."""
@@ -41,9 +45,17 @@ class ResponseReader:
         for node in self._good(responses):
             schema = self._schema(node)
             if schema is not None:
-                top = dict(self._schemas.target(schema))
-                return self._schemas.complete(top, [self._schemas.target(schema)])
+                return self._complete(self._schemas.target(schema), operation)
         return None
+
+    def _complete(self, schema: Schema, operation: Operation) -> Schema:
+        top = dict(schema)
+        if self._schemas.complete_near(top, [schema], _MOST):
+            what = (
+                f"an output of over {_MOST:,} characters has the nearest schemas alone"
+            )
+            self._findings.note(what, operation.node.place)
+        return top
 
     def _good(self, responses: Node) -> Iterator[Node]:
         """The responses of 2xx, or where there are none, the default one."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -34,6 +35,7 @@ class Schemas:
         self._waiting: deque[tuple[str, Node]] = deque()
         self._shared: dict[str, Schema] = {}
         self._closures: dict[str, frozenset[str]] = {}
+        self._sizes: dict[str, int] = {}
         self._read: dict[tuple[str, str], Schema] = {}
 
     def read(self, node: Node) -> Schema:
@@ -52,11 +54,35 @@ class Schemas:
 
     def complete(self, schema: Schema, parts: Iterable[Schema]) -> Schema:
         """A schema with the `$defs` that its translated parts need, sorted by name."""
-        refs = (ref for part in parts for ref in self._translation.refs_of(part))
-        names = frozenset[str]().union(*map(self._closure, refs))
+        names = self._closure_of(parts)
         if names:
             schema["$defs"] = {name: self._shared[name] for name in sorted(names)}
         return schema
+
+    def complete_near(self, schema: Schema, parts: Sequence[Schema], most: int) -> bool:
+        """Do as `complete` does, with at most so many characters of `$defs`, the nearest first.
+
+        What would be more says nothing but its title. Gives whether any was left out.
+        """
+        names = self._closure_of(parts)
+        if sum(map(self._size, names)) <= most:
+            self.complete(schema, parts)
+            return False
+        waiting = deque(sorted(self._direct(parts)))
+        defs: dict[str, Schema] = {}
+        while waiting:
+            name = waiting.popleft()
+            if name in defs:
+                continue
+            most -= self._size(name)
+            shared = self._shared[name]
+            if most >= 0:
+                defs[name] = shared
+                waiting += sorted(self._direct([shared]))
+            else:
+                defs[name] = {"title": shared.get("title", name)}
+        schema["$defs"] = {name: defs[name] for name in sorted(defs)}
+        return True
 
     def _share(self) -> None:
         """Translate what references lead to, and what its references do."""
@@ -75,6 +101,18 @@ class Schemas:
 
     def _translate(self, node: Node) -> Schema:
         return self._translation.translate(node.value, node.document, node.pointer)
+
+    def _size(self, name: str) -> int:
+        size = self._sizes.get(name)
+        if size is None:
+            size = self._sizes[name] = len(json.dumps(self._shared[name]))
+        return size
+
+    def _direct(self, parts: Iterable[Schema]) -> frozenset[str]:
+        return frozenset[str]().union(*map(self._translation.refs_of, parts))
+
+    def _closure_of(self, parts: Iterable[Schema]) -> frozenset[str]:
+        return frozenset[str]().union(*map(self._closure, self._direct(parts)))
 
     def _closure(self, name: str) -> frozenset[str]:
         known = self._closures.get(name)
