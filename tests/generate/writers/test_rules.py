@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -16,6 +17,8 @@ from toolbank.generate.checks import Checker
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.near_duplicates import NearDuplicates
 from toolbank.generate.replies import read_draft, read_polished
+from toolbank.generate.writers.rules.profile import Profiles
+from toolbank.generate.writers.rules.writer import write_request
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError
@@ -167,6 +170,40 @@ def test_tools_with_hardly_a_reference_do_no_harm():
     engine = create_engine(CONFIG, tools=bare, seed=SEED)
     _, draft, _ = write(engine, bare, 0)
     assert draft.declined
+
+
+def test_what_a_service_does_is_asked_for_in_its_own_words():
+    said = {
+        "log_out": "Logs the user out.",
+        "find_restaurants": "Find restaurants near a place.",
+        "create_event": "Create an event in the calendar.",
+        "tell_weather": "Tell the weather of a place.",
+        "send_email": "Send an email to one or several people.",
+    }
+    services = tuple(
+        Tool(
+            name=name,
+            summary=text,
+            parameters={"type": "object", "properties": {"to": {"type": "string"}}},
+        )
+        for name, text in said.items()
+    )
+    profiles = Profiles(services)
+    told = " ".join(
+        write_request([profiles[n]], Random(seed)).lower()
+        for n in range(len(services))
+        for seed in range(20)
+    )
+    for text in (
+        "restaurants near a place",
+        "create an event in the calendar",
+        "tell the weather of a place",
+        "log the user out",
+        "an email to one or several people",
+    ):
+        assert text in told
+    for text in ("tenfold", "new values", "the input", "the tell", "my file"):
+        assert text not in told
 
 
 def test_a_bank_smaller_than_one_offer_is_offered_whole():

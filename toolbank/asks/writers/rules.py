@@ -85,8 +85,9 @@ def _write_tersely(profile: Profile, random: Random) -> str:
     told = (phrase for phrase, _ in profile.told if phrase.kind != "fact")
     if (phrase := next(told, None)) is None:
         return ""
-    things = choose_things(profile, random)
-    return say_plainly(phrase, things, random).text.rstrip(".")
+    if profile.takes_data:
+        phrase = say_plainly(phrase, choose_things(profile, random), random)
+    return phrase.text.rstrip(".")
 
 
 def _make(_: AsksConfig, context: EngineContext) -> RulesAskEngine:

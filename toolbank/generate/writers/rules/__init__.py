@@ -11,7 +11,8 @@ How it writes:
    other tools' see-also lists say of the tool, notes and returns become things to do ("sort ..."),
    things wanted ("the running total of ...") and questions ("whether ..."); facts are kept in mind,
    parameters' meanings become choices. Sentences with code or coined names in them are left out.
-   It also finds the glossary's terms that the tool is about.
+   It also finds the glossary's terms that the tool is about, unless it is an operation of a service
+   (HTTP, MCP, or a function without a module), where "place" is no term: those stay in their own words.
 2. `related`, unless the recipe names another sampling, deals one tool from shuffled decks, so that
    every tool is dealt equally often, and others that go with it (`affinity`: see-also links, shared
    types, same module, similar words); both stand beside this package.

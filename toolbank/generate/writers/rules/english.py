@@ -11,9 +11,11 @@ from toolbank.generate.writers.rules.lexicon import (
     DETERMINERS,
     FINITE,
     GIVING,
+    MAKING,
     NO_BEGINNING,
     PREPOSITIONS,
     QUESTION_WORDS,
+    SERVICE_VERBS,
     SPOKEN_VERBS,
     VERBS,
 )
@@ -85,11 +87,11 @@ def split_sentences(text: str) -> list[str]:
     return sentences
 
 
-def read_phrase(sentence: str) -> Phrase | None:
+def read_phrase(sentence: str, *, of_service: bool = False) -> Phrase | None:
     """What a sentence says, or None where it can't be said in a request.
 
     "Return the sum of ..." is a thing, "Joins two ..." something to do, "Test whether ..." a
-    question, and "Days are numbered from ..." a fact.
+    question, and "Days are numbered from ..." a fact. Of an operation of a service, "Create an event" is something to do.
     """
     text = _clean(sentence)
     if text is None:
@@ -101,7 +103,14 @@ def read_phrase(sentence: str) -> Phrase | None:
     if first.lower() in ADVERBS and rest:
         first, _, rest = rest.partition(" ")
     verb = find_gerund(first) if use else find_verb(first, rest)
+    if of_service and verb is None:
+        plain = first.lower()
+        verb = next(
+            (v for v in (plain, plain.removesuffix("s")) if v in SERVICE_VERBS), None
+        )
     if verb is not None and rest:
+        if of_service and verb in MAKING:
+            return Phrase("do", f"{verb} {rest}")
         return _from_verb(verb, rest)
     return _from_thing(f"{first} {rest}".strip())
 

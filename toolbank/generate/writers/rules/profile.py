@@ -20,12 +20,14 @@ from toolbank.generate.writers.rules.lexicon import VERBS
 class Profile:
     """One tool's phrases, the glossary entries that it is about, and its parameters' meanings.
 
-    `told` are the phrases and their weights; `terms` the entries, most telling first.
+    `told` are the phrases and their weights; `terms` the entries, most telling first. A tool that
+    `takes_data` is of a library, and is asked of arrays; an operation of a service is not.
     """
 
     told: tuple[tuple[Phrase, float], ...]
     terms: tuple[tuple[int, float], ...]
     choices: tuple[str, ...]
+    takes_data: bool = True
 
     @property
     def is_silent(self) -> bool:
@@ -51,7 +53,10 @@ class Profiles:
         self._mentions = _collect_mentions(tools)
         self._coined = _find_coined(tools)
         glossary = load_glossary()
-        self._found = [weigh_terms(_weigh_texts(tool), glossary) for tool in tools]
+        self._found = [
+            weigh_terms(_weigh_texts(tool), glossary) if _is_of_library(tool) else {}
+            for tool in tools
+        ]
         self._spread = Counter(entry for terms in self._found for entry in terms)
         self._made: dict[int, Profile] = {}
 
@@ -70,7 +75,14 @@ class Profiles:
             tuple(_read_phrases(tool, self._mentions[position], self._coined)),
             tuple(sorted(terms, key=lambda term: (-term[1], term[0]))),
             tuple(_read_choices(tool, self._coined)),
+            _is_of_library(tool),
         )
+
+
+def _is_of_library(tool: Tool) -> bool:
+    """Whether it is called on data in a program: the glossary's words are about such."""
+    is_remote = tool.call is not None and tool.call.type != "python"
+    return "." in tool.name and tool.kind != "operation" and not is_remote
 
 
 def _weigh_texts(tool: Tool) -> dict[str, float]:
@@ -124,10 +136,10 @@ def _read_sentence(sentence: str, tool: Tool, coined: frozenset[str]) -> Phrase 
     """A sentence's phrase, unless it leans on names that only the API's readers know."""
     package = tool.name.split(".", 1)[0]
     text = re.sub(rf"\b{re.escape(package)}(?:'s)?\b ?", "", sentence, flags=re.I)
-    for name in tool.parameters.get("properties", {}):
+    for name in tool.parameters.get("properties", {}) if _is_of_library(tool) else ():
         if name != "a" and len(name) < 4:
             text = re.sub(rf"(?<![\w`-]){re.escape(name)}(?![\w`-])", "the input", text)
-    phrase = read_phrase(text)
+    phrase = read_phrase(text, of_service=not _is_of_library(tool))
     if (
         phrase is None
         or _EMPTY.search(phrase.text)

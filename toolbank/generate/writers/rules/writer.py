@@ -76,7 +76,7 @@ def write_request(profiles: Sequence[Profile], random: Random) -> str:
                 break
         steps.append(step)
     opening = ""
-    if random.random() < OPENED:
+    if profiles[0].takes_data and random.random() < OPENED:
         place = f" {random.choice(PLACES)}" if random.random() < PLACED else ""
         opening = random.choice(_OPENINGS).format(x=things + place)
     opening += write_fact(profiles, things, random)
@@ -106,7 +106,9 @@ def write_step(profile: Profile, things: str, explained: float, random: Random) 
     if ask and (not told or random.random() < (1 - explained) * ASKED):
         return say_step(ask, random)
     phrase = random.choices([p for p, _ in told], [w for _, w in told])[0]
-    step = say_step(say_plainly(phrase, things, random), random)
+    if profile.takes_data:
+        phrase = say_plainly(phrase, things, random)
+    step = say_step(phrase, random)
     if ask and random.random() < explained:
         return step + explain_step(ask, random)
     if profile.choices and random.random() < CHOSEN:
@@ -126,8 +128,15 @@ def _are_alike(first: str, second: str) -> bool:
 
 def write_fact(profiles: Sequence[Profile], things: str, random: Random) -> str:
     """A sentence to keep in mind, from what the reference notes of the tools."""
-    facts = [p for profile in profiles for p, _ in profile.told if p.kind == "fact"]
+    facts = [
+        (phrase, profile.takes_data)
+        for profile in profiles
+        for phrase, _ in profile.told
+        if phrase.kind == "fact"
+    ]
     if not facts or random.random() > NOTED:
         return ""
-    fact = say_plainly(random.choice(facts), things, random).text
-    return f" {random.choice(_FACT_LEADS)} {fact}."
+    fact, takes_data = random.choice(facts)
+    if takes_data:
+        fact = say_plainly(fact, things, random)
+    return f" {random.choice(_FACT_LEADS)} {fact.text}."
