@@ -86,7 +86,9 @@ def init(
     )
     if given.source and found:
         echo(describe_source(given.source, found, path))
-    echo(f"Wrote {path}. Look it over, then: toolbank plan {path}")
+    unread = isinstance(found, str)
+    following = f"run {path} --until sources" if unread else f"plan {path}"
+    echo(f"Wrote {path}. Look it over, then: toolbank {following}")
     if base_url and (unnamed := find_unnamed(base_url)):
         for grant in unnamed:
             echo(
