@@ -285,3 +285,12 @@ def test_what_a_path_names_and_nothing_describes_is_a_text(tmp_path: Path) -> No
     text = {"type": "string"}
     assert tool.parameters["properties"] == {"id": text, "part": text}
     assert tool.parameters["required"] == ["id", "part"]
+
+
+def test_a_property_that_is_required_and_not_described_may_be_anything(
+    tmp_path: Path,
+) -> None:
+    body = {"properties": {"name": {"type": "string"}}, "required": ["name", "age"]}
+    tool = read_operation(tmp_path, "post", requestBody=json_body(body))
+    assert tool.parameters["properties"] == {"name": {"type": "string"}, "age": {}}
+    assert tool.parameters["required"] == ["name", "age"]

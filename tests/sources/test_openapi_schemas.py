@@ -153,8 +153,8 @@ def test_what_is_no_schema_is_told_and_the_rest_read(tmp_path: Path) -> None:
     assert collected.tools[0].parameters["properties"] == {"a": {"title": "A"}, "b": {}}
     place = "pets.json#/paths/~1pets/post/requestBody/content/application~1json/schema"
     for what in (
-        f"`type` has no such value at {tmp_path}/{place}/properties/a/type",
-        f"`maxLength` has no such value at {tmp_path}/{place}/properties/a/maxLength",
+        f'`type` can\'t be "date" at {tmp_path}/{place}/properties/a/type',
+        f'`maxLength` can\'t be "3" at {tmp_path}/{place}/properties/a/maxLength',
         f"a schema that is no object at {tmp_path}/{place}/properties/b",
     ):
         assert f"openapi:pets.json: {what}" in collected.problems

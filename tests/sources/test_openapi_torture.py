@@ -248,3 +248,12 @@ paths:
     (tool,) = KIND.read(OpenApiSource(spec=str(file)), tmp_path).tools
     assert tool.output_schema == {"type": "string", "examples": ["2020-01-02"]}
     assert tool.source == "openapi:Pets 2020-01-02"
+
+
+def test_of_many_things_the_first_are_told(tmp_path: Path) -> None:
+    listed = [{"$ref": f"#/nope/{number}"} for number in range(200)]
+    properties = {f"p{number}": one for number, one in enumerate(listed)}
+    said = operation(requestBody=json_body({"properties": properties}))
+    collected = read(tmp_path, described({"/pets": {"post": said}}))
+    assert len(collected.problems) == 51
+    assert collected.problems[-1] == "openapi:pets.json: 150 more that are not shown"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 _EXAMPLES = 3
-_LONGEST = 300
+_LONGEST = 600
+_MOST_LINES = 50
 
 
 @dataclass
@@ -48,8 +50,11 @@ class Findings:
 
 
 def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """A line for each thing that was found: how often, and where first."""
-    return tuple(_line(label, what, places) for what, places in found.items())
+    """A line for each thing that was found, the first fifty: how often, and where first."""
+    lines = [_line(label, *one) for one in islice(found.items(), _MOST_LINES)]
+    if len(found) > _MOST_LINES:
+        lines.append(f"{label}: {len(found) - _MOST_LINES:,} more that are not shown")
+    return tuple(lines)
 
 
 def _line(label: str, what: str, places: list[str]) -> str:
@@ -57,4 +62,4 @@ def _line(label: str, what: str, places: list[str]) -> str:
     shown = ", ".join(different[:_EXAMPLES])
     times = f" ({len(places):,} times), first" if len(places) > 1 else ""
     line = f"{label}: {what}{times} at {shown}"
-    return "".join(s if s.isprintable() else "?" for s in line)[: _LONGEST * 2]
+    return "".join(s if s.isprintable() else "?" for s in line)[:_LONGEST]

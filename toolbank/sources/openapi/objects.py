@@ -40,7 +40,11 @@ def flatten(schema: Schema, target: Callable[[Schema], Schema]) -> Flat | None:
     properties, or can't be told by its properties alone, such as one of several objects.
     """
     flat = Flat()
-    return flat if _add(flat, schema, target, 0) and flat.properties else None
+    if not _add(flat, schema, target, 0) or not flat.properties:
+        return None
+    for name in flat.required:  # which may be one that is not described
+        flat.properties.setdefault(name, {})
+    return flat
 
 
 def _add(

@@ -107,7 +107,7 @@ class _Reader:
         summary, description = _words(operation)
         return Tool(
             name=name,
-            title=_text(operation.node.get("summary")),
+            title=" ".join(_text(operation.node.get("summary")).split()),
             kind="operation",
             summary=summary,
             description=description,

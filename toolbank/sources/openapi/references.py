@@ -144,7 +144,8 @@ class References:
             found = self._documents.follow(document, place)
         except ToolbankError as error:
             self.may_pass |= not isinstance(error, InputError)
-            raise UnresolvedError(f"can't be followed: {error}") from error
+            said = str(error).removeprefix(f"{document.address}: ").rstrip(".")
+            raise UnresolvedError(f"can't be followed ({said})") from error
         return Node(found.content, found, "")
 
     def _identified(self, document: Document) -> dict[str, Node]:

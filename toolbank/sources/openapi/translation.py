@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -15,6 +16,7 @@ Schema = dict[str, Any]
 Refer = Callable[[str, Document, str], str]
 """The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""
 
+_SHOWN = 60
 _TYPES = frozenset(
     {"string", "number", "integer", "boolean", "object", "array", "null"}
 )
@@ -105,7 +107,9 @@ class Translation:
             what = "a `pattern` that Python can't read is left out"
             self._findings.note(what, f"{document.address}#{pointer}")
             return
-        self.wrong(f"`{key}` has no such value", document, f"{pointer}/{key}")
+        said = json.dumps(item)
+        said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+        self.wrong(f"`{key}` can't be {said}", document, f"{pointer}/{key}")
 
 
 # Each reader puts a keyword into the schema, and says whether its value is one.
