@@ -11,7 +11,6 @@ from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.thing import Thing
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
-from toolbank.system.jsonl import check_sound
 
 _EXAMPLES = 3
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -40,7 +39,6 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
             if isinstance(entry, InputError):
                 raise entry
             tool = read_entry(entry)
-            check_sound(tool.model_dump())
         except (ValueError, InputError) as error:
             reason = "not a function that can be read"
             leave_out(reason, place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,13 +73,12 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
         )
     for number, row in enumerate(table.iter_rows(named=True), 1):
         entry = {key: value for key, value in row.items() if value is not None}
-        if isinstance(entry.get("parameters"), str):
+        schema = entry.get("parameters")
+        if isinstance(schema, str):
+            place = f"{path}, row {number}, parameters"
             try:
-                entry["parameters"] = json.loads(entry["parameters"] or "null")
-            except (ValueError, RecursionError):
-                yield (
-                    f"row {number}",
-                    InputError("its parameters are not valid JSON"),
-                )
+                entry["parameters"] = parse_document(schema.encode(), place)
+            except InputError as error:
+                yield f"row {number}", error
                 continue
         yield f"row {number}", entry
