@@ -111,7 +111,11 @@ def read_phrase(sentence: str, *, of_service: bool = False) -> Phrase | None:
     if verb is not None and rest:
         if of_service and verb in MAKING:
             return Phrase("do", f"{verb} {rest}")
-        return _from_verb(verb, rest)
+        phrase = _from_verb(verb, rest)
+        if phrase is None and of_service and verb in GIVING:
+            # "Find restaurants near a place."
+            return Phrase("do", f"{verb} {rest}")
+        return phrase
     return _from_thing(f"{first} {rest}".strip())
 
 
