@@ -20,8 +20,10 @@ from tests.sources.openapi_specs import (
 )
 from toolbank.bank.call import HttpCall
 from toolbank.bank.records import Tool
+from toolbank.recipe import load_recipe
 from toolbank.sources.openapi.kind import KIND
 from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.sources.recognise import recognise
 from toolbank.system.errors import InputError
 
 
@@ -128,7 +130,7 @@ def test_a_description_at_an_address_has_its_servers_there(
     config = OpenApiSource(spec=f"{site}/openapi.json?token=secret")
     collected = KIND.read(config, tmp_path)
     assert [server_of(tool) for tool in collected.tools] == [f"{site}/v1"]
-    assert config.label == "openapi:http://127.0.0.1/openapi.json"
+    assert config.label == f"openapi:{site}/openapi.json"
     said_of_it = [KIND.version(config), str(collected), config.label]
     assert not any("secret" in text for text in said_of_it)
 
@@ -139,9 +141,31 @@ def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
     assert "hunter2" not in str(refused.value.errors()[0]["msg"])  # type: ignore[attr-defined]
 
 
-def test_what_a_recipe_names_is_of_its_folder(tmp_path: Path) -> None:
-    from toolbank.recipe import load_recipe
+@pytest.mark.parametrize("address", ["http://[", "https://a.example:port/openapi.json"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="no address that can be asked"):
+        OpenApiSource(spec=address)
 
+
+def test_a_password_in_a_recipe_or_on_the_command_line_is_not_repeated(
+    tmp_path: Path,
+) -> None:
+    address = "https://me:hunter2@pets.example/openapi.json"
+    file = tmp_path / "r.yaml"
+    file.write_text(f"name: pets\nsources: [{{type: openapi, spec: '{address}'}}]\n")
+    for refused in (partial(load_recipe, str(file)), partial(recognise, address)):
+        with pytest.raises(InputError, match="user name or password") as error:
+            refused()
+        assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("address", ["http://[", "https://", "https://a.example:x/"])
+def test_what_looks_like_an_address_and_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match="has no host or port that can be read"):
+        recognise(address)
+
+
+def test_what_a_recipe_names_is_of_its_folder(tmp_path: Path) -> None:
     recipe = tmp_path / "r.yaml"
     spec = "{type: openapi, spec: pets.json}, {type: openapi, spec: 'https://a.example/b.json'}"
     recipe.write_text(f"name: pets\nsources: [{spec}]\n")

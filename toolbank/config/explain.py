@@ -15,7 +15,7 @@ from toolbank.config.yaml import KeyPath
 
 _NO_NUMBER = ("float_parsing", "int_parsing")
 # Where people paste a key or a password by mistake: the value is not repeated.
-_MAY_HOLD_A_KEY = (("api_key_env",), ("base_url",))
+_MAY_HOLD_A_KEY = (("api_key_env",), ("base_url",), ("spec",), ("url",))
 
 
 def explain(
@@ -43,7 +43,8 @@ def first_problem(error: ValidationError) -> str:
     """The first thing that is wrong with data that is no configuration, such as "id: is missing"."""
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
-    message = f"{_message(problem)}{_got(problem)}"
+    got = "" if problem["loc"][-1:] in _MAY_HOLD_A_KEY else _got(problem)
+    message = f"{_message(problem)}{got}"
     return f"{key}: {message}" if key else message
 
 

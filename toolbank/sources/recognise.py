@@ -1,5 +1,7 @@
 """Which kind of source reads what a user points at."""
 
+from urllib.parse import urlsplit
+
 from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
@@ -23,6 +25,8 @@ def recognise(text: str) -> SourceConfig:
         ToolbankError: an address can't be read now.
     """
     thing = Thing(text)
+    if thing.is_url:
+        _check_address(text)
     kinds = [SOURCES.load(name) for name in SOURCES.names]
     for kind in kinds:
         try:
@@ -39,6 +43,20 @@ def recognise(text: str) -> SourceConfig:
         said = "there is no such file, folder or package"
     choices = ", ".join(kind.takes for kind in kinds if kind.takes)
     raise InputError(f"{_name(thing)}: {said}. Give one of these: {choices}.")
+
+
+def _check_address(text: str) -> None:
+    """Refuse an address without a host or port that can be read; it may hold a password."""
+    try:
+        parts = urlsplit(text)
+        is_one = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise InputError(
+            "The address has no host or port that can be read. Give one such as "
+            "https://api.example.com/openapi.json."
+        )
 
 
 def _name(thing: Thing) -> str:

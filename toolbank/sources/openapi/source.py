@@ -38,7 +38,14 @@ class OpenApiSource(SourceConfig):
     @classmethod
     def _check_address(cls, value: str) -> str:
         """Refuse a password in an address, without repeating it: recipes are handed on."""
-        if "://" in value and "@" in value.split("://", 1)[1].partition("/")[0]:
+        if "://" not in value:
+            return value
+        try:
+            parts = urlsplit(value)
+            _ = parts.port
+        except ValueError:
+            raise ValueError("no address that can be asked") from None
+        if "@" in parts.netloc:
             raise ValueError("the address has a user name or password; give it without")
         return value
 
@@ -53,7 +60,7 @@ class OpenApiSource(SourceConfig):
         name = self.name or PurePath(self.spec).name
         if self.address and not self.name:
             parts = urlsplit(self.address)
-            name = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+            name = f"{parts.scheme}://{parts.netloc}{parts.path}"
         return f"openapi:{_printable(name)[:_LONGEST_LABEL]}"
 
     @property
