@@ -31,7 +31,9 @@ def test_init_leaves_nothing_that_a_plan_takes_for_an_answer(tmp_path):
     done = toolbank("plan", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "Write `model: NAME` under `generate`" in done.stderr
-    toolbank("init", "bare", cwd=tmp_path)
+    told = toolbank("init", "bare", cwd=tmp_path).stdout
+    assert "called bare" in told
+    assert "no sources yet" in told
     done = toolbank("plan", "bare.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "needs `sources`" in done.stderr

@@ -87,6 +87,12 @@ def init(
     if given.source and found:
         echo(describe_source(given.source, found, path))
     unread = isinstance(found, str)
+    if not (given.source or has_source):
+        echo(
+            f"No file, folder or installed package is called {given.name}, so that the recipe has "
+            f"no sources yet: write them into it, or give what you have: toolbank init "
+            f"{given.name} THING"
+        )
     following = f"run {path} --until sources" if unread else f"plan {path}"
     echo(f"Wrote {path}. Look it over, then: toolbank {following}")
     if base_url and (unnamed := find_unnamed(base_url)):
