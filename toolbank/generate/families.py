@@ -28,6 +28,11 @@ class Families:
     def __len__(self) -> int:
         return len(self.members)
 
+    @property
+    def has_siblings(self) -> bool:
+        """Whether a family has several members; else its number is its tool's position."""
+        return len(self.members) < len(self.of)
+
     def choose(
         self, families: Sequence[int], random: Random, held: Sequence[int] = ()
     ) -> list[int]:

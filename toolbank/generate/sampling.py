@@ -51,9 +51,10 @@ class RandomOffers:
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of attempt `attempt`."""
-        chosen = self._families.choose(
-            self._deal(attempt), Random(f"{self._seed}:member:{attempt}")
-        )
+        chosen = self._deal(attempt)
+        if self._families.has_siblings:
+            random = Random(f"{self._seed}:member:{attempt}")
+            chosen = self._families.choose(chosen, random)
         names = tuple(self._tools[position].name for position in chosen)
         return Offer(names, *draw_numbers(self._config, self._seed, attempt))
 
