@@ -60,12 +60,13 @@ def test_the_recipes_are_listed_with_what_they_are(tmp_path):
         assert f"{name}.yaml" in toolbank("run", "x", cwd=tmp_path).stderr
 
 
-def test_help_does_not_import_what_is_heavy(tmp_path):
+def test_help_and_recipes_do_not_import_what_is_heavy(tmp_path):
     script = (
         "import sys; sys.argv = ['toolbank', '--help']\n"
         "from toolbank.commands.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
+        "import toolbank.recipe\n"
         "heavy = {'torch', 'transformers', 'polars', 'pyarrow', 'numpy', 'aiohttp'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )

@@ -6,7 +6,6 @@ from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
-from toolbank.sources.documents.fetch import shown
 from toolbank.sources.kind import SourceConfig
 from toolbank.sources.thing import Thing
 from toolbank.system.errors import InputError
@@ -60,4 +59,6 @@ def _check_address(text: str) -> None:
 
 
 def _name(thing: Thing) -> str:
+    from toolbank.sources.documents.fetch import shown
+
     return one_line(shown(thing.text) if thing.is_url else thing.text, _SHOWN)

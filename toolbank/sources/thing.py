@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from toolbank.sources.documents.documents import is_url
-from toolbank.system.addresses import is_loopback, origin
+from toolbank.system.addresses import is_loopback, is_url, origin
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
 

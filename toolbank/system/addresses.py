@@ -36,6 +36,11 @@ def checked_address(address: str) -> str:
     return address if address.endswith("/") else f"{address}/"
 
 
+def is_url(place: str) -> bool:
+    """Whether it is a URL of http or https, not a path."""
+    return place[:8].lower().startswith(("http://", "https://"))
+
+
 def is_private(url: str) -> bool:
     """Whether a URL's host is this machine or in a private network, by its name or address."""
     host = _host(url)

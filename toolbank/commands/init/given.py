@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from toolbank.config.paths import anchor_paths
 from toolbank.sources import SOURCES
-from toolbank.sources.documents.documents import is_url
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
+from toolbank.system.addresses import is_url
 from toolbank.system.errors import InputError
 
 _BARE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

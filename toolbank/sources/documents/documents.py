@@ -11,7 +11,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from toolbank.sources.documents.fetch import fetch, shown
 from toolbank.sources.documents.parse import parse_document
-from toolbank.system.addresses import is_loopback, origin
+from toolbank.system.addresses import is_loopback, is_url, origin
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import printable
 
@@ -180,11 +180,6 @@ class Documents:
         else:
             return
         raise InputError(f"{said}: with this, {what} would be read for one source.")
-
-
-def is_url(place: str) -> bool:
-    """Whether it is a URL of http or https, not a path."""
-    return place[:8].lower().startswith(("http://", "https://"))
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
