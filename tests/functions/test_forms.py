@@ -137,6 +137,18 @@ def test_mcp_keeps_references_and_so_does_a_schema_without_a_circle() -> None:
     assert written["input_schema"] == straight
 
 
+@pytest.mark.parametrize("place", ["definitions", "$defs"])
+def test_references_are_followed_wherever_they_lead_in_the_schema(place: str) -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": f"#/{place}/N~1x"}}}
+    schema = {"type": "object", "properties": {"a": node}, place: {"N/x": node}}
+    assert is_circular(schema)
+    inlined, cut = inline_references(schema)
+    assert "$ref" not in json.dumps(inlined) and cut.endswith("N~1x")
+    itself = {"type": "object", "properties": {"again": {"$ref": "#"}}}
+    assert is_circular(itself)
+    assert json.dumps(inline_references(itself)[0]).count("again") == 4
+
+
 def test_a_property_that_is_called_ref_is_a_property() -> None:
     schema = {"type": "object", "properties": {"$ref": {"type": "string"}}}
     assert inline_references(schema) == (schema, "")

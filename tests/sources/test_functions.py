@@ -139,6 +139,23 @@ def test_what_can_not_be_read_is_counted_and_named(tmp_path: Path) -> None:
     assert any("mended in 1, such as odd" in note for note in collected.notes)
 
 
+def test_lines_are_read_whatever_the_file_is_called(tmp_path: Path) -> None:
+    path = tmp_path / "BFCL_v3_simple.json"
+    lines = [{"id": str(n), "function": [{**PLAIN, "name": f"f{n}"}]} for n in (1, 2)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [tool.name for tool in read(path).tools] == ["f1", "f2"]
+
+
+def test_one_that_is_nested_too_deep_is_left_out_alone(tmp_path: Path) -> None:
+    deep = '{"items":' * 600 + "{}" + "}" * 600
+    row = '{"name": "deep", "parameters": {"type": "object", "properties": {"a": %s}}}'
+    path = tmp_path / "tools.jsonl"
+    path.write_text(f"{json.dumps(PLAIN)}\n{row % deep}\nfoo: bar\n")
+    collected = read(path)
+    assert [tool.name for tool in collected.tools] == ["rain"]
+    assert collected.info["left_out"] == {"not a function that can be read": 2}
+
+
 @pytest.mark.parametrize(
     "content", ["[]", "{}", "[1, 2]", '{"openapi": "3.1.0", "paths": {}}', "words", ""]
 )

@@ -206,6 +206,13 @@ def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path: Path) ->
     assert any("weather/binary.py" in p for p in collected.problems)
 
 
+def test_a_file_that_is_nested_too_deep_is_told(tmp_path: Path) -> None:
+    write(tmp_path, a='def f(x): "Do."', b=f"x = {'-' * 20_000}1")
+    collected = read(tmp_path)
+    assert [tool.name for tool in collected.tools] == ["a.f"]
+    assert any("b" in line for line in collected.problems)
+
+
 def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
     package = write(tmp_path / "weather", __init__='def rain(city): "Say it."')
     (package / "again").symlink_to(package)

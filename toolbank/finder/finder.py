@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from threading import Lock
@@ -35,6 +37,11 @@ class _State:
 
     retriever: Retriever
     tools: tuple[Tool, ...]
+
+    @cached_property
+    def function_names(self) -> dict[str, str]:
+        """The name that each tool has as a function, by its own."""
+        return name_functions([tool.name for tool in self.tools])
 
 
 class Finder:
@@ -158,11 +165,13 @@ class Finder:
         """
         if format not in FORMS:
             raise InputError(f"No format {format!r}; there are: {', '.join(FORMS)}.")
-        names = name_functions([tool.name for tool in self.tools])
-        functions = [
-            write_function(hit.tool, format, names[hit.tool.name])[0]
-            for hit in self.search(query, k)
-        ]
+        names = self._state.function_names
+        functions = []
+        for hit in self.search(query, k):
+            function, cut = write_function(hit.tool, format, names[hit.tool.name])
+            functions.append(function)
+            if cut:
+                warnings.warn(f"{hit.tool.name} as {format}: cut, {cut}", stacklevel=2)
         return wrap_functions(functions, format)
 
     def find_function(self, name: str) -> Tool:
@@ -171,9 +180,9 @@ class Finder:
         Raises:
             InputError: there is none.
         """
-        names = name_functions([tool.name for tool in self.tools])
-        for tool in self.tools:
-            if names[tool.name] == name:
+        now = self._state
+        for tool in now.tools:
+            if now.function_names[tool.name] == name:
                 return tool
         raise InputError(f"No tool goes by {name!r} as a function.")
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 _DEEPEST = 3
-_POINTER = "#/$defs/"
+_DATA = ("default", "enum", "const", "examples")
+_HELD = ("$defs", "definitions")
 
 
 def is_circular(schema: dict[str, Any]) -> bool:
-    """Whether a schema of `$defs` refers to itself, over however many others."""
-    definitions = schema.get("$defs") or {}
-    refers = {
-        name: {one for one in _references(inner) if one in definitions}
-        for name, inner in definitions.items()
-    }
-    free = {name for name, names in refers.items() if not names}
+    """Whether a schema refers to itself, over however many others of its own."""
+    refers: dict[str, set[str]] = {}
+    waiting = list(_references(schema))
+    while waiting:
+        pointer = waiting.pop()
+        if pointer not in refers:
+            refers[pointer] = set(_references(_find(schema, pointer)))
+            waiting += refers[pointer]
+    free: set[str] = set()
     while True:
-        more = {n for n, names in refers.items() if n not in free and names <= free}
+        more = {p for p, others in refers.items() if p not in free and others <= free}
         if not more:
             return len(free) < len(refers)
         free |= more
@@ -27,54 +31,64 @@ def is_circular(schema: dict[str, Any]) -> bool:
 def inline_references(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """A schema with what it refers to in its place, three references deep, without `$defs`.
 
-    What lies deeper is any object; the second value says what that cut, "" for nothing.
+    What lies deeper, or is not there, is any object; the second value says what that cut, "" for
+    nothing.
     """
     cut: set[str] = set()
-    top = {key: value for key, value in schema.items() if key != "$defs"}
-    inlined = _inline(top, schema.get("$defs") or {}, 0, cut)
-    return (
-        inlined,
-        f"schemas below three levels: {', '.join(sorted(cut))}" if cut else "",
-    )
+    top = {key: value for key, value in schema.items() if key not in _HELD}
+    inlined = _inline(top, schema, 0, cut)
+    names = ", ".join(sorted(pointer.rpartition("/")[2] for pointer in cut))
+    return inlined, f"schemas below three levels: {names}" if cut else ""
 
 
-def _inline(value: Any, definitions: dict[str, Any], depth: int, cut: set[str]) -> Any:
+def _inline(value: Any, root: dict[str, Any], depth: int, cut: set[str]) -> Any:
     if isinstance(value, list):
-        return [_inline(one, definitions, depth, cut) for one in value]
+        return [_inline(one, root, depth, cut) for one in value]
     if not isinstance(value, dict):
         return value
     rest = {
-        key: {name: _inline(o, definitions, depth, cut) for name, o in one.items()}
+        key: {name: _inline(inner, root, depth, cut) for name, inner in one.items()}
         if key == "properties" and isinstance(one, dict)
         else one
-        if key in ("default", "enum", "const", "examples")
-        else _inline(one, definitions, depth, cut)
+        if key in _DATA
+        else _inline(one, root, depth, cut)
         for key, one in value.items()
+        if key not in _HELD
     }
-    reference = value.get("$ref")
-    if not isinstance(reference, str):
+    pointer = value.get("$ref")
+    if not isinstance(pointer, str):
         return rest
     del rest["$ref"]
-    name = _name(reference)
-    if name not in definitions or depth >= _DEEPEST:
-        cut.add(name)
+    target = _find(root, pointer)
+    if not isinstance(target, dict) or depth >= _DEEPEST:
+        cut.add(pointer)
         return {"type": "object", **rest}
-    found = _inline(definitions[name], definitions, depth + 1, cut)
-    return {**found, **rest} if isinstance(found, dict) else rest
+    return {**_inline(target, root, depth + 1, cut), **rest}
+
+
+def _find(root: dict[str, Any], pointer: str) -> Any:
+    """What a JSON Pointer (RFC 6901) of a schema leads to; None where that is nothing."""
+    found: Any = root
+    path, _, names = pointer.partition("#")
+    for name in [] if path else names.split("/")[1:]:
+        key = unquote(name).replace("~1", "/").replace("~0", "~")
+        found = found.get(key) if isinstance(found, dict) else None
+    return None if path else found
 
 
 def _references(value: Any) -> Iterator[str]:
-    """The names of what a schema refers to."""
-    waiting = [value]
+    """The pointers of what a schema refers to."""
+    waiting = [(value, True)]
     while waiting:
-        one = waiting.pop()
+        one, is_schema = waiting.pop()
         if isinstance(one, list):
-            waiting += one
+            waiting += [(inner, True) for inner in one]
         elif isinstance(one, dict):
-            if isinstance(one.get("$ref"), str):
-                yield _name(one["$ref"])
-            waiting += one.values()
-
-
-def _name(reference: str) -> str:
-    return reference.removeprefix(_POINTER).replace("~1", "/").replace("~0", "~")
+            # A property may be called as a keyword is.
+            if is_schema and isinstance(one.get("$ref"), str):
+                yield one["$ref"]
+            waiting += [
+                (inner, key not in ("properties", *_HELD))
+                for key, inner in one.items()
+                if not (is_schema and key in _DATA)
+            ]

@@ -64,7 +64,7 @@ def read_entry(entry: Any) -> Tool:
     if not isinstance(entry, dict):
         raise ValueError("no object with name and description")
     if "api_name" in entry or "required_parameters" in entry:
-        return _read_api(entry)
+        return read_api(entry)
     tool = parse_tool(entry)
     if not tool.name.strip():
         raise ValueError('"name" is empty')
@@ -96,7 +96,7 @@ def _find_inside(entry: Any, pointer: str) -> Iterator[tuple[str, Any]] | None:
     return None
 
 
-def _read_api(api: dict[str, Any]) -> Tool:
+def read_api(api: dict[str, Any]) -> Tool:
     """A tool of ToolBench's, named TOOL::API (arXiv 2307.16789)."""
     names = [_text(api, "tool_name"), _text(api, "api_name")]
     name = "::".join(filter(None, names))

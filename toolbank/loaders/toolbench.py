@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.functions.read import describe_tool, make_parameters
+from toolbank.functions.lists import read_api
 from toolbank.loaders.gather import Dataset, LeftOut, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table
 from toolbank.system.errors import InputError
-from toolbank.system.text import replace_surrogates
 
 
 class ToolbenchConfig(DatasetConfig):
@@ -88,25 +87,12 @@ def _parse_api(content: str, docid: str, taken: set[str], place: str) -> Tool:
         ) from error
     if not isinstance(api, dict):
         raise InputError(f"{place}: document_content is not a JSON object.")
-    parts = [_text(api, "tool_name"), _text(api, "api_name")]
-    name = "::".join(part for part in parts if part)
-    if not name:
-        raise InputError(f"{place}: neither tool_name nor api_name.")
-    category = _text(api, "category_name")
-    return describe_tool(
-        name if name not in taken else f"{name} #{docid}",
-        f"{_text(api, 'api_description')}\n\nCategory: {category}.",
-        "operation",
-        parameters=make_parameters(
-            api.get("required_parameters"), api.get("optional_parameters")
-        ),
-        source=category,
-    )
-
-
-def _text(api: dict[str, Any], key: str) -> str:
-    value = api.get(key)
-    return "" if value is None else replace_surrogates(str(value).strip())
+    try:
+        tool = read_api(api)
+    except ValueError as error:
+        raise InputError(f"{place}: {error}.") from error
+    name = tool.name if tool.name not in taken else f"{tool.name} #{docid}"
+    return tool.model_copy(update={"name": name, "source": ", ".join(tool.tags)})
 
 
 def _read_queries(

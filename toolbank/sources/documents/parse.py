@@ -14,6 +14,10 @@ from toolbank.system.text import replace_surrogates
 _MOST_YAML_MB = 32
 _MOST_VALUES = 5_000_000
 """Of a YAML document with its aliases written out: nine of nine aliases each make 387 million."""
+_DEEPEST = 300
+"""Levels of a YAML document."""
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEP_LINE = re.compile(r"^ {300}|(?:[-?:][ \t]+){150}", re.M)
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _TAG = "tag:yaml.org,2002:"
 _NULL, _BOOL, _INT, _FLOAT, _MERGE = (
@@ -73,7 +77,9 @@ def _decode(data: bytes, where: str) -> str:
 
 def _parse_json(text: str, where: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_read_number
+        )
         return _mend(value) if _HALF_CHARACTER.search(text) else value
     except json.JSONDecodeError as error:
         raise InputError(
@@ -83,6 +89,13 @@ def _parse_json(text: str, where: str) -> Any:
         raise InputError(f"{where}: not valid JSON ({error}).") from error
     except RecursionError as error:
         raise _too_deep(where) from error
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text[:30]} is larger than any number")
+    return number
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -119,6 +132,8 @@ def _parse_yaml(text: str, where: str) -> Any:
             f"{where}: over {_MOST_YAML_MB} MB of YAML, which takes minutes to read. Save it as JSON."
         )
     try:
+        if _may_be_deep(text):
+            _check_depth(text, where)
         root = yaml.compose(text, Loader=_Loader)
         if root is None:
             raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
@@ -132,6 +147,28 @@ def _parse_yaml(text: str, where: str) -> Any:
         raise InputError(f"{where}: not valid YAML ({said}).") from error
     except RecursionError as error:
         raise _too_deep(where) from error
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether YAML may be nested deeper than it is read, by its signs alone."""
+    depth = 0
+    for sign in _BRACKET.finditer(text):
+        depth = depth + 1 if sign[0] in "[{" else max(depth - 1, 0)
+        if depth > _DEEPEST:
+            return True
+    return _DEEP_LINE.search(text) is not None
+
+
+def _check_depth(text: str, where: str) -> None:
+    """Refuse what its parser, which is in C, would end the process over."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise _too_deep(where)
 
 
 class _Maker:

@@ -39,14 +39,14 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
             if isinstance(entry, InputError):
                 raise entry
             tool = read_entry(entry)
-        except (ValueError, InputError) as error:
+            parameters, trouble = mend_parameters(tool.parameters, check)
+        except (ValueError, InputError, RecursionError) as error:
             reason = "not a function that can be read"
             leave_out(reason, place)
             if left_out[reason] <= _EXAMPLES:
                 said = " ".join(str(error).split())[:300]
                 problems.append(f"{config.path}, {place}: left out, {said}")
             continue
-        parameters, trouble = mend_parameters(tool.parameters, check)
         tool = tool.model_copy(
             update={"parameters": parameters, "source": config.label}
         )

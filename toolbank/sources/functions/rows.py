@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from toolbank.sources.documents.parse import parse_document
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
 
+_LONGEST_LINE = 10_000_000
 _TABLES = (".csv", ".tsv", ".parquet")
 
 
@@ -25,12 +27,28 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
     """
     if path.suffix.lower() in _TABLES:
         yield from _table_rows(path)
-    elif path.suffix.lower() in (".jsonl", ".ndjson"):
+    elif path.suffix.lower() in (".jsonl", ".ndjson") or _is_lines(path):
         yield from _lines(path)
     else:
         found = find_functions(Documents().open(str(path)).content)
         for pointer, entry in found:
             yield pointer or "/", entry
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file has an object a line, whatever it is called; BFCL's are .json."""
+    with reading(path), path.open("rb") as file:
+        first, second = file.readline(_LONGEST_LINE), file.readline(_LONGEST_LINE)
+    try:
+        return second.lstrip()[:1] == b"{" and isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parse_json(data: bytes, where: str) -> Any:
+    if data.lstrip()[:1] not in (b"{", b"["):
+        raise InputError(f"{where}: no JSON object.")
+    return parse_document(data, where)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
@@ -40,7 +58,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
                 continue
             place = f"line {number}"
             try:
-                content = parse_document(line, f"{path}, {place}")
+                content = _parse_json(line, f"{path}, {place}")
             except InputError as error:
                 yield place, error
                 continue
@@ -77,7 +95,7 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
         if isinstance(schema, str):
             place = f"{path}, row {number}, parameters"
             try:
-                entry["parameters"] = parse_document(schema.encode(), place)
+                entry["parameters"] = _parse_json(schema.encode(), place)
             except InputError as error:
                 yield f"row {number}", error
                 continue

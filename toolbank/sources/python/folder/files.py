@@ -11,8 +11,6 @@ from pathlib import Path
 from toolbank.system.errors import InputError
 
 _MOST_FILES = 20_000
-_MOST_MB = 10
-"""Of one file: generated ones are larger, and hold nothing that is documented."""
 _NO_API = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "build"}
 )
@@ -59,9 +57,6 @@ def find_broken(home: Path, name: str) -> Iterator[tuple[Path, str]]:
         _files(home / name) if (home / name).is_dir() else [home / f"{name}.py"]
     ):
         try:
-            if path.stat().st_size > _MOST_MB * 1_000_000:
-                yield path, f"over {_MOST_MB} MB"
-                continue
             ast.parse(path.read_text(encoding="utf-8-sig"), str(path))
         except UnicodeDecodeError:
             yield path, "not UTF-8 text"

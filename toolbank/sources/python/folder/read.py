@@ -99,6 +99,12 @@ class _Reading:
         )
         try:
             root = loader.load(name, try_relative_path=False)
+        except (RecursionError, MemoryError):
+            self._skip(_BROKEN, name)
+            self.problems.append(
+                f"{self._label}: {name}: left out, a file of it is nested too deep"
+            )
+            return
         except (griffe.GriffeError, ImportError, SyntaxError, ValueError) as error:
             if not self.left_out[_BROKEN]:
                 self.problems.append(f"{self._label}: {name} can't be read ({error})")
