@@ -64,7 +64,7 @@ def test_no_other_origin_is_asked_unless_it_is_named(
 @pytest.mark.parametrize("reference", ["file:///etc/hostname", "FILE:/etc/hostname"])
 def test_no_file_is_read_for_a_url(site: SiteServer, reference: str) -> None:
     documents = Documents(private_addresses=True)
-    with pytest.raises(InputError, match="lies in another place"):
+    with pytest.raises(InputError, match="no file is read"):
         documents.follow(documents.open(f"{site.url}spec.json"), reference)
 
 

@@ -100,6 +100,8 @@ class Documents:
         return self._read.get(str(resolved)) or self._read_file(resolved, str(found))
 
     def _follow_url(self, base: Document, reference: str, said: str) -> Document:
+        if reference.lower().startswith("file:"):
+            raise InputError(f"{said}: no file is read for a document from the web.")
         try:
             url = urljoin(base.place, reference) if is_url(base.place) else reference
             is_near = is_url(url) and self._may_reach(url)

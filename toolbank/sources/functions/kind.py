@@ -13,6 +13,8 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
 _EXAMPLES = 3
+_TOLD = 50
+"""Entries of which the reason is told one by one."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
@@ -43,9 +45,11 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
         except (ValueError, InputError, RecursionError) as error:
             reason = "not a function that can be read"
             leave_out(reason, place)
-            if left_out[reason] <= _EXAMPLES:
+            if left_out[reason] <= _TOLD:
                 said = " ".join(str(error).split())[:300]
                 problems.append(f"{config.path}, {place}: left out, {said}")
+            elif left_out[reason] == _TOLD + 1:
+                problems.append(f"{config.path}: and more that are left out")
             continue
         tool = tool.model_copy(
             update={"parameters": parameters, "source": config.label}

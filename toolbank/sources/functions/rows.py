@@ -58,7 +58,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
                 continue
             place = f"line {number}"
             try:
-                content = _parse_json(line, f"{path}, {place}")
+                content = _parse_json(line, "the line")
             except InputError as error:
                 yield place, error
                 continue
@@ -93,9 +93,8 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
         entry = {key: value for key, value in row.items() if value is not None}
         schema = entry.get("parameters")
         if isinstance(schema, str):
-            place = f"{path}, row {number}, parameters"
             try:
-                entry["parameters"] = _parse_json(schema.encode(), place)
+                entry["parameters"] = _parse_json(schema.encode(), "its parameters")
             except InputError as error:
                 yield f"row {number}", error
                 continue
