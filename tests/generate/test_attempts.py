@@ -331,6 +331,7 @@ def test_rules_that_accept_nothing_are_told_of_no_endpoint(tmp_path):
     ):
         generate(bare, config, domain="api", seed=1, journal=journal)
     assert "endpoint" not in str(told.value)
+    assert "--set 'generate.tools_per_query={1: 1}'" in str(told.value)
 
 
 def test_a_replay_holds_few_attempts_open(run):

@@ -90,6 +90,12 @@ def explain_nothing(maker: AttemptMaker, builder: BankBuilder) -> str:
         f"  {command('show', maker.folder)} 0",
         f"  {command('preview', maker.folder)}",
     ]
+    is_declined = all(one.outcome == "declined" for one in builder.ended)
+    if is_declined and not maker.config.tools_per_query:
+        lines.append(
+            "No tools that were offered go together. Where requests of one tool each will do, add "
+            "--set 'generate.tools_per_query={1: 1}'."
+        )
     if find_writer(maker.config).asks_model:
         lines.append(
             "Replies that are in the journal are not asked for again: if the endpoint is mended "
