@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.sources.documents.documents import Documents
-from toolbank.sources.documents.parse import parse_document
+from toolbank.sources.documents.parse import Loader, parse_document
 from toolbank.system.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -29,6 +30,12 @@ values = st.recursive(
 documents = st.dictionaries(texts, values, max_size=4) | st.lists(values, max_size=4)
 
 
+class Yaml12Dumper(yaml.SafeDumper):
+    """Quotes texts that YAML 1.2 takes for numbers, such as 0E0, which SafeDumper does not."""
+
+    yaml_implicit_resolvers: ClassVar = Loader.yaml_implicit_resolvers
+
+
 @given(documents)
 def test_json_is_read_to_what_was_written(value: object) -> None:
     assert parse_document(json.dumps(value).encode(), "a.json") == value
@@ -37,7 +44,7 @@ def test_json_is_read_to_what_was_written(value: object) -> None:
 
 @given(documents)
 def test_yaml_is_read_to_what_was_written(value: object) -> None:
-    text = yaml.safe_dump(value, allow_unicode=False, default_flow_style=False)
+    text = yaml.dump(value, Dumper=Yaml12Dumper, default_flow_style=False)
     # An empty list or mapping looks like JSON, and is read as that.
     assert parse_document(text.encode(), "a.yaml") == value
 
@@ -57,7 +64,7 @@ def test_yaml_says_no_more_than_json_could() -> None:
     since: 2024-01-31
     on: yes
     codes: {200: fine, true: 1, null: 2}
-    numbers: [007, 1:30, 1_000, 0x1F, 1e3, .5, .inf, +3]
+    numbers: [007, 1:30, 1_000, 0x1F, 1e3, .5, .inf, +3, 0x11111222223333344444]
     bytes: !!binary aGVsbG8=
     set: !!set {a, b}
     """
@@ -65,7 +72,17 @@ def test_yaml_says_no_more_than_json_could() -> None:
         "since": "2024-01-31",
         "on": "yes",
         "codes": {"200": "fine", "true": 1, "null": 2},
-        "numbers": ["007", "1:30", "1_000", 31, 1000.0, 0.5, ".inf", 3],
+        "numbers": [
+            "007",
+            "1:30",
+            "1_000",
+            31,
+            1000.0,
+            0.5,
+            ".inf",
+            3,
+            "0x11111222223333344444",
+        ],
         "bytes": "aGVsbG8=",
         "set": {"a": None, "b": None},
     }
@@ -96,6 +113,8 @@ def test_aliases_and_merged_mappings_are_read() -> None:
         ("[" * 200_000, "nested too deep"),
         ("a: " + "[" * 30_000 + "]" * 30_000, "nested too deep"),
         ("a: " + "[" * 30_000, "nested too deep"),
+        ("a: " + '["]", ' * 30_000, "nested too deep"),
+        ("a: " + "[ # ]\n " * 30_000, "nested too deep"),
         ("- " * 30_000 + "a", "nested too deep"),
         ("\n".join(" " * n + "a:" for n in range(2_000)), "nested too deep"),
         ('{"a": 1e999}', "1e999"),
@@ -176,6 +195,15 @@ def test_a_file_leads_to_no_host_that_was_not_named(
     spec = documents.open(str(tmp_path / "spec.json"))
     with pytest.raises(InputError, match=r"spec\.json: \$ref to "):
         documents.follow(spec, reference)
+
+
+def test_no_secret_of_an_address_that_is_referred_to_is_shown(tmp_path: Path) -> None:
+    documents = write(tmp_path, spec={})
+    spec = documents.open(str(tmp_path / "spec.json"))
+    for reference in ("https://me:s3cr3t@x.example/a", "//x.example/a?token=s3cr3t"):
+        with pytest.raises(InputError, match=r"x\.example/a") as caught:
+            documents.follow(spec, reference)
+        assert "s3cr3t" not in str(caught.value)
 
 
 def test_what_is_no_file_that_can_be_read_is_told(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class Documents:
             InputError: it may not be read, or can't be.
             ToolbankError: it can't be had now, which may pass.
         """
-        said = f"{base.address}: $ref to {printable(reference)[:200]}"
+        target = shown(reference) if "//" in reference else printable(reference)
+        said = f"{base.address}: $ref to {target[:200]}"
         if is_url(base.place) or is_url(reference):
             return self._follow_url(base, reference, said)
         path = _local_path(reference, said)

@@ -15,9 +15,7 @@ _MOST_YAML_MB = 32
 _MOST_VALUES = 5_000_000
 """Of a YAML document with its aliases written out: nine of nine aliases each make 387 million."""
 _DEEPEST = 300
-"""Levels of a YAML document."""
-_BRACKET = re.compile(r"[\[\]{}]")
-_DEEP_LINE = re.compile(r"^ {300}|(?:[-?:][ \t]+){150}", re.M)
+"""Levels of a YAML document: its parser calls itself in C, and too many end the process."""
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _TAG = "tag:yaml.org,2002:"
 _NULL, _BOOL, _INT, _FLOAT, _MERGE = (
@@ -26,7 +24,7 @@ _NULL, _BOOL, _INT, _FLOAT, _MERGE = (
 _PLAIN = (
     (_NULL, r"~|null|Null|NULL|", "~nN\0"),
     (_BOOL, r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    (_INT, r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+", "-+0123456789"),
+    (_INT, r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,21}", "-+0123456789"),
     (
         _FLOAT,
         r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+",
@@ -113,7 +111,7 @@ def _mend(value: Any) -> Any:
     return value
 
 
-class _Loader(yaml.CSafeLoader):
+class Loader(yaml.CSafeLoader):
     """Finds in plain scalars what JSON has types for, as YAML 1.2 does, and nothing else."""
 
     yaml_implicit_resolvers = {
@@ -124,6 +122,17 @@ class _Loader(yaml.CSafeLoader):
         ]
         for letter in "~nNtTfF-+.0123456789<"
     } | {"": [(_NULL, re.compile(r"^$"))]}
+    _depth = 0
+
+    def descend_resolver(self, *_: Any) -> None:
+        """Called before each node that is composed, as nothing else of the loader is."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise RecursionError
+
+    def ascend_resolver(self) -> None:
+        """Called after each node."""
+        self._depth -= 1
 
 
 def _parse_yaml(text: str, where: str) -> Any:
@@ -132,9 +141,7 @@ def _parse_yaml(text: str, where: str) -> Any:
             f"{where}: over {_MOST_YAML_MB} MB of YAML, which takes minutes to read. Save it as JSON."
         )
     try:
-        if _may_be_deep(text):
-            _check_depth(text, where)
-        root = yaml.compose(text, Loader=_Loader)
+        root = yaml.compose(text, Loader=Loader)
         if root is None:
             raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
         return _Maker(where).make(root)
@@ -147,28 +154,6 @@ def _parse_yaml(text: str, where: str) -> Any:
         raise InputError(f"{where}: not valid YAML ({said}).") from error
     except RecursionError as error:
         raise _too_deep(where) from error
-
-
-def _may_be_deep(text: str) -> bool:
-    """Whether YAML may be nested deeper than it is read, by its signs alone."""
-    depth = 0
-    for sign in _BRACKET.finditer(text):
-        depth = depth + 1 if sign[0] in "[{" else max(depth - 1, 0)
-        if depth > _DEEPEST:
-            return True
-    return _DEEP_LINE.search(text) is not None
-
-
-def _check_depth(text: str, where: str) -> None:
-    """Refuse what its parser, which is in C, would end the process over."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEEPEST:
-            raise _too_deep(where)
 
 
 class _Maker:
