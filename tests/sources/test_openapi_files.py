@@ -15,6 +15,7 @@ from tests.sources.openapi_specs import (
     json_response,
     operation,
 )
+from tests.sources.sphinx_server import SiteServer
 from toolbank.sources.kind import Collected
 from toolbank.sources.openapi.kind import KIND
 from toolbank.sources.openapi.source import OpenApiSource
@@ -64,6 +65,10 @@ def read(spec: Path, **options: Any) -> Collected:
     for tool in collected.tools:
         assert_sound(tool)
     return collected
+
+
+def read_site(site: SiteServer) -> Collected:
+    return KIND.read(OpenApiSource(spec=f"{site.url}openapi.json"), Path())
 
 
 def test_files_are_read_as_if_they_were_one(spec: Path) -> None:
@@ -118,6 +123,38 @@ def test_a_file_that_is_missing_is_named_and_the_rest_is_read(spec: Path) -> Non
     assert [*collected.tools[0].parameters["properties"]] == ["limit", "body"]
     (problem,) = collected.problems
     assert "../schemas/Pet.json" in problem and "there is no such file" in problem
+
+
+def test_files_of_a_site_are_asked_for_once_and_read_as_those_of_a_folder(
+    spec: Path,
+) -> None:
+    (of_folder,) = read(spec).tools
+    with SiteServer(spec.parent) as site:
+        collected = read_site(site)
+    (of_site,) = collected.tools
+    assert not collected.problems
+    assert of_site.parameters == of_folder.parameters
+    assert of_site.output_schema == of_folder.output_schema
+    assert sorted(site.asked) == [
+        "/openapi.json",
+        "/parameters.json",
+        "/paths/pets.yaml",
+        "/schemas/Pet.json",
+        "/schemas/common.json",
+    ]
+
+
+def test_a_part_that_leads_to_another_site_is_named_and_not_asked_for(
+    spec: Path,
+) -> None:
+    with SiteServer(spec.parent) as site, SiteServer(spec.parent) as other:
+        site.redirects["/parameters.json"] = f"{other.url}parameters.json"
+        collected = read_site(site)
+    assert other.connections == 0
+    (tool,) = collected.tools
+    assert [*tool.parameters["properties"]] == ["owner", "mother"]
+    (problem,) = collected.problems
+    assert f"leads to another place, {other.url}parameters.json" in problem
 
 
 def test_a_description_has_the_same_tools_in_one_file_and_in_many(
