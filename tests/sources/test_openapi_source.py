@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -21,6 +22,7 @@ from tests.sources.openapi_specs import (
 from toolbank.bank.call import HttpCall
 from toolbank.bank.records import Tool
 from toolbank.recipe import load_recipe
+from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.openapi.kind import KIND
 from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.recognise import recognise
@@ -120,8 +122,6 @@ def site(tmp_path: Path) -> Iterator[str]:
 def test_a_description_at_an_address_has_its_servers_there(
     site: str, tmp_path: Path
 ) -> None:
-    import json
-
     said = described({"/pets": {"$ref": "pets.json#/pets"}}, servers=[{"url": "../v1"}])
     (tmp_path / "site" / "openapi.json").write_text(json.dumps(said))
     (tmp_path / "site" / "pets.json").write_text(
@@ -184,3 +184,29 @@ def test_a_page_for_people_is_refused(tmp_path: Path) -> None:
     file.write_text("<!DOCTYPE html><html></html>")
     with pytest.raises(InputError, match=r"openapi\.json: is a page for browsers"):
         KIND.read(OpenApiSource(spec=str(file)), tmp_path)
+
+
+def test_what_has_the_version_in_its_outermost_object_is_recognised(
+    tmp_path: Path,
+) -> None:
+    said = {"components": {"x": ["{"] * 2000}, "info": {}, "openapi": "3.1.0"}
+    texts = [
+        json.dumps({"openapi": "3.1.0", "info": {}}),
+        json.dumps(said),
+        f"\ufeff {json.dumps(said, indent=2)}",
+        "components:\n  x: 1\nswagger: '2.0'\n",
+    ]
+    file = tmp_path / "pets.json"
+    for text in texts:
+        file.write_text(text, encoding="utf-8")
+        assert recognise(str(file)) == OpenApiSource(spec=str(file))
+
+
+def test_what_has_a_version_deeper_is_none(tmp_path: Path) -> None:
+    parameters = {"properties": {"like": {"default": {"openapi": "3.0"}}}}
+    function = {"name": "convert", "parameters": parameters}
+    file = tmp_path / "functions.json"
+    for said in ([function], {"tools": [function]}):
+        for indent in (None, 0, 2):
+            file.write_text(json.dumps(said, indent=indent))
+            assert recognise(str(file)) == FunctionsSource(path=file)

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from toolbank.sources.thing import Thing
 
 _ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
 _IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')
+_NESTED = re.compile(rb"[{\[]")
 _IN_YAML = re.compile(rb"""^["']?(openapi|swagger)["']?\s*:\s*["']?\d""", re.M)
 
 
@@ -49,16 +51,32 @@ def _content_id(config: OpenApiSource) -> str:
 
 
 def _recognise(thing: Thing) -> OpenApiSource | None:
-    """What says that it is one at its top, or has an address that nothing else has."""
+    """What says that it is one as a key of its own, or has an address that nothing else has."""
     is_file = thing.path is not None and thing.path.is_file()
     if not (is_file or thing.is_url):
         return None
     if not (thing.is_url and _ADDRESS.search(urlsplit(thing.text).path)):
-        content = thing.content.removeprefix(b"\xef\xbb\xbf")
-        version = _IN_JSON if content.lstrip()[:1] == b"{" else _IN_YAML
-        if not version.search(content):
+        if not _says_version(thing.content.removeprefix(b"\xef\xbb\xbf").lstrip()):
             return None
     return OpenApiSource(spec=str(thing.path or thing.text))
+
+
+def _says_version(content: bytes) -> bool:
+    """Whether the outermost object has the key; deeper, it may be of anything."""
+    if content[:1] == b"[":
+        return False
+    if content[:1] != b"{":
+        return bool(_IN_YAML.search(content))
+    if _IN_JSON.search(_NESTED.split(content[1:4096], maxsplit=1)[0]):
+        return True
+    if not _IN_JSON.search(content):
+        return False
+    # Where keys are sorted it comes late.
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return "openapi" in said or "swagger" in said
 
 
 KIND = SourceKind(

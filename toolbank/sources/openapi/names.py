@@ -43,15 +43,15 @@ def _clean(text: str) -> str:
 def _numbered(names: Sequence[str], operations: Sequence[Operation]) -> list[str]:
     """Names that are still the same (/a-b? and /a-b) get numbers, in the order of their routes."""
     order = sorted(range(len(names)), key=lambda i: (names[i], operations[i].route))
-    named, taken, seen = list(names), set(names), set[str]()
+    named, taken, next_numbers = list(names), set(names), dict[str, int]()
     for index in order:
-        name, number = names[index], 2
-        if name in seen:
+        name = names[index]
+        number = next_numbers.get(name, 1)
+        if number > 1:
             while f"{name}_{number}" in taken:
                 number += 1
             named[index] = f"{name}_{number}"
-            taken.add(named[index])
-        seen.add(name)
+        next_numbers[name] = number + 1
     return named
 
 

@@ -32,6 +32,7 @@ class Schemas:
         self.derive = self._translation.derive
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
+        self._next_numbers: dict[str, int] = {}
         self._waiting: deque[tuple[str, Node]] = deque()
         self._shared: dict[str, Schema] = {}
         self._closures: dict[str, frozenset[str]] = {}
@@ -145,10 +146,12 @@ class Schemas:
         file = PurePosixPath(urlsplit(node.document.place).path).stem
         plain = re.sub(r"[^\w.-]+", "_", last or unquote(file), flags=re.ASCII)
         plain = plain.strip("_") or "schema"
-        name, number = plain, 1
+        number = self._next_numbers.get(plain, 1)
+        name = plain if number == 1 else f"{plain}_{number}"
         while name in self._taken:
             number += 1
             name = f"{plain}_{number}"
+        self._next_numbers[plain] = number + 1
         self._taken.add(name)
         return name
 
