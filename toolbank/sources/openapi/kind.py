@@ -55,14 +55,15 @@ def _recognise(thing: Thing) -> OpenApiSource | None:
     is_file = thing.path is not None and thing.path.is_file()
     if not (is_file or thing.is_url):
         return None
-    if not (thing.is_url and _ADDRESS.search(urlsplit(thing.text).path)):
-        if not _says_version(thing.content.removeprefix(b"\xef\xbb\xbf").lstrip()):
-            return None
+    is_told = thing.is_url and _ADDRESS.search(urlsplit(thing.text).path)
+    if not (is_told or _says_version(thing.content)):
+        return None
     return OpenApiSource(spec=str(thing.path or thing.text))
 
 
 def _says_version(content: bytes) -> bool:
     """Whether the outermost object has the key; deeper, it may be of anything."""
+    content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content[:1] == b"[":
         return False
     if content[:1] != b"{":
