@@ -4,7 +4,11 @@ import json
 import sys
 import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import (
+    BaseHTTPRequestHandler,
+    SimpleHTTPRequestHandler,
+    ThreadingHTTPServer,
+)
 
 import pytest
 
@@ -118,6 +122,18 @@ def test_a_command_is_started_after_the_users_word_alone(tmp_path):
     assert not canary.exists()
 
 
+def test_a_run_keeps_why_something_was_left_out(tmp_path, spec):
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nsources: [{type: openapi, spec: pets.json}]\n"
+        "generate: {engine: rules, queries: 5}\n"
+    )
+    read = toolbank("tools", "mine.yaml", cwd=tmp_path).stderr
+    done = toolbank("run", "mine.yaml", "--until", "sources", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = toolbank("tools", "runs/mine", cwd=tmp_path).stderr
+    assert kept == read and "pets.json#/paths/~1pets/put" in kept
+
+
 @pytest.fixture
 def address(tmp_path):
     """The address of a server that gives the files of a folder."""
@@ -148,3 +164,28 @@ def test_what_an_address_gives_is_looked_at(tmp_path, address):
         done = toolbank("tools", f"{url}/{name}", cwd=tmp_path)
         assert done.returncode == 2, done.stderr
         assert said in done.stderr
+
+
+def test_an_address_may_have_moved_where_a_recipe_may_follow(tmp_path, address):
+    folder, url = address
+    (folder / "v3").write_text(json.dumps(SPEC))
+
+    class Moved(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", f"{self.server.leads_to}/v3")
+            self.end_headers()
+
+        def log_message(self, *said):
+            """Say nothing: what is said aside is looked at."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Moved) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.leads_to = url
+        given = f"http://127.0.0.1:{server.server_port}/v3?token=hunter2"
+        done = toolbank("tools", given, cwd=tmp_path)
+        server.shutdown()
+    # It is followed, and refused for what lies there alone: another server of this machine.
+    assert done.returncode == 2
+    assert "at a private address" in done.stderr
+    assert "hunter2" not in done.stderr

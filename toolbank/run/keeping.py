@@ -73,8 +73,10 @@ def keep_tools(
             folder.forget(tools)
             add_version(folder, before, collected.tools, begun)
     write_tools(tools, collected.tools)
-    notes = {"notes": collected.notes} if collected.notes else {}
-    write_json(info, collected.info | notes)
+    said = {"notes": collected.notes, "problems": collected.problems}
+    write_json(
+        info, collected.info | {key: lines for key, lines in said.items() if lines}
+    )
     files = [tools, info]
     if collected.crawls:
         files.append(folder.bank / "crawl.json")

@@ -48,7 +48,7 @@ class Thing:
             return file.read(_MOST_BYTES)
 
     def _fetch(self) -> bytes:
-        from toolbank.sources.documents.fetch import fetch
+        from toolbank.sources.documents.fetch import fetch, shown
 
         own = origin(self.text)
         is_here = is_loopback(self.text)
@@ -57,9 +57,9 @@ class Thing:
                 self.text,
                 most_bytes=_MOST_BYTES,
                 most_s=_MOST_S,
-                may_lead_to=lambda url: origin(url) == own,
+                may_lead_to=lambda _: True,
                 is_let_in=lambda url: is_here and origin(url) == own,
             )
         except ValueError as error:
-            raise InputError(f"{self.text}: is no address ({error}).") from error
+            raise InputError(f"{shown(self.text)}: is no address ({error}).") from error
         return body

@@ -99,7 +99,7 @@ def current_tools(recipe: Recipe, folder: RunFolder) -> Collected:
 
 
 def kept_tools(folder: RunFolder) -> Collected:
-    """The tools as they were read last, and what was noted of them.
+    """The tools as they were read last, and what was said of them.
 
     Raises:
         InputError: a file can't be read.
@@ -110,4 +110,9 @@ def kept_tools(folder: RunFolder) -> Collected:
     info = folder.bank / "sources.json"
     noted = read_json(info) if info.is_file() else {}
     tools = read_tools(folder.bank / "tools.parquet")
-    return Collected(tools, noted, notes=tuple(noted.get("notes", ())))
+    return Collected(
+        tools,
+        noted,
+        problems=tuple(noted.get("problems", ())),
+        notes=tuple(noted.get("notes", ())),
+    )
