@@ -105,10 +105,10 @@ def test_each_form_is_what_its_api_takes() -> None:
         "type": "OBJECT",
         "properties": {
             "city": {"type": "STRING", "nullable": True},
-            "days": {"type": "STRING", "enum": ["1", "2"]},
+            "days": {"type": "INTEGER"},
         },
     }
-    assert cut == "keys of JSON Schema: exclusiveMinimum"
+    assert cut == "keys of JSON Schema: enum, exclusiveMinimum"
     assert "parameters" not in write_function(Tool(name="now"), "gemini")[0]
 
 
@@ -175,3 +175,82 @@ def test_gemini_and_bfcl_names_of_types_are_read() -> None:
             "tags": {"type": "array", "items": {"type": "string"}},
         },
     }
+
+
+def test_gemini_gets_unions_formats_and_lists_as_it_takes_them() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "at": {"type": "string", "format": "uri"},
+            "size": {
+                "description": "How big.",
+                "anyOf": [{"type": "integer"}, {"enum": ["all", ""]}, {"type": "null"}],
+            },
+            "pet": {"allOf": [{"$ref": "#/definitions/Pet"}], "description": "Whose."},
+            "list": {"type": ["array", "null"]},
+        },
+        "required": ["at", "gone"],
+        "definitions": {"Pet": {"type": "object", "properties": {"a": {}}}},
+    }
+    written, cut = write_function(Tool(name="a", parameters=schema), "gemini")
+    said = {"description": "How big.", "nullable": True}
+    assert written["parameters"] == {
+        "type": "OBJECT",
+        "properties": {
+            "at": {"type": "STRING"},
+            "size": {
+                "anyOf": [
+                    {"type": "INTEGER", **said},
+                    {"type": "STRING", "enum": ["all"], **said},
+                ]
+            },
+            "pet": {
+                "type": "OBJECT",
+                "properties": {"a": {"type": "STRING"}},
+                "description": "Whose.",
+            },
+            "list": {
+                "type": "ARRAY",
+                "items": {"type": "STRING"},
+                "nullable": True,
+            },
+        },
+        "required": ["at"],
+    }
+    assert cut == "keys of JSON Schema: enum, format"
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_a_combination_at_the_top_is_one_object(form: str) -> None:
+    schema = {
+        "allOf": [{"$ref": "#/$defs/Who"}],
+        "anyOf": [{"properties": {"b": {}}, "required": ["b"]}, {"required": ["a"]}],
+        "$defs": {"Who": {"properties": {"a": {}}, "required": ["a"]}},
+    }
+    written, cut = write_function(Tool(name="a", parameters=schema), form)
+    written = written.get("function", written)
+    assert written.get("parameters", written.get("input_schema")) == {
+        "type": "object",
+        "properties": {"b": {}, "a": {}},
+        "required": ["a"],
+        "$defs": schema["$defs"],
+    }
+    assert cut == "at the top: allOf, anyOf"
+
+
+def test_references_by_any_pointer_are_followed() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    schema["properties"]["b"] = {"$ref": "#/properties/a"}
+    assert not is_circular(schema)
+    assert inline_references(schema)[0]["properties"]["b"] == {"type": "integer"}
+    schema["properties"]["c"] = {"$ref": "#"}
+    assert is_circular(schema)
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_parameters_that_are_a_reference_are_an_object(form: str) -> None:
+    who = {"type": "object", "properties": {"a": {"type": "string"}}}
+    schema = {"$ref": "#/definitions/Who", "definitions": {"Who": who}}
+    written, cut = write_function(Tool(name="a", parameters=schema), form)
+    assert parse_tool(written).parameters == {**who, "definitions": {"Who": who}}
+    assert cut == ""

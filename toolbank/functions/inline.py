@@ -18,7 +18,7 @@ def is_circular(schema: dict[str, Any]) -> bool:
     while waiting:
         pointer = waiting.pop()
         if pointer not in refers:
-            refers[pointer] = set(_references(_find(schema, pointer)))
+            refers[pointer] = set(_references(find_target(schema, pointer)))
             waiting += refers[pointer]
     free: set[str] = set()
     while True:
@@ -59,14 +59,14 @@ def _inline(value: Any, root: dict[str, Any], depth: int, cut: set[str]) -> Any:
     if not isinstance(pointer, str):
         return rest
     del rest["$ref"]
-    target = _find(root, pointer)
+    target = find_target(root, pointer)
     if not isinstance(target, dict) or depth >= _DEEPEST:
         cut.add(pointer)
         return {"type": "object", **rest}
     return {**_inline(target, root, depth + 1, cut), **rest}
 
 
-def _find(root: dict[str, Any], pointer: str) -> Any:
+def find_target(root: dict[str, Any], pointer: str) -> Any:
     """What a JSON Pointer (RFC 6901) of a schema leads to; None where that is nothing."""
     found: Any = root
     path, _, names = pointer.partition("#")

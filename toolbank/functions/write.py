@@ -7,16 +7,9 @@ from typing import Any
 
 from toolbank.bank.function_names import function_name
 from toolbank.bank.records import Tool
+from toolbank.functions.combine import as_object
+from toolbank.functions.gemini import as_gemini
 from toolbank.functions.inline import inline_references, is_circular
-
-_GEMINI_KEYS = frozenset(
-    {
-        *("type", "format", "title", "description", "nullable", "enum", "default"),
-        *("items", "minItems", "maxItems", "properties", "required", "anyOf"),
-        *("minProperties", "maxProperties", "minLength", "maxLength", "pattern"),
-        *("minimum", "maximum", "example"),
-    }
-)
 
 
 def write_function(tool: Tool, form: str, name: str = "") -> tuple[dict[str, Any], str]:
@@ -26,7 +19,7 @@ def write_function(tool: Tool, form: str, name: str = "") -> tuple[dict[str, Any
     reads each again. What a form can't hold:
 
     - openai, anthropic: title, hints and what the tool gives; a schema that refers to itself is
-      written out three levels deep
+      written out three levels deep, and one that is combined at the top is one object
     - gemini: the same; all references are written out, types are in capitals, and of JSON Schema
       only what Gemini's `Schema` has is kept
     - mcp: nothing of these; a schema keeps its references
@@ -35,14 +28,14 @@ def write_function(tool: Tool, form: str, name: str = "") -> tuple[dict[str, Any
 
 
 def _openai(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
-    parameters, cut = _uncircle(tool.parameters)
+    parameters, cut = _straighten(tool.parameters)
     function = tool.as_function(name)
     function["function"]["parameters"] = parameters
     return function, cut
 
 
 def _anthropic(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
-    parameters, cut = _uncircle(tool.parameters)
+    parameters, cut = _straighten(tool.parameters)
     return {
         "name": name,
         "description": tool.full_description,
@@ -51,17 +44,16 @@ def _anthropic(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
 
 
 def _gemini(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
-    inlined, cut = inline_references(tool.parameters)
+    whole, top = as_object(tool.parameters)
+    inlined, deep = inline_references(whole)
     lost: set[str] = set()
-    schema = _as_gemini(inlined, lost)
-    said = [cut] if cut else []
-    if lost:
-        said.append(f"keys of JSON Schema: {', '.join(sorted(lost))}")
+    schema = as_gemini(inlined, lost)
+    keys = f"keys of JSON Schema: {', '.join(sorted(lost))}" if lost else ""
     declared: dict[str, Any] = {"name": name, "description": tool.full_description}
     # An object without properties is refused there.
     if schema.get("properties"):
         declared["parameters"] = schema
-    return declared, "; ".join(said)
+    return declared, _join(top, deep, keys)
 
 
 def _mcp(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
@@ -89,42 +81,11 @@ def wrap_functions(functions: list[dict[str, Any]], form: str) -> list[dict[str,
     return [{"functionDeclarations": functions}] if form == "gemini" else functions
 
 
-def _uncircle(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    return inline_references(schema) if is_circular(schema) else (schema, "")
+def _straighten(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    whole, top = as_object(schema)
+    inlined, deep = inline_references(whole) if is_circular(whole) else (whole, "")
+    return inlined, _join(top, deep)
 
 
-def _as_gemini(schema: Any, lost: set[str]) -> dict[str, Any]:
-    """A schema without references as Gemini has it; keys that it has not are added to `lost`."""
-    if not isinstance(schema, dict):
-        return {"type": "STRING"}
-    written: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "properties" and isinstance(value, dict):
-            written[key] = {name: _as_gemini(one, lost) for name, one in value.items()}
-        elif key == "items":
-            written[key] = _as_gemini(value, lost)
-        elif key in ("anyOf", "oneOf") and isinstance(value, list):
-            written["anyOf"] = [_as_gemini(one, lost) for one in value]
-        elif key == "const":
-            written["enum"] = [str(value)]
-        elif key == "enum" and isinstance(value, list):
-            written["enum"] = [str(one) for one in value if one is not None]
-        elif key in _GEMINI_KEYS:
-            written[key] = value
-        else:
-            lost.add(key)
-    kinds = schema.get("type")
-    kinds = kinds if isinstance(kinds, list) else [kinds]
-    named = [kind for kind in kinds if isinstance(kind, str) and kind != "null"]
-    if "null" in kinds:
-        written["nullable"] = True
-    if named:
-        written["type"] = named[0].upper()
-    elif "properties" in written:
-        written["type"] = "OBJECT"
-    elif "anyOf" not in written:
-        written["type"] = "STRING"
-    if "enum" in written:
-        # Its enum is of texts alone.
-        written["type"] = "STRING"
-    return written
+def _join(*said: str) -> str:
+    return "; ".join(filter(None, said))

@@ -18,18 +18,18 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
     if schema is None:
         return _nothing(), "no schema"
     if not isinstance(schema, dict):
-        return _nothing(), "an schema that is no object"
+        return _nothing(), "a schema that is no object"
     kind, properties = schema.get("type", "object"), schema.get("properties")
     properties = {} if properties is None else properties
     if not isinstance(properties, dict) or (kind != "object" and not properties):
-        return _nothing(), "an schema that describes no object"
+        return _nothing(), "a schema that describes no object"
     mended = {
         **schema,
         "type": "object",
         "properties": {n: _mend_property(p, check) for n, p in properties.items()},
     }
     if not check.explain(mended):
-        return mended, "an schema that is no JSON Schema in parts"
+        return mended, "a schema that is no JSON Schema in parts"
     required = schema.get("required")
     names = required if isinstance(required, list) else []
     bare = {
@@ -37,7 +37,7 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
         "properties": mended["properties"],
         "required": [n for n in dict.fromkeys(map(str, names)) if n in properties],
     }
-    trouble = "an schema that is no JSON Schema in parts"
+    trouble = "a schema that is no JSON Schema in parts"
     return (_nothing() if check.explain(bare) else bare), trouble
 
 
