@@ -12,6 +12,7 @@ from tests.sources.packages import make_package  # noqa: F401 - a fixture
 from tests.world import good
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
+from toolbank.commands.refresh.describe import describe
 from toolbank.commands.show.show import show_one
 from toolbank.journal import Journal
 from toolbank.recipe import load_recipe
@@ -340,6 +341,8 @@ def test_of_two_sources_one_that_fails_loses_its_tools_by_force(
         refresh_run(world.out)
     forced = refresh_run(world.out, force=True)
     assert sorted(last(tool.name for tool in forced.changes.removed)) == sorted(NEW)
+    told = "\n".join(describe(forced))
+    assert f"Next: take python:{other}" in told and "out of the recipe" in told
     assert not load(world.out).search("weigh")
 
 

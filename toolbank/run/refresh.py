@@ -48,7 +48,7 @@ class Refreshed:
     """What reading the sources again gave, and the catalogue that there is with it.
 
     `lost_requests` is how many requests of the bank need a tool that is gone, `kept` whether
-    anything was written.
+    anything was written, `unread` the labels of the sources that can't be read.
     """
 
     recipe: Recipe
@@ -58,6 +58,7 @@ class Refreshed:
     lost_requests: int
     problems: tuple[str, ...]
     kept: bool
+    unread: tuple[str, ...] = ()
 
 
 def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Refreshed:
@@ -87,7 +88,7 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
         check_stages(file, [stage], [stage.name])
         demand(stage.sends(), stage.name)
         stage.prepare()
-        collected = _collect(file, folder, dry_run=dry_run, force=force)
+        collected, unread = _collect(file, folder, dry_run=dry_run, force=force)
     if not force and (loss := explain_loss(folder, collected)):
         raise ToolbankError(loss)
     changes = compare_tools(before.tools, collected.tools)
@@ -118,6 +119,7 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
         _count_lost(folder, catalogue),
         (*collected.notes, *collected.problems),
         kept,
+        unread,
     )
 
 
@@ -141,7 +143,8 @@ def compare_tools(old: Sequence[Tool], new: Sequence[Tool]) -> Changes:
 
 def _collect(
     file: RecipeFile, folder: RunFolder, *, dry_run: bool, force: bool
-) -> Collected:
+) -> tuple[Collected, tuple[str, ...]]:
+    """What the sources give, and the labels of those that can't be read."""
     sources = file.recipe.sources
     with tempfile.TemporaryDirectory() as aside:
         cache = folder.cache
@@ -150,7 +153,7 @@ def _collect(
             if folder.cache.is_dir():
                 shutil.copytree(folder.cache, cache)
         try:
-            return collect_tools(sources, cache)
+            return collect_tools(sources, cache), ()
         except ToolbankError as error:
             if not force:
                 said = f"{error}\n{advise_to_force(folder.path)}"
@@ -158,7 +161,8 @@ def _collect(
             left = [source for source in sources if _is_readable(source, cache)]
             if len(left) in (0, len(sources)):
                 raise
-            return collect_tools(left, cache)
+            unread = tuple(one.label for one in sources if one not in left)
+            return collect_tools(left, cache), unread
 
 
 def _is_readable(source: SourceConfig, cache: Path) -> bool:

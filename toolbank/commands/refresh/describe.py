@@ -63,7 +63,13 @@ def describe(refreshed: Refreshed) -> Iterator[str]:
             "none before it is asked for again."
         )
     kept = "" if refreshed.kept else "Nothing was written. "
-    yield f"{kept}To do: {', '.join(_by_kind(todo))}. Next: {command('run', run)}"
+    next_ = command("run", run)
+    if refreshed.unread:
+        unread = one_line(", ".join(refreshed.unread), _LONGEST)
+        next_ = (
+            f"take {unread} out of the recipe, as a run reads all of it; then {next_}"
+        )
+    yield f"{kept}To do: {', '.join(_by_kind(todo))}. Next: {next_}"
     for paragraph in _describe_cost(refreshed, todo):
         yield from ["", *paragraph] if paragraph else []
 
