@@ -192,7 +192,7 @@ def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path)
     with pytest.raises(InputError) as caught:
         KIND.read(write({"a": entry}, trusted=False), tmp_path)
     assert f"TOKEN=... {sys.executable}" in str(caught.value)
-    assert "'https://example.com/?key=***'" in str(caught.value)
+    assert "example.com" not in str(caught.value)
     assert "--key=***" in str(caught.value) and "s3cret" not in str(caught.value)
 
 

@@ -16,7 +16,6 @@ from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.server import Server
 from toolbank.system.addresses import (
     is_loopback,
-    is_private,
     is_public_ip,
     proxy_of,
 )
@@ -33,7 +32,7 @@ async def connect(
     else.
     """
     proxy = proxy_of(server.url)
-    guards = not (is_private(server.url) or private_addresses or proxy)
+    guards = not (is_loopback(server.url) or private_addresses or proxy)
     inner = httpx2.AsyncHTTPTransport(
         verify=not is_loopback(server.url), trust_env=False, proxy=proxy
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -12,6 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 from toolbank.system.secrets import hide
 from toolbank.system.trust import Grant
 
+_RUNS = ("-y", "--yes", "-m", "run", "exec")
+"""What stands before the name of what is run: npx -y NAME, python -m NAME."""
 _PIECE = re.compile(r"[A-Za-z0-9_-]{16,}")
 
 
@@ -49,10 +52,10 @@ class Server:
 
     @property
     def masked_line(self) -> str:
-        """The command for where others may read it: without arguments that look like secrets."""
+        """The command for where others may read it: without arguments that may be secrets."""
         if self.is_open:
             return self.line
-        words = tuple(_mask(word) for word in self.command)
+        words = tuple(_mask_arguments(self.command))
         return Server(self.name, words, {}, self.set_here, self.folder).line
 
     def hide(self, text: str) -> str:
@@ -76,6 +79,21 @@ class Server:
             yield from (value for _, value in parse_qsl(parts.query))
             yield from filter(None, (parts.password, parts.username, parts.query))
             yield from parts.path.split("/")
+
+
+def _mask_arguments(command: Sequence[str]) -> Iterator[str]:
+    """The program, options, paths, and what the program runs; of all else three stars."""
+    program = command[:1]
+    yield from program
+    for before, word in itertools.pairwise(command):
+        if word.startswith("-"):
+            option, sign, value = word.partition("=")
+            is_shown = not sign or _is_path(value)
+            yield _mask(word) if is_shown else f"{option}=***"
+        elif _is_path(word):
+            yield word
+        else:
+            yield _mask(word) if before in (*program, *_RUNS) else "***"
 
 
 def _mask(word: str) -> str:
