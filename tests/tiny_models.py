@@ -37,8 +37,8 @@ def tiny_encoder(
     import torch
     from transformers import AutoConfig, AutoModel
 
-    special = _SPECIAL["wordpiece" if kind in ("bert", "minilm") else "unigram"]
-    tokens = _tokenizer(special, words)
+    form = "wordpiece" if kind in ("bert", "minilm") else "unigram"
+    tokens = tiny_tokenizer(form, words)
     tokens.save_pretrained(folder)
     settings = {
         "vocab_size": len(tokens),
@@ -76,11 +76,13 @@ def tiny_encoder(
     return folder
 
 
-def _tokenizer(special: dict[str, str], words: Iterable[str]):
+def tiny_tokenizer(form: Literal["wordpiece", "unigram"], words: Iterable[str] = ()):
+    """Some English words, and letters for all others; `form` says how special tokens look."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
+    special = _SPECIAL[form]
     letters = "abcdefghijklmnopqrstuvwxyz0123456789.,:;!?'\"-_()/"
     known = dict.fromkeys(
         [*special.values(), "[MASK]", *_WORDS.split(), *words, *letters]

@@ -20,12 +20,12 @@ from natural import whole
 
 from toolbank.bank.files import read_tools
 from toolbank.encoders.adapt import SETTINGS
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.finetune import make_loss, make_rows
 from toolbank.encoders.finetune.texts import make_texts
 from toolbank.encoders.model import load_model, save_model
 from toolbank.encoders.resolve import hub_name
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import title_and_summary
 from toolbank.system.files import read_json, write_json
@@ -33,7 +33,7 @@ from toolbank.training.context import TrainingContext
 from toolbank.training.run import seed_weights, train_encoder
 
 APIS = ("numpy", "aws", "pandas")
-ENCODER = EncoderConfig()
+ENCODER = SentenceConfig()
 
 
 def read_texts(apis: list[str], banks: Path, texts: Path):

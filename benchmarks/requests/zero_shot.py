@@ -21,9 +21,9 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.adapt import SETTINGS, merge_adapter
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.model import load_model
-from toolbank.encoders.sentence import Encoder
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence.encoder import SentenceEncoder
 from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
 from toolbank.loaders.labelled import read_labelled
 from toolbank.retrievers import create_retriever
@@ -72,7 +72,7 @@ def read_mcp(texts: Path, data: Path) -> tuple[Bank, tuple[Query, ...]]:
     return Bank(tools), queries
 
 
-def embed(bank: Bank, encoder: Encoder, config) -> DenseRetriever:
+def embed(bank: Bank, encoder: SentenceEncoder, config) -> DenseRetriever:
     """A retriever of an encoder that is not named in its settings."""
     retriever = create_retriever(config)
     retriever.tools, retriever.tuned = bank.tool_names, encoder
@@ -80,13 +80,13 @@ def embed(bank: Bank, encoder: Encoder, config) -> DenseRetriever:
     return retriever
 
 
-def read_encoder(name: str) -> Encoder:
+def read_encoder(name: str) -> SentenceEncoder:
     folder = Path(name)
     if (folder / SETTINGS).is_file():
-        model = load_model(EncoderConfig().model)
+        model = load_model(SentenceConfig().model)
         merge_adapter(model[0].auto_model, folder)
-        return Encoder(model, EncoderConfig())
-    return Encoder(load_model(name), EncoderConfig(model=name))
+        return SentenceEncoder(model, SentenceConfig())
+    return SentenceEncoder(load_model(name), SentenceConfig(model=name))
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ Nothing is trained: what a shorter encoder knows without it.
 import argparse
 from pathlib import Path
 
-from toolbank.encoders.config import DEFAULT_MODEL
 from toolbank.encoders.model import load_model, save_model
+from toolbank.encoders.sentence.config import DEFAULT_MODEL
 
 
 def cut_layers(layers: int, folder: Path) -> None:

@@ -25,20 +25,20 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from toolbank.bank.bank import Bank
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.finetune import fine_tune, make_rows
 from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
 from toolbank.encoders.finetune.masking import SharedTools
 from toolbank.encoders.finetune.texts import make_texts
 from toolbank.encoders.model import load_model, save_model
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import RETRIEVERS, create_retriever
 from toolbank.retrievers.relevance import find_relevance, train_relevance
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.validation import mean_recall
 from toolbank.training.context import TrainingContext
 
-ENCODER = EncoderConfig()
+ENCODER = SentenceConfig()
 
 
 class LibrarysForward(MaskedRankingLoss):

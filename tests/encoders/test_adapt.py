@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.tiny_models import tiny_encoder
+from toolbank.encoders import load_encoder
 from toolbank.encoders.adapt import (
     ADAPTED,
     FOLDER,
@@ -15,10 +16,9 @@ from toolbank.encoders.adapt import (
     WEIGHTS,
     merge_adapter,
 )
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.model import load_model
 from toolbank.encoders.resolve import encoder_identity
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.files import read_json, write_json
 
@@ -53,7 +53,7 @@ def test_a_low_rank_change_is_added_to_the_layers_that_it_names(tmp_path):
 
 
 def test_the_one_that_comes_along_fits_the_default_model():
-    plain, adapted = body_of(EncoderConfig().model), body_of(ADAPTED)
+    plain, adapted = body_of(SentenceConfig().model), body_of(ADAPTED)
     kept = {
         name
         for name, values in plain.state_dict().items()
@@ -75,18 +75,18 @@ def test_every_method_reads_the_adapted_weights():
 
 def test_its_vectors_are_its_own_and_of_unit_length():
     text = ["How often does each value occur in my column?"]
-    [ours] = load_encoder(EncoderConfig(model=ADAPTED)).encode_queries(text)
-    [plain] = load_encoder(EncoderConfig()).encode_queries(text)
+    [ours] = load_encoder(SentenceConfig(model=ADAPTED)).encode_queries(text)
+    [plain] = load_encoder(SentenceConfig()).encode_queries(text)
     assert np.linalg.norm(ours) == pytest.approx(1, abs=1e-5)
     assert 0.5 < ours @ plain < 0.999
 
 
 def test_another_adapter_is_another_encoder(tmp_path, monkeypatch):
-    ours = encoder_identity(EncoderConfig(model=ADAPTED))
-    assert ours.startswith(encoder_identity(EncoderConfig()))
+    ours = encoder_identity(SentenceConfig(model=ADAPTED))
+    assert ours.startswith(encoder_identity(SentenceConfig()))
     copy = shutil.copytree(FOLDER, tmp_path / "adapter")
     monkeypatch.setattr("toolbank.encoders.resolve.FOLDER", copy)
-    assert encoder_identity(EncoderConfig(model=ADAPTED)) == ours
+    assert encoder_identity(SentenceConfig(model=ADAPTED)) == ours
     settings = read_json(copy / SETTINGS)
     write_json(copy / SETTINGS, {**settings, "lora_alpha": 1})
-    assert encoder_identity(EncoderConfig(model=ADAPTED)) != ours
+    assert encoder_identity(SentenceConfig(model=ADAPTED)) != ours

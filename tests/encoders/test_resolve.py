@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from toolbank.encoders import sentence
-from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
+from toolbank import encoders
+from toolbank.encoders import load_encoder
 from toolbank.encoders.resolve import encoder_identity, find_folder
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence.config import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 
 
@@ -24,7 +24,7 @@ def folder(tmp_path):
 
 
 def identity(model):
-    return encoder_identity(EncoderConfig(model=str(model)))
+    return encoder_identity(SentenceConfig(model=str(model)))
 
 
 def test_a_folder_is_known_by_its_files_wherever_it_lies(folder, tmp_path):
@@ -54,8 +54,8 @@ def test_a_plain_name_is_never_a_folder(folder, tmp_path, monkeypatch):
     assert identity(DEFAULT_MODEL) == elsewhere
     assert not elsewhere.startswith("folder ")
     assert identity(f"./{DEFAULT_MODEL}").startswith("folder ")
-    sentence._load.cache_clear()
-    assert load_encoder(EncoderConfig()).dimension == 384
+    encoders._load.cache_clear()
+    assert load_encoder(SentenceConfig()).dimension == 384
 
 
 def test_a_path_that_is_there_is_a_folder_and_else_a_name_of_the_hub(
@@ -71,7 +71,7 @@ def test_a_plain_name_of_a_folder_that_is_meant_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-encoder").mkdir()
     with pytest.raises(InputError, match=r"say \./my-encoder"):
-        load_encoder(EncoderConfig(model="my-encoder"))
+        load_encoder(SentenceConfig(model="my-encoder"))
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def told(model, cache):
     """The identity in a process of its own, which reads no model and so needs no torch."""
     code = (
         "import sys\n"
-        "from toolbank.encoders.config import EncoderConfig\n"
+        "from toolbank.encoders.sentence.config import SentenceConfig\n"
         "from toolbank.encoders.resolve import encoder_identity\n"
-        f"print(encoder_identity(EncoderConfig(model={model!r})))\n"
+        f"print(encoder_identity(SentenceConfig(model={model!r})))\n"
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)\n"
     )
     done = subprocess.run(

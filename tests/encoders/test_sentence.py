@@ -22,9 +22,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from toolbank.encoders import sentence
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank import encoders
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence.encoder import SentenceEncoder
 from toolbank.system.errors import InputError
 
 WORDS = [
@@ -94,7 +95,7 @@ def folder(request, tmp_path_factory):
 
 
 def test_vectors_are_unit_float32_rows(folder):
-    encoder = load_encoder(EncoderConfig(model=str(folder)))
+    encoder = load_encoder(SentenceConfig(model=str(folder)))
     vectors = encoder.encode_queries(TEXTS)
     assert vectors.shape == (len(TEXTS), encoder.dimension) == (4, 16)
     assert vectors.dtype == np.float32
@@ -103,17 +104,21 @@ def test_vectors_are_unit_float32_rows(folder):
 
 
 def test_vectors_do_not_depend_on_their_batch(folder):
-    alone = Encoder(SentenceTransformer(str(folder)), EncoderConfig(batch_size=1))
-    batched = Encoder(SentenceTransformer(str(folder)), EncoderConfig(batch_size=64))
+    alone = SentenceEncoder(
+        SentenceTransformer(str(folder)), SentenceConfig(batch_size=1)
+    )
+    batched = SentenceEncoder(
+        SentenceTransformer(str(folder)), SentenceConfig(batch_size=64)
+    )
     np.testing.assert_allclose(
         alone.encode_queries(TEXTS), batched.encode_queries(TEXTS), atol=1e-5
     )
 
 
 def test_prefixes_stand_before_both_sides(folder):
-    plain = load_encoder(EncoderConfig(model=str(folder)))
+    plain = load_encoder(SentenceConfig(model=str(folder)))
     prefixed = load_encoder(
-        EncoderConfig(
+        SentenceConfig(
             model=str(folder), query_prefix="query: ", document_prefix="passage: "
         )
     )
@@ -134,7 +139,7 @@ def test_prefixes_stand_before_both_sides(folder):
 
 def test_a_text_is_encoded_once(folder):
     model = SentenceTransformer(str(folder))
-    encoder = Encoder(model, EncoderConfig())
+    encoder = SentenceEncoder(model, SentenceConfig())
     seen = []
     model.register_forward_pre_hook(
         lambda _, inputs: seen.append(inputs[0]["input_ids"].shape[0])
@@ -146,8 +151,8 @@ def test_a_text_is_encoded_once(folder):
 
 
 def test_what_is_remembered_is_bounded(folder, monkeypatch):
-    monkeypatch.setattr("toolbank.encoders.sentence._REMEMBERED", 3)
-    encoder = Encoder(SentenceTransformer(str(folder)), EncoderConfig())
+    monkeypatch.setattr("toolbank.encoders.encoder._REMEMBERED", 3)
+    encoder = SentenceEncoder(SentenceTransformer(str(folder)), SentenceConfig())
     texts = ["sum " * n for n in range(1, 9)]
     vectors = encoder.encode_queries(texts)
     np.testing.assert_allclose(encoder.encode_queries(texts), vectors, atol=1e-5)
@@ -155,7 +160,7 @@ def test_what_is_remembered_is_bounded(folder, monkeypatch):
 
 
 def test_the_default_model_is_found_and_knows_what_is_alike():
-    encoder = load_encoder(EncoderConfig())
+    encoder = load_encoder(SentenceConfig())
     a, b, c = encoder.encode_queries(
         ["total of all values", "sum of the numbers", "a cat on the sofa"]
     )
@@ -164,8 +169,8 @@ def test_the_default_model_is_found_and_knows_what_is_alike():
 
 
 def test_it_loads_without_a_word(folder, capfd):
-    sentence._load.cache_clear()
-    load_encoder(EncoderConfig(model=str(folder))).encode_queries(["sum"])
+    encoders._load.cache_clear()
+    load_encoder(SentenceConfig(model=str(folder))).encode_queries(["sum"])
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
 
@@ -176,7 +181,7 @@ def test_pickled_weights_are_not_read(folder, tmp_path):
     weights.unlink()
     torch.save({}, tmp_path / "pickled" / "pytorch_model.bin")
     with pytest.raises(InputError, match="safetensors"):
-        load_encoder(EncoderConfig(model=str(tmp_path / "pickled")))
+        load_encoder(SentenceConfig(model=str(tmp_path / "pickled")))
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "modules.json"])
@@ -184,11 +189,11 @@ def test_a_damaged_folder_is_told(folder, tmp_path, name):
     shutil.copytree(folder, tmp_path / "damaged")
     (tmp_path / "damaged" / name).write_text("{broken")
     with pytest.raises(InputError, match="damaged: can't be read"):
-        load_encoder(EncoderConfig(model=str(tmp_path / "damaged")))
+        load_encoder(SentenceConfig(model=str(tmp_path / "damaged")))
 
 
 def test_a_folder_that_was_written_anew_is_read_anew(folder, tmp_path):
-    config = EncoderConfig(model=str(tmp_path / "model"))
+    config = SentenceConfig(model=str(tmp_path / "model"))
     shutil.copytree(folder, tmp_path / "model")
     before = load_encoder(config)
     assert load_encoder(config) is before
@@ -196,36 +201,36 @@ def test_a_folder_that_was_written_anew_is_read_anew(folder, tmp_path):
     with torch.no_grad():
         for weights in model.parameters():
             weights.add_(torch.randn_like(weights))
-    Encoder(model, config).save(tmp_path / "model")
+    SentenceEncoder(model, config).save(tmp_path / "model")
     after = load_encoder(config).encode_queries(TEXTS)
     np.testing.assert_allclose(
-        after, Encoder(model, config).encode_queries(TEXTS), atol=1e-6
+        after, SentenceEncoder(model, config).encode_queries(TEXTS), atol=1e-6
     )
     assert np.abs(after - before.encode_queries(TEXTS)).max() > 1e-3
 
 
 def test_saving_is_quiet(folder, tmp_path, capfd):
-    load_encoder(EncoderConfig(model=str(folder))).save(tmp_path / "saved")
+    load_encoder(SentenceConfig(model=str(folder))).save(tmp_path / "saved")
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
 
 
 def test_a_folder_that_is_not_there_is_told():
     with pytest.raises(InputError, match="no folder"):
-        load_encoder(EncoderConfig(model="./models/nowhere"))
+        load_encoder(SentenceConfig(model="./models/nowhere"))
 
 
 def test_offline_an_absent_model_is_told_at_once(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match="Give a folder"):
-        load_encoder(EncoderConfig(model="nobody/no-such-model"))
+        load_encoder(SentenceConfig(model="nobody/no-such-model"))
 
 
 def test_a_hub_that_refuses_is_told_and_not_waited_for(tmp_path):
     code = (
-        "from toolbank.encoders.config import EncoderConfig\n"
-        "from toolbank.encoders.sentence import load_encoder\n"
-        "load_encoder(EncoderConfig(model='nobody/no-such-model'))\n"
+        "from toolbank.encoders.sentence.config import SentenceConfig\n"
+        "from toolbank.encoders import load_encoder\n"
+        "load_encoder(SentenceConfig(model='nobody/no-such-model'))\n"
     )
     told = subprocess.run(
         [sys.executable, "-c", code],
@@ -245,6 +250,6 @@ def test_without_the_package_it_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("toolbank.encoders.resolve._PACKAGE", "no_such_package_here")
     monkeypatch.setattr("toolbank.encoders.model.find_cached", lambda _: None)
-    sentence._load.cache_clear()
+    encoders._load.cache_clear()
     with pytest.raises(InputError, match=r"pip install .\.\[minilm\]"):
-        load_encoder(EncoderConfig())
+        load_encoder(SentenceConfig())

@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
@@ -82,7 +82,7 @@ def test_an_encoder_that_knows_no_words_is_refused(tmp_path, kind):
     folder = tiny_encoder(tmp_path / "model", kind)
     take_words(folder)
     with pytest.raises(InputError, match="model: it has no tokenizer"):
-        load_encoder(EncoderConfig(model=str(folder)))
+        load_encoder(SentenceConfig(model=str(folder)))
 
 
 @pytest.mark.parametrize("kind", TRAINED)
@@ -102,9 +102,9 @@ def test_weights_kept_in_half_precision_are_read_whole(tmp_path, kind):
     folder = tiny_encoder(tmp_path / "model", kind)
     halved = shutil.copytree(folder, tmp_path / "halved")
     halve(halved)
-    encoder = load_encoder(EncoderConfig(model=str(halved)))
+    encoder = load_encoder(SentenceConfig(model=str(halved)))
     assert {p.dtype for p in encoder._model.parameters()} == {torch.float32}
-    exact = load_encoder(EncoderConfig(model=str(folder)))
+    exact = load_encoder(SentenceConfig(model=str(folder)))
     texts = ["send mail to the house", "play music"]
     np.testing.assert_allclose(
         encoder.encode_queries(texts), exact.encode_queries(texts), atol=0.01

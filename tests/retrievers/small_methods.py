@@ -4,8 +4,8 @@ import re
 
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -41,10 +41,10 @@ def encoder_for(folder, bank: Bank, *texts, dropout=0.1, **settings):
     read += [query.query for query in (*bank.queries, *bank.train_queries)]
     words = sorted(set(re.findall(r"\w+", " ".join([*read, *texts]).lower())))
     model = str(tiny_encoder(folder, dropout=dropout, words=words))
-    return EncoderConfig(model=model, **settings)
+    return SentenceConfig(model=model, **settings)
 
 
-def configure(encoder: EncoderConfig, **training):
+def configure(encoder: SentenceConfig, **training):
     """A configuration of each method, trained or built on others, by its label."""
     settings = SHORT | training
     configs = (

@@ -12,7 +12,7 @@ from tests.servers.chat import Answer, ChatServer
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.recipe import load_recipe
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
@@ -96,7 +96,7 @@ def test_hits_are_the_subtasks_own_interleaved(bank, bm25):
 
 
 def test_train_queries_are_searched_by_a_first_stage_without_them(bank, tmp_path):
-    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path / "tiny")))
+    encoder = SentenceConfig(model=str(tiny_encoder(tmp_path / "tiny")))
     first = Tool2VecRetriever(Tool2VecConfig(encoder=encoder, centre=False))
     first.fit(bank)
     hits, _ = fit(bank, first).search_train(bank, 5)

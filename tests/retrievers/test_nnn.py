@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -107,7 +107,7 @@ TOOLS = ["rain", "song", "light", "parcel", "mail", "road", "rose", "house"]
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     folder = tiny_encoder(tmp_path_factory.mktemp("encoder"), words=TOOLS)
-    return EncoderConfig(model=str(folder))
+    return SentenceConfig(model=str(folder))
 
 
 @pytest.fixture(scope="module")

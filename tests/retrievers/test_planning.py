@@ -6,8 +6,8 @@ from tests.retrievers.small_methods import configure, encoder_for
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.encoders.architecture import describe_architecture
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.kind import RetrieverConfig
@@ -154,5 +154,5 @@ def test_a_method_that_does_not_say_has_trainings_of_unknown_length(bank):
 def test_an_encoders_size_is_read_from_its_configuration(configs):
     encoder = configs["mlc"].encoder
     assert describe_architecture(encoder) == "bert, 2 layers of 32"
-    missing = EncoderConfig(model="no-such-owner/no-such-encoder")
+    missing = SentenceConfig(model="no-such-owner/no-such-encoder")
     assert describe_architecture(missing) == ""

@@ -7,8 +7,8 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Provenance
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.mean_centering import common_part, take_out
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.text import title_and_summary
@@ -73,7 +73,7 @@ def test_usage_makes_a_tool_findable_by_words_its_description_lacks(bank):
 def test_without_queries_and_mean_centering_it_is_the_descriptions(bank):
     retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
     retriever.fit(Bank(bank.tools))
-    encoder = load_encoder(EncoderConfig())
+    encoder = load_encoder(SentenceConfig())
     described = encoder.encode_documents([title_and_summary(t) for t in bank.tools])
     np.testing.assert_allclose(retriever.vectors, described, atol=1e-6)
 
@@ -98,7 +98,7 @@ def test_a_query_written_by_rules_counts_for_a_quarter(bank):
     assert relevance.weights.tolist() == [0.25, 1, 1, 1]
     retriever = Tool2VecRetriever(Tool2VecConfig(centre=False))
     retriever.fit(Bank(bank.tools, (by_rules,)))
-    encoder = load_encoder(EncoderConfig())
+    encoder = load_encoder(SentenceConfig())
     (query,) = encoder.encode_queries([by_rules.query])
     (described,) = encoder.encode_documents([title_and_summary(bank.tools[2])])
     expected = 0.25 * query + 2 * described
@@ -141,7 +141,7 @@ def test_an_ask_that_siblings_share_counts_for_each_of_them(asked):
     retriever.fit(asked)
     texts = [query.query for query in asked.split("train")]
     texts += [ask.ask for ask in asked.asks]
-    vectors = load_encoder(EncoderConfig()).encode_queries(texts)
+    vectors = load_encoder(SentenceConfig()).encode_queries(texts)
     np.testing.assert_array_equal(retriever.common, common_part(vectors))
     shared = take_out(retriever.common, vectors[-1:])[0]
     refund, track = asked.index["shop.refund_order"], asked.index["shop.trackParcel"]

@@ -8,7 +8,7 @@ import pytest
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders import load_encoder
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.dense import DenseRetriever

@@ -6,7 +6,7 @@ import pytest
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.validation import validation_queries, validation_recall
@@ -42,7 +42,7 @@ def test_recall_is_over_the_tools_that_the_bank_has_and_the_first_five_hits():
 
 
 def test_a_training_goes_on_where_validation_names_only_unknown_tools(tmp_path):
-    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
+    encoder = SentenceConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
     training = {"epochs": 3, "batch_size": 4, "learning_rate": 1e-3}
     train = tuple(query(f"use t{i}", f"t{i}", split="train") for i in range(9))
     found = []

@@ -9,8 +9,8 @@ import yaml
 from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import tiny_encoder
 from toolbank.commands.plan.plan import describe_plan
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import hash_tree
 from toolbank.search import load
@@ -72,7 +72,7 @@ def test_it_embeds_what_the_other_run_reads(project):
     texts = ["please sort it", "the mean"]
     vectors = other.encode_queries(texts)
     assert (vectors == own.encode_queries(texts)).all()
-    plain = load_encoder(EncoderConfig(model=str(project / "tiny")))
+    plain = load_encoder(SentenceConfig(model=str(project / "tiny")))
     assert (vectors != plain.encode_queries(texts)).any()
     again = run(str(result.folder.path), result.folder.path)
     assert again.did == ()

@@ -2,7 +2,7 @@
 
 import yaml
 
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.training.card import make_card
 from toolbank.training.run import Training
@@ -41,7 +41,7 @@ def test_it_says_what_was_trained_on_what_and_how_well():
 
 def test_its_head_names_a_model_of_the_hub_and_no_folder():
     def head(model):
-        text = write(encoder=EncoderConfig(model=model))
+        text = write(encoder=SentenceConfig(model=model))
         return yaml.safe_load(text.split("---")[1])
 
     assert head("intfloat/e5-small-v2") == {

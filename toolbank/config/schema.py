@@ -20,9 +20,11 @@ def resolve(schema: Schema, root: Schema) -> Schema:
 
 def kinds_of(schema: Schema, value: Any) -> list[Schema]:
     """The schemas that a value may fit, where there is a choice: the one that its tag names."""
-    tagged = schema.get("discriminator", {}).get("mapping", {})
-    if tagged:
-        tag = value.get("type") if isinstance(value, Mapping) else None
+    choice = schema.get("discriminator", {})
+    if tagged := choice.get("mapping"):
+        tag = choice.get("default")
+        if isinstance(value, Mapping):
+            tag = value.get("type", tag)
         known = isinstance(tag, str) and tag in tagged
         return [{"$ref": tagged[tag]}] if known else [{}]
     return list(schema.get("oneOf") or schema.get("anyOf") or ())

@@ -31,9 +31,13 @@ class TaggedUnion:
     `sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...]`. Every kind has its model
     as `config`, whose `type` is a Literal of the kind's name. A kind of another package that can't
     be loaded is an error only where a value names it.
+
+    With `default`, a value without a `type` is of that kind, and a name alone is its key `text`.
     """
 
     registry: Registry[Any]
+    default: str = ""
+    text: str = "type"
 
     def __get_pydantic_core_schema__(
         self, _: Any, handler: GetCoreSchemaHandler
@@ -46,7 +50,7 @@ class TaggedUnion:
         if len(configs) > 1:
             union = Annotated[union, Field(discriminator="type")]
         return no_info_before_validator_function(
-            _expand_name, handler.generate_schema(union)
+            self._expand, handler.generate_schema(union)
         )
 
     def __get_pydantic_json_schema__(
@@ -54,9 +58,18 @@ class TaggedUnion:
     ) -> JsonSchemaValue:
         """The JSON Schema of the union, for editors, in which a name alone is right, too."""
         found = handler(schema)
-        if "oneOf" in found:
+        if self.default:
+            found["discriminator"]["default"] = self.default
+        elif "oneOf" in found:
             found["oneOf"].append({"enum": list(self.registry.names)})
         return found
+
+    def _expand(self, value: Any) -> Any:
+        if isinstance(value, str):
+            value = {self.text: value}
+        if self.default and isinstance(value, dict):
+            value = {"type": self.default, **value}
+        return value
 
     def _find_config(self, name: str) -> type[BaseModel]:
         try:
@@ -69,10 +82,6 @@ class TaggedUnion:
         except InputError as error:
             return _broken(name, str(error))
         return config
-
-
-def _expand_name(value: Any) -> Any:
-    return {"type": value} if isinstance(value, str) else value
 
 
 def _broken(name: str, message: str) -> type[BaseModel]:

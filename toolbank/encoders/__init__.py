@@ -1,1 +1,56 @@
-"""Text to vectors: a service that stages use."""
+"""Text to vectors, a service that stages use: one folder a kind of encoder."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated
+
+from toolbank.config.registry import Registry
+from toolbank.config.union import TaggedUnion
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.kind import EncoderKind
+from toolbank.encoders.locate import locate
+from toolbank.encoders.resolve import Stamp, find_folder, stamp_files
+
+if TYPE_CHECKING:
+    from toolbank.encoders.encoder import Encoder
+
+ENCODERS = Registry(
+    "encoder",
+    "toolbank.encoders",
+    EncoderKind,
+    {
+        "sentence": "toolbank.encoders.sentence.config:KIND",
+        "layers": "toolbank.encoders.layers.config:KIND",
+    },
+)
+
+AnyEncoder = Annotated[
+    EncoderConfig, TaggedUnion(ENCODERS, default="sentence", text="model")
+]
+"""Type of a setting that may be an encoder of any kind; a text is the name of a sentence encoder."""
+
+_KEPT = 3
+_LOADING = Lock()
+
+
+def load_encoder(config: EncoderConfig) -> Encoder:
+    """The encoder of a configuration; asked again for the same one, the same object.
+
+    A folder whose files were written anew is read anew.
+
+    Raises:
+        InputError: there is no such model, or it can't be had or read.
+    """
+    name = locate(config)
+    folder = find_folder(name)
+    # Threads that begin at once read it once.
+    with _LOADING:
+        return _load(name, config, stamp_files(folder) if folder else ())
+
+
+@lru_cache(maxsize=_KEPT)
+def _load(name: str, config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
+    kind = ENCODERS.find(config.type, "encoder")
+    return kind.find_class().read(name, config)

@@ -1,60 +1,35 @@
-"""Configuration of the text encoders."""
+"""What the settings of every kind of encoder have."""
 
-from pathlib import Path
-from typing import Any, Self
+from typing import ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field
 
 from toolbank.config.base import Config
 from toolbank.config.paths import NAME_OR_PATH
-from toolbank.config.shape import Transport
-
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 
 class EncoderConfig(Config):
-    """A sentence-transformers model and what is put before its inputs.
+    """The settings of an encoder; a subclass's `type`, a `Literal`, says of which kind."""
 
-    A name alone stands for the model of that name.
-    """
+    trains: ClassVar[bool] = False
+    """Whether a retriever can fine-tune it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"type": ["object", "string"], **NAME_OR_PATH}
-    )
-
+    type: str
     model: str = Field(
-        default=DEFAULT_MODEL,
-        description="hub name of a sentence encoder, or its folder, as ./name or /path; toolbank: "
-        "the default one with the adapter that comes along",
+        description="hub name of a model, or its folder, as ./name or /path",
         json_schema_extra=NAME_OR_PATH,
     )
-    run: Path | None = Field(
-        default=None,
-        description="in place of model: a run's folder, for the encoder that it has fine-tuned",
-    )
-    retriever: Transport[str] = Field(
-        default="", description="of that run; needed where it has tuned several"
-    )
-    query_prefix: str = Field(default="", description='such as "query: " for E5')
-    document_prefix: str = Field(default="", description='such as "passage: "')
     batch_size: int = Field(default=64, ge=1, description="texts embedded at once")
 
     @property
     def label(self) -> str:
-        """What people call it: the model's name or folder, or the run's folder."""
-        return self.model if self.run is None else str(self.run)
+        """What people call it: the model's name or folder."""
+        return self.model
 
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_name(cls, data: Any) -> Any:
-        return {"model": data} if isinstance(data, str) else data
+    def as_query(self, text: str) -> str:
+        """What is embedded of a request."""
+        return text
 
-    @model_validator(mode="after")
-    def _names_one(self) -> Self:
-        if self.run is not None and self.model != DEFAULT_MODEL:
-            raise ValueError(
-                "`run` takes the place of `model`; leave one of the two out"
-            )
-        if self.retriever and self.run is None:
-            raise ValueError("`retriever` is one of a run; say which by `run`")
-        return self
+    def as_document(self, text: str) -> str:
+        """What is embedded of a description."""
+        return text

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 from toolbank.system.outputs import is_run_folder
@@ -21,7 +22,7 @@ def locate(config: EncoderConfig) -> str:
         InputError: there is no such run, or it has not tuned the encoder that is meant, has tuned
             several where none is named, or with other prefixes.
     """
-    if config.run is None:
+    if not isinstance(config, SentenceConfig) or config.run is None:
         return config.model
     folder = _find_tuned(config.run, config.retriever)
     _check_prefixes(config, folder)
@@ -66,7 +67,7 @@ def _name(labels: Iterable[str]) -> str:
     return f"Those with one: {', '.join(labels) or 'none'}."
 
 
-def _check_prefixes(config: EncoderConfig, retriever: Path) -> None:
+def _check_prefixes(config: SentenceConfig, retriever: Path) -> None:
     """Refuse other prefixes than those with which the encoder was tuned."""
     settings = read_json(retriever / "config.json")
     tuned_from = settings.get("encoder") if isinstance(settings, dict) else None

@@ -10,8 +10,9 @@ from importlib import metadata
 from pathlib import Path
 
 from toolbank.encoders.adapt import ADAPTED, FOLDER, SETTINGS, WEIGHTS
-from toolbank.encoders.config import DEFAULT_MODEL, EncoderConfig
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.locate import TUNED, locate
+from toolbank.encoders.sentence.config import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
@@ -77,7 +78,7 @@ def find_folder(name: str) -> Path | None:
     return None
 
 
-def saved_encoder(folder: Path, config: EncoderConfig) -> EncoderConfig:
+def saved_encoder(folder: Path, config: SentenceConfig) -> SentenceConfig:
     """The configuration of the fine-tuned encoder that is saved in a retriever's folder.
 
     `config` is that of the encoder that it was made from.

@@ -83,7 +83,7 @@ def read_space(content: Content) -> Space | None:
     Raises:
         InputError: a file is damaged, or the encoder can't be had.
     """
-    from toolbank.encoders.sentence import load_encoder
+    from toolbank.encoders import load_encoder
 
     found: dict[str, tuple[EncoderConfig, ToolVectors]] = {}
     for folder in content.model_folders():

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.encoders import load_encoder
+from toolbank.encoders.encoder import Encoder
 from toolbank.encoders.resolve import saved_encoder
-from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence.encoder import SentenceEncoder
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.kind import DenseConfig
@@ -37,7 +40,7 @@ class DenseRetriever(Retriever):
 
     arrays: ClassVar[Arrays] = {"vectors": floats("tools", "width")}
     summary: ClassVar[str]
-    tuned: Encoder | None = None
+    tuned: SentenceEncoder | None = None
     """The fine-tuned encoder, if it was."""
 
     @property
@@ -128,7 +131,7 @@ class DenseRetriever(Retriever):
     def save_parts(self, folder: Path) -> None:
         """Write the fine-tuned encoder; one that was not is named, not copied."""
         if self.tuned is not None:
-            self.tuned.save(Path(saved_encoder(folder, self.config.encoder).model))
+            self.tuned.save(Path(self._saved(folder).model))
 
     def load_parts(self, folder: Path) -> None:
         """Read the fine-tuned encoder.
@@ -137,16 +140,28 @@ class DenseRetriever(Retriever):
             InputError: it is missing or damaged.
         """
         if self.config.training is not None:
-            self.tuned = load_encoder(saved_encoder(folder, self.config.encoder))
+            tuned = load_encoder(self._saved(folder))
+            assert isinstance(tuned, SentenceEncoder)
+            self.tuned = tuned
+
+    @property
+    def _trainable(self) -> SentenceConfig:
+        """Its encoder, which can be fine-tuned; of others `DenseConfig` refuses a training."""
+        config = self.config.encoder
+        assert isinstance(config, SentenceConfig)
+        return config
+
+    def _saved(self, folder: Path) -> SentenceConfig:
+        return saved_encoder(folder, self._trainable)
 
     def _fine_tune(self, bank: Bank, context: FitContext) -> None:
         from toolbank.encoders.finetune.finetune import fine_tune
         from toolbank.encoders.finetune.texts import make_texts
 
-        config, training = self.config.encoder, self.config.training
+        config, training = self._trainable, self.config.training
         assert training is not None
 
-        def validate(encoder: Encoder) -> float:
+        def validate(encoder: SentenceEncoder) -> float:
             self.tuned = encoder
             self.embed_bank(bank)
             return validation_recall(self.search, bank)

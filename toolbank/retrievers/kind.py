@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from toolbank.config.base import Config
+from toolbank.encoders import AnyEncoder
 from toolbank.encoders.architecture import describe_architecture
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
 
@@ -151,10 +153,19 @@ class DenseConfig(RetrieverConfig):
 
     has_vectors: ClassVar[bool] = True
 
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: AnyEncoder = SentenceConfig()
     training: EncoderTraining | None = Field(
         default=None, description="of the encoder; unset: it stays as it is"
     )
+
+    @model_validator(mode="after")
+    def _can_train(self) -> Self:
+        if self.training is not None and not self.encoder.trains:
+            raise ValueError(
+                f"`training` is of a sentence encoder, and {self.encoder.label} is read by "
+                f"{self.encoder.type}; leave it out, or name a sentence encoder by `model` alone"
+            )
+        return self
 
     def plan_trainings(self, bank: Bank, seed: int) -> list[PlannedTraining]:
         """That of its encoder."""

@@ -6,11 +6,11 @@ from pydantic import ValidationError
 
 from tests.encoders.finetune.test_pairs import tools_of
 from tests.tiny_models import tiny_encoder
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders import load_encoder
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.finetune import make_rows
 from toolbank.encoders.finetune.texts import make_texts
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.system.errors import InputError
 
 QUERIES = ["water the lawn", "water it", "play jazz", "sing a song", "read the mail"]
@@ -19,7 +19,7 @@ TOOLS = ["open the valve", "music", "the weather"]
 
 
 def test_mined_negatives_are_the_nearest_by_the_encoder_and_not_random(tmp_path):
-    config = EncoderConfig(
+    config = SentenceConfig(
         model=str(tiny_encoder(tmp_path, "e5")),
         query_prefix="query: ",
         document_prefix="passage: ",
@@ -43,9 +43,9 @@ def test_mined_negatives_are_the_nearest_by_the_encoder_and_not_random(tmp_path)
 
 
 def test_rows_are_counted():
-    texts = make_texts(EncoderConfig(), QUERIES, USES, TOOLS)
+    texts = make_texts(SentenceConfig(), QUERIES, USES, TOOLS)
     training = EncoderTraining(loss="triplet", pairs=("query-query",))
-    rows, counts = make_rows(EncoderConfig(), training, texts, seed=0)
+    rows, counts = make_rows(SentenceConfig(), training, texts, seed=0)
     assert rows.shape == (4, 3)
     assert counts == {
         "pairs": 4,
@@ -56,10 +56,10 @@ def test_rows_are_counted():
 
 
 def test_that_no_pair_can_be_made_is_told():
-    texts = make_texts(EncoderConfig(), ["one"], np.array([[0]]), TOOLS)
+    texts = make_texts(SentenceConfig(), ["one"], np.array([[0]]), TOOLS)
     training = EncoderTraining(pairs=("query-query",))
     with pytest.raises(InputError, match="no query-query pairs can be made of 1 train"):
-        make_rows(EncoderConfig(), training, texts, seed=0)
+        make_rows(SentenceConfig(), training, texts, seed=0)
 
 
 @pytest.mark.parametrize("more", [{"hard_negatives": 2}, {"mini_batch": 8}])

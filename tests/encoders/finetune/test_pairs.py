@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
 from toolbank.encoders.finetune.pairs import draw_pairs
 from toolbank.encoders.finetune.texts import make_texts, share_tool
+from toolbank.encoders.sentence.config import SentenceConfig
 
 USES = st.lists(st.sets(st.integers(0, 4), max_size=3), min_size=1, max_size=12)
-PLAIN = EncoderConfig()
+PLAIN = SentenceConfig()
 BOTH = ("query-query", "query-description")
 
 
@@ -28,7 +28,7 @@ def tools_of(texts, position):
 
 
 def test_e5s_prefixes_stand_before_both_kinds():
-    e5 = EncoderConfig(query_prefix="query: ", document_prefix="passage: ")
+    e5 = SentenceConfig(query_prefix="query: ", document_prefix="passage: ")
     texts = texts_of([{0}, {0, 1}], n_tools=2, encoder=e5)
     assert texts.texts == ("query: q0", "query: q1", "passage: d0", "passage: d1")
     assert texts.tools.tolist() == [[0, -1], [0, 1], [0, -1], [1, -1]]

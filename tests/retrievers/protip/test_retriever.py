@@ -10,8 +10,8 @@ import toolbank.retrievers.protip.retriever as retriever_module
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.protip import train as train_module
 from toolbank.retrievers.protip.config import ProtipConfig, ProtipTraining
@@ -43,7 +43,7 @@ def bank():
 
 def encoder_at(folder, kind="minilm", dropout=0.0):
     path = tiny_encoder(folder, kind, dropout, words=NAMES)
-    return EncoderConfig(model=str(path))
+    return SentenceConfig(model=str(path))
 
 
 def fit(bank, encoder, epochs=2.0, **settings):
@@ -226,7 +226,7 @@ def test_training_reads_the_tokens_that_search_reads(bank, tmp_path, monkeypatch
         query.model_copy(update={"query": query.query.upper()})
         for query in bank.queries
     )
-    made = fit(Bank(bank.tools, loud), EncoderConfig(model=str(folder)), epochs=1)
+    made = fit(Bank(bank.tools, loud), SentenceConfig(model=str(folder)), epochs=1)
     asked = [query.query for query in loud if query.split == "train"]
     tokens = made.encoder.preprocess(asked)
     assert read == [

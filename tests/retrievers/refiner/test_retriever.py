@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers import create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -26,7 +26,7 @@ REQUESTS = ["soak the plants", "", "refund order 17", "give me a song " * 200]
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory):
     return {
-        kind: EncoderConfig(
+        kind: SentenceConfig(
             model=str(tiny_encoder(tmp_path_factory.mktemp(kind), kind))
         )
         for kind in KINDS
@@ -189,7 +189,7 @@ def test_a_first_stage_that_finds_few_tools_or_none_will_do(encoders, bank, tmp_
 
 
 def test_it_learns_which_tools_go_together(tmp_path):
-    encoder = EncoderConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
+    encoder = SentenceConfig(model=str(tiny_encoder(tmp_path, dropout=0)))
     bank, gold = paired_tools()
     made = fit(
         refiner(

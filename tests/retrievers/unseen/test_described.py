@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import load_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.unseen.described import DescriptionOdds
 from toolbank.retrievers.unseen.pairs import spread_rows, unseen_without
@@ -23,7 +23,7 @@ def encoder(bank, tmp_path_factory):
     folder = tiny_encoder(
         tmp_path_factory.mktemp("encoder"), words=sorted(set(re.findall(r"\w+", words)))
     )
-    return load_encoder(EncoderConfig(model=str(folder)))
+    return load_encoder(SentenceConfig(model=str(folder)))
 
 
 @pytest.fixture

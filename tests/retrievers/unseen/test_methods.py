@@ -7,7 +7,7 @@ import pytest
 from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 
 SUBJECTS = (
     "rain weather cold",
@@ -61,7 +61,7 @@ def fit_once(bank, tmp_path_factory):
     encoder = encoder_for(folder, bank, *FORMS)
     configs = configure(encoder, epochs=3, batch_size=8)
     # Of random vectors a head learns nothing that a new request could be told by.
-    configs["mlc-frozen"] = configure(EncoderConfig())["mlc-frozen"]
+    configs["mlc-frozen"] = configure(SentenceConfig())["mlc-frozen"]
     return cache(lambda label: fit(label, configs, bank))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.negatives import draw_negatives, mine_negatives
 from toolbank.encoders.finetune.pairs import draw_pairs
@@ -16,7 +15,8 @@ from toolbank.encoders.finetune.rows import demand_rows
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import load_model
-from toolbank.encoders.sentence import Encoder
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence.encoder import SentenceEncoder
 from toolbank.training.run import Training, train_encoder
 
 if TYPE_CHECKING:
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 class FineTuned:
     """An encoder with trained weights, how it was trained, and on how much."""
 
-    encoder: Encoder
+    encoder: SentenceEncoder
     training: Training
     counts: Mapping[str, int]
 
 
 def fine_tune(
-    config: EncoderConfig,
+    config: SentenceConfig,
     training: EncoderTraining,
     texts: TrainingTexts,
     context: TrainingContext,
-    validate: Callable[[Encoder], float] | None,
+    validate: Callable[[SentenceEncoder], float] | None,
     title: str,
 ) -> FineTuned:
     """Train a copy of an encoder so that texts about the same tools lie near each other.
@@ -62,15 +62,17 @@ def fine_tune(
         make_loss(model, training, rows, texts),
         training,
         context,
-        validate=None if validate is None else lambda: validate(Encoder(model, config)),
+        validate=None
+        if validate is None
+        else lambda: validate(SentenceEncoder(model, config)),
         title=title,
         part="encoder",
     )
-    return FineTuned(Encoder(model, config), trained, counts)
+    return FineTuned(SentenceEncoder(model, config), trained, counts)
 
 
 def make_rows(
-    config: EncoderConfig, training: EncoderTraining, texts: TrainingTexts, seed: int
+    config: SentenceConfig, training: EncoderTraining, texts: TrainingTexts, seed: int
 ) -> tuple[Rows, dict[str, int]]:
     """Positions [n_rows, 2 + n_negatives] of anchor, positive and negatives; and counts.
 
@@ -130,8 +132,8 @@ def make_loss(
 
 
 def _encode(
-    config: EncoderConfig, texts: TrainingTexts
+    config: SentenceConfig, texts: TrainingTexts
 ) -> np.typing.NDArray[np.float32]:
     """Unit vectors [n_texts, d] by the encoder before it is trained; prefixes are there."""
     bare = config.model_copy(update={"query_prefix": "", "document_prefix": ""})
-    return Encoder(load_model(locate(config)), bare).encode_queries(texts.texts)
+    return SentenceEncoder(load_model(locate(config)), bare).encode_queries(texts.texts)

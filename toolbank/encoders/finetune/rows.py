@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.finetune.config import EncoderTraining
 from toolbank.encoders.finetune.negatives import draw_negatives
 from toolbank.encoders.finetune.pairs import draw_pairs
 from toolbank.encoders.finetune.texts import Rows, make_texts
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
@@ -19,7 +19,7 @@ def count_rows(training: EncoderTraining, uses: Rows, n_tools: int, seed: int) -
     Raises:
         InputError: there is none.
     """
-    texts = make_texts(EncoderConfig(), [""] * len(uses), uses, [""] * n_tools)
+    texts = make_texts(SentenceConfig(), [""] * len(uses), uses, [""] * n_tools)
     pairs = draw_pairs(texts, training.pairs, seed)
     rows = len(pairs)
     if training.loss == "triplet":

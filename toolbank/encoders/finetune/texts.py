@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 
 Rows = NDArray[np.int64]
 
@@ -32,7 +32,10 @@ class TrainingTexts:
 
 
 def make_texts(
-    encoder: EncoderConfig, queries: Sequence[str], uses: Rows, documents: Sequence[str]
+    encoder: SentenceConfig,
+    queries: Sequence[str],
+    uses: Rows,
+    documents: Sequence[str],
 ) -> TrainingTexts:
     """Put prefixes before queries and documents; `uses` [n_queries, most] is padded with -1."""
     tools = np.full(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from toolbank.encoders.architecture import describe_architecture
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps
@@ -40,7 +40,7 @@ class MlcConfig(RetrieverConfig):
     )
 
     type: Literal["mlc"] = "mlc"
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: SentenceConfig = SentenceConfig()
     frozen: bool = Field(
         default=False,
         description="train a head on the encoder's vectors, and not its weights",

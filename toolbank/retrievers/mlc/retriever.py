@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.encoders import load_encoder
 from toolbank.encoders.locate import locate
-from toolbank.encoders.sentence import load_encoder
 from toolbank.ranking.topk import Hits, blocks, join, rank_blocks, top_k
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.mlc.classifier import (

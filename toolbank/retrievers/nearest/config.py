@@ -4,7 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from toolbank.encoders import AnyEncoder
 from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.kind import Baseline, RetrieverConfig, RetrieverKind
 
 
@@ -19,7 +21,7 @@ class NearestConfig(RetrieverConfig):
     by: Literal["embedding", "bm25"] = Field(
         default="embedding", description="what similar means; bm25 uses no encoder"
     )
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: AnyEncoder = SentenceConfig()
     neighbours: int = Field(default=10, ge=1, description="train queries that vote")
 
     @property

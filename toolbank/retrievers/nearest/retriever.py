@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.encoder import Encoder
 from toolbank.ranking.topk import Hits, rank_blocks, top_k
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.nearest.config import NearestConfig

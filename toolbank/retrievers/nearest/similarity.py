@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.records import Tool
+from toolbank.encoders import load_encoder
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.sentence import Encoder, load_encoder
+from toolbank.encoders.encoder import Encoder
 from toolbank.ranking.topk import cosine_scores
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.stored import Arrays, Stored, Texts, floats

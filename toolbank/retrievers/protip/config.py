@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind, plan_training
 from toolbank.training.config import TrainingConfig
 
@@ -38,7 +38,7 @@ class ProtipConfig(RetrieverConfig):
     )
 
     type: Literal["protip"] = "protip"
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: SentenceConfig = SentenceConfig()
     margin: float = Field(
         default=0.35,
         gt=0,

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
+from toolbank.encoders import load_encoder
+from toolbank.encoders.encoder import Encoder
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import load_model, save_model
-from toolbank.encoders.sentence import Encoder, load_encoder
 from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.protip.config import ProtipConfig

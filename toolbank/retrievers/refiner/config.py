@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig, plan_training
 from toolbank.training.config import TrainingConfig
 
@@ -48,7 +48,7 @@ class RefinerConfig(TwoStageConfig):
     candidates: int = Field(
         default=64, ge=1, description="hits of the first stage that are judged"
     )
-    encoder: EncoderConfig = EncoderConfig()
+    encoder: SentenceConfig = SentenceConfig()
     training: RefinerTraining = RefinerTraining()
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.records import Tool
-from toolbank.encoders.sentence import Encoder
+from toolbank.encoders.encoder import Encoder
 from toolbank.ranking.topk import blocks, cosine_scores
 from toolbank.retrievers.logistic import regress
 from toolbank.retrievers.mean_centering import common_part, take_out

@@ -1,0 +1,189 @@
+"""Vectors of a language model's hidden states: layers, pooling, prompts, padding, batches."""
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from transformers import AutoModel, AutoTokenizer
+
+from tests.encoders.tiny_llama import tiny_llama
+from tests.run.test_dataset import run, write_recipe
+from tests.tiny_models import KINDS, tiny_encoder
+from toolbank.encoders import AnyEncoder, load_encoder
+from toolbank.encoders.layers.config import ONE_WORD, LayersConfig
+from toolbank.encoders.layers.pooling import pool
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.search import load
+from toolbank.system.errors import InputError
+
+TEXTS = ["song", "play the song that I want to play now", "rain", "", "book a room"]
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return tiny_llama(tmp_path_factory.mktemp("llama"))
+
+
+def encode(folder, texts=TEXTS, **settings):
+    return load_encoder(
+        LayersConfig(type="layers", model=str(folder), **settings)
+    ).encode_queries(texts)
+
+
+def unit(vector):
+    return vector / np.linalg.norm(vector)
+
+
+def states_alone(folder, text, layer):
+    """What transformers gives for one text, without any padding."""
+    tokens = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    with torch.no_grad():
+        out = AutoModel.from_pretrained(folder)(
+            input_ids=tokens["input_ids"], output_hidden_states=True
+        )
+    return out.hidden_states[layer][0].numpy()
+
+
+@pytest.mark.parametrize("layer", [0, 1, 3, -1, -2])
+def test_a_vector_is_what_the_model_gives_for_the_text_alone(llama, layer):
+    text = "book a room"
+    states = states_alone(llama, text, layer)
+    pooled = {"sum": states.sum(0), "mean": states.mean(0), "last": states[-1]}
+    for pooling, vector in pooled.items():
+        found = encode(llama, layer=layer, pooling=pooling)[-1]
+        np.testing.assert_allclose(found, unit(vector), atol=1e-5)
+
+
+def test_layer_0_is_the_token_embeddings(llama):
+    model = AutoModel.from_pretrained(llama)
+    ids = AutoTokenizer.from_pretrained(llama)("rain")["input_ids"]
+    rows = model.get_input_embeddings().weight.detach().numpy()[ids]
+    [found] = encode(llama, ["rain"], layer=0, pooling="sum")
+    np.testing.assert_allclose(found, unit(rows.sum(0)), atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sum", "last"])
+@pytest.mark.parametrize("prompt", ["{text}", ONE_WORD])
+def test_the_side_that_a_tokenizer_pads_on_makes_no_difference(
+    llama, tmp_path, pooling, prompt
+):
+    right = encode(llama, pooling=pooling, prompt=prompt)
+    left = encode(tiny_llama(tmp_path / "left", "left"), pooling=pooling, prompt=prompt)
+    without = tiny_llama(tmp_path / "none", pad=False)
+    np.testing.assert_array_equal(left, right)
+    np.testing.assert_allclose(
+        encode(without, pooling=pooling, prompt=prompt), right, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sum", "last"])
+def test_states_are_pooled_by_the_mask_whatever_side_padding_is_on(pooling):
+    states = torch.arange(12.0).reshape(1, 4, 3)
+    empty = torch.full((1, 2, 3), torch.inf)
+    left = pool(
+        torch.cat([empty, states], 1), torch.tensor([[0, 0, 1, 1, 1, 1]]), pooling
+    )
+    right = pool(
+        torch.cat([states, empty], 1), torch.tensor([[1, 1, 1, 1, 0, 0]]), pooling
+    )
+    by_hand = {"sum": [18, 22, 26], "mean": [4.5, 5.5, 6.5], "last": [9, 10, 11]}
+    assert left.tolist() == right.tolist() == [by_hand[pooling]]
+
+
+MODELS = {"llama": tiny_llama, **dict.fromkeys(KINDS)}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def any_model(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "llama":
+        return tiny_llama(folder)
+    return tiny_encoder(folder, request.param)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    texts=st.lists(
+        st.text("abc play .\n", max_size=40), min_size=1, max_size=6, unique=True
+    ),
+    batch=st.integers(1, 6),
+    layer=st.integers(0, 2),
+    pooling=st.sampled_from(["mean", "sum", "last"]),
+)
+def test_padding_and_batch_never_change_a_vector(
+    any_model, texts, batch, layer, pooling
+):
+    chosen = {"layer": layer, "pooling": pooling}
+    together = encode(any_model, texts, batch_size=batch, **chosen)
+    alone = [encode(any_model, [text], max_length=100, **chosen)[0] for text in texts]
+    np.testing.assert_allclose(together, alone, atol=2e-5)
+
+
+def test_the_last_layer_s_mean_is_what_a_sentence_encoder_of_means_gives(tmp_path):
+    folder = tiny_encoder(tmp_path)
+    sentence = load_encoder(SentenceConfig(model=str(folder))).encode_queries(TEXTS)
+    np.testing.assert_allclose(encode(folder), sentence, atol=1e-5)
+
+
+def test_a_text_that_is_too_long_is_cut_and_the_prompt_is_not(llama):
+    short = "play the song"
+    long = f"{short} {'rain ' * 500}"
+    chosen = {"pooling": "last", "prompt": ONE_WORD}
+    known = AutoTokenizer.from_pretrained(llama)
+    room = len(known(ONE_WORD.replace("{text}", short))["input_ids"])
+    cut, whole = encode(llama, [long, short], max_length=room, **chosen)
+    np.testing.assert_allclose(cut, whole, atol=1e-5)
+    with pytest.raises(InputError, match="the 5 tokens that are read"):
+        encode(llama, ["rain"], max_length=5, **chosen)
+
+
+def test_a_layer_that_there_is_not_is_told_with_those_that_there_are(llama):
+    with pytest.raises(InputError, match="has 3 layers, and none of the number 4"):
+        encode(llama, layer=4)
+
+
+def test_a_recipe_names_either_kind_and_an_old_one_is_read_as_before(llama):
+    read = TypeAdapter(AnyEncoder).validate_python
+    assert read("some-model") == SentenceConfig(model="some-model")
+    assert read({"query_prefix": "q: "}) == SentenceConfig(query_prefix="q: ")
+    assert read({"type": "sentence"}) == SentenceConfig()
+    assert read({"type": "layers", "model": "m"}).pooling == "mean"
+    with pytest.raises(ValidationError, match="layer"):
+        read({"model": "m", "layer": 3})
+    with pytest.raises(ValidationError, match="once, where the text is to stand"):
+        read({"type": "layers", "model": "m", "prompt": "in one word:"})
+
+
+def write_layers_recipe(folder, model, **more):
+    write_recipe(folder)
+    content = yaml.safe_load((folder / "theirs.yaml").read_text())
+    encoder = {"type": "layers", "model": model, "layer": 2, "pooling": "mean"}
+    content |= {"retrievers": [{"type": "tool2vec", "encoder": encoder, **more}]}
+    path = folder / "layers.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def test_a_recipe_runs_with_layers_as_the_encoder_of_tool2vec(tmp_path):
+    folder = tiny_llama(tmp_path / "llama")
+    path = write_layers_recipe(tmp_path, "./llama")
+    result = run(path, tmp_path / "run")
+    finder = load(tmp_path / "run", retriever="tool2vec")
+    by_hand = load_encoder(
+        LayersConfig(type="layers", model=str(folder), layer=2)
+    ).encode_queries(["please sort it"])
+    read = finder.retriever.encoder.encode_queries(["please sort it"])
+    np.testing.assert_array_equal(read, by_hand)
+    assert len(finder.search("please sort it", k=2)) == 2
+    again = run(str(result.folder.path), result.folder.path)
+    assert again.did == ()
+
+
+def test_what_can_not_be_fine_tuned_is_refused_in_the_recipe(tmp_path):
+    tiny_llama(tmp_path / "llama")
+    path = write_layers_recipe(tmp_path, "./llama", training={"epochs": 1})
+    with pytest.raises(InputError, match="`training` is of a sentence encoder"):
+        run(path, tmp_path / "run")

@@ -1,0 +1,1 @@
+"""The hidden states of a language model as vectors of texts."""

@@ -1,0 +1,48 @@
+"""Text to unit vectors, by the hidden states of a language model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.layers.config import LayersConfig
+from toolbank.encoders.layers.pooling import pool
+
+if TYPE_CHECKING:
+    from toolbank.encoders.layers.model import LanguageModel
+
+
+class LayersEncoder(Encoder):
+    """One layer's states, pooled over the tokens of a text."""
+
+    config: LayersConfig
+
+    def __init__(self, model: LanguageModel, config: LayersConfig) -> None:
+        super().__init__(config)
+        self._model = model
+
+    @classmethod
+    def read(cls, name: str, config: EncoderConfig) -> Self:
+        """Read the model, of a name or a folder."""
+        from toolbank.encoders.layers.model import read_language_model
+
+        assert isinstance(config, LayersConfig)
+        return cls(read_language_model(name, config.layer), config)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return self._model.dimension
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """Unit vectors [n, dimension] of texts, each in the prompt."""
+        config = self.config
+        tokens = self._model.tokenize(texts, config.prompt, config.max_length)
+        states, mask = self._model.states(tokens)
+        vectors = pool(states[config.layer], mask, config.pooling).cpu().numpy()
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

@@ -1,0 +1,1 @@
+"""Sentence-transformers models, as they are or fine-tuned."""
