@@ -7,10 +7,11 @@ from typing import Literal
 import pytest
 
 from tests.loaders.samples import MAKE, config
+from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Query
 from toolbank.functions.read import describe_tool
 from toolbank.loaders import DATASETS
-from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.testing.datasets import CHECKS, DatasetCase
 

@@ -1,7 +1,8 @@
 """An MCP server without any library, which does what it is told to do wrong.
 
 python -S -I light_mcp.py FILE [FAULT [PAGE]]: FILE is JSON with the tools as they go into the answer,
-PAGE so many of them at once. Beside FILE it writes FILE.pid when it starts.
+PAGE so many of them at once. Beside FILE it writes FILE.pid when it starts, and FILE.asked when it was
+asked and hangs.
 """
 
 import json
@@ -38,6 +39,7 @@ def main() -> None:
         Path(f"{file}.child").write_text(str(started.pid))
     for line in sys.stdin:
         if fault == "hangs":
+            Path(f"{file}.asked").touch()
             time.sleep(600)
         answer(json.loads(line), tools, fault, int(size))
     if fault == "stays":

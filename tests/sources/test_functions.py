@@ -104,7 +104,7 @@ def test_tables_are_read(tmp_path: Path, ending: str) -> None:
     collected = read(path)
     assert [tool.name for tool in collected.tools] == ["rain"]
     assert collected.tools[0].parameters == SCHEMA
-    assert collected.info["left_out"] == {"not a function that can be read": 2}
+    assert collected.info["left_out"] == {"it can't be read as a function": 2}
     assert any("row 2" in line for line in collected.problems)
 
 
@@ -128,15 +128,15 @@ def test_what_can_not_be_read_is_counted_and_named(tmp_path: Path) -> None:
     collected = read(path)
     assert [tool.name for tool in collected.tools] == ["odd", "rain"]
     assert collected.info["left_out"] == {
-        "listed before, the same": 1,
-        "listed before, with another text": 1,
-        "not a function that can be read": 2,
+        "it can't be read as a function": 2,
+        "it is listed twice, with another text; the first counts": 1,
+        "it is listed twice, with the same text": 1,
     }
     assert [line.split(":")[0].rpartition(", ")[2] for line in collected.problems] == [
         "line 2",
         "line 4",
     ]
-    assert any("mended in 1, such as odd" in note for note in collected.notes)
+    assert any("such as odd; mended" in note for note in collected.notes)
 
 
 def test_lines_are_read_whatever_the_file_is_called(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_one_that_is_nested_too_deep_is_left_out_alone(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(PLAIN)}\n{row % deep}\nfoo: bar\n")
     collected = read(path)
     assert [tool.name for tool in collected.tools] == ["rain"]
-    assert collected.info["left_out"] == {"not a function that can be read": 2}
+    assert collected.info["left_out"] == {"it can't be read as a function": 2}
 
 
 @pytest.mark.parametrize(

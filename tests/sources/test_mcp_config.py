@@ -13,8 +13,9 @@ from tests.sources.test_mcp_http import answering
 from tests.sources.test_mcp_stdio import FAULTS, KIND, LIGHT, TOOLS
 from toolbank.recipe import load_recipe
 from toolbank.run.run import run_recipe
+from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.source import McpSource
-from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.errors import InputError
 
 SECRETS = {
     "env": "env-s3cret-value-0001",
@@ -118,16 +119,15 @@ def test_of_several_servers_those_that_work_are_read(write, light, tmp_path):
 def test_references_to_variables_are_filled_in(write, light, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_TOKEN", SECRETS["env"])
     for text, value in {
-        "${MY_TOKEN}": "***",
-        "${env:MY_TOKEN}": "***",
+        "${MY_TOKEN}": SECRETS["env"],
+        "${env:MY_TOKEN}": SECRETS["env"],
         "${NOT_SET:-spare}": "spare",
         "plain $MY_TOKEN": "plain $MY_TOKEN",
     }.items():
-        source = write({"a": light("a", "dies at start", env={"TOKEN": text})})
-        with pytest.raises(ToolbankError) as caught:
-            KIND.read(source, tmp_path)
-        shown = "***" if len(value) >= 8 else value
-        assert f"no licence in {shown}" in str(caught.value)
+        [server] = read_client_config(
+            write({"a": light("a", env={"TOKEN": text})}).config, None
+        ).servers
+        assert server.environment == {"TOKEN": value}
 
 
 def test_a_variable_goes_to_the_host_of_a_file_after_the_users_word(
@@ -196,10 +196,73 @@ def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path)
     assert "--key=***" in str(caught.value) and "s3cret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "secret", "shown"),
+    [
+        ({"env": {"TOKEN": "s3c4"}}, "s3c4", "***"),
+        ({"env": {"TOKEN": "open"}}, "open", "***"),
+        ({"env": {"ANY": "s3cret"}}, "s3cret", "***"),
+        ({"env": {"TOKEN": "abc"}}, "abc", "abc"),
+        ({"env": {"LOG_LEVEL": "info", "TOKEN": "inf0"}}, "info", "info"),
+        ({"env": {"DB": "postgres://me:s3c4@h/d"}}, "s3c4", "***"),
+        ({"args": ["--api-key", "sesam"]}, "sesam", "***"),
+        ({"args": ["--password=open"]}, "open", "***"),
+        ({"args": ["-e", "KEY=s3c4"]}, "s3c4", "***"),
+        ({"env": {"TOKEN": "t0k3n"}, "args": ["-e", "TOKEN"]}, "TOKEN", "TOKEN"),
+    ],
+)
+def test_what_a_server_says_again_of_its_secrets_is_hidden(
+    write, light, tmp_path, given, secret, shown
+):
+    schema = {"type": "object", "properties": {f"p_{secret}": {"enum": [secret]}}}
+    tools = [
+        {"name": "a", "description": f"Uses {secret}.", "inputSchema": schema},
+        {"name": "b", "description": "Uses nothing."},
+        {"name": f"c_{secret}", "description": "Called by it."},
+    ]
+    entry = light("works", tools=tools, env=given.get("env", {}))
+    entry["args"] += given.get("args", [])
+    read = KIND.read(write({"works": entry}), tmp_path)
+    a, _, *c = read.tools
+    assert a.summary == f"Uses {shown}."
+    assert a.parameters["properties"] == {f"p_{shown}": {"enum": [shown]}}
+    said = "\n".join((*read.notes, *read.problems))
+    if secret == shown:
+        assert [tool.name for tool in c] == [f"works/c_{secret}"] and "***" not in said
+    else:
+        assert not c and "its name has something in it that may be secret" in said
+        assert "*** stands in 1 tool" in said and secret not in said
+        assert secret not in json.dumps(read.info)
+
+
+def test_keys_that_look_the_same_are_servers_of_their_own(write, light, tmp_path):
+    read = KIND.read(write({"a b": light("a"), "a  b": light("b")}), tmp_path)
+    assert {t.call.source for t in read.tools} == {"a b", "a b (2)"}
+    assert len(read.tools) == 2 * len(TOOLS)
+
+
 def test_another_variable_in_the_file_is_another_command(write, light, tmp_path):
     source = write({"a": light("a")})
-    entry = light("a", env={"PYTHONSTARTUP": "/tmp/x.py"})
+    entry = light("a", env={"DEBUG": "1"})
     source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
+    with pytest.raises(InputError, match="have not said"):
+        KIND.read(source, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "NODE_OPTIONS", "PYTHONPATH"])
+def test_what_decides_what_is_run_is_named_with_its_value(
+    write, light, tmp_path, monkeypatch, name
+):
+    entry = light("a", env={name: "/opt/bin", "TOKEN": SECRETS["env"]})
+    source = write({"a": entry})
+    with pytest.raises(InputError, match=f"\n  {name}=/opt/bin TOKEN=... ") as caught:
+        KIND.read(source, tmp_path)
+    assert SECRETS["env"] not in str(caught.value)
+    command = shlex.join([entry["command"], *entry["args"]])
+    line = f"{name}=/opt/bin TOKEN=... {command}"
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
+    assert KIND.read(source, tmp_path).tools
+    source.config.write_text(source.config.read_text().replace("/opt/bin", "/opt/b"))
     with pytest.raises(InputError, match="have not said"):
         KIND.read(source, tmp_path)
 

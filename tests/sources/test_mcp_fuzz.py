@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolbank.sources.listed import Listed
 from toolbank.sources.mcp.client_config import read_client_config
 from toolbank.sources.mcp.tools import read_tools
-from toolbank.sources.tool_check import SchemaCheck, check_tools
+from toolbank.sources.tool_check import check_tools
 from toolbank.system.errors import InputError
 
 WORDS = st.sampled_from(
@@ -64,9 +65,10 @@ ENTRIES = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(st.lists(ENTRIES | JSON, max_size=6))
 def test_all_that_is_listed_is_a_sound_tool_or_counted(listed):
-    read = read_tools(listed, "server", "mcp:server", SchemaCheck())
-    check_tools(read.tools.values(), "mcp:server")
-    assert len(read.tools) + sum(map(len, read.left_out.values())) == len(listed)
+    found = Listed()
+    read_tools(listed, "server", "mcp:server", found)
+    check_tools(found.tools.values(), "mcp:server")
+    assert len(found.tools) + found.left_out.counts.total() == len(listed)
 
 
 SERVERS = st.fixed_dictionaries(

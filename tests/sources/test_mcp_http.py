@@ -248,3 +248,18 @@ def test_a_public_name_at_a_private_address_is_refused(tmp_path, monkeypatch):
         with pytest.raises(ToolbankError):
             KIND.read(McpSource(url=public, private_addresses=True), tmp_path)
         assert asked
+
+
+def test_the_next_address_of_a_host_is_tried(tmp_path, monkeypatch):
+    with answering(200, answer_all, Content_Type="application/json") as (url, asked):
+        port = int(url.rpartition(":")[2].removesuffix("/mcp"))
+
+        def resolve(host, *_, **__):
+            family = socket.AF_INET, socket.SOCK_STREAM, 6, ""
+            return [(*family, (f"127.0.0.{last}", port)) for last in (3, 1)]
+
+        monkeypatch.setattr("socket.getaddrinfo", resolve)
+        monkeypatch.setattr("toolbank.sources.mcp.http.is_public_ip", bool)
+        with pytest.raises(InputError, match="the server lists none"):
+            KIND.read(McpSource(url=f"http://tools.example.com:{port}/mcp"), tmp_path)
+        assert asked[0][1]["Host"] == f"tools.example.com:{port}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shlex
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections import Counter
@@ -45,7 +47,7 @@ class Watch:
     def __enter__(self) -> Watch:
         self.most = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._poll)
         self._thread.start()
         return self
 
@@ -53,7 +55,7 @@ class Watch:
         self._stop.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         before = set(self._children())
         while not self._stop.wait(0.002):
             self.most = max(self.most, len(set(self._children()) - before))
@@ -94,16 +96,33 @@ def test_a_stop_leaves_no_process_behind(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
     )
-    pids = [tmp_path / f"{n}.json.pid" for n in range(3)]
-    for _ in range(3000):
-        if all(pid.is_file() and pid.read_text() for pid in pids):
-            break
+    while not all((tmp_path / f"{n}.json.asked").exists() for n in range(3)):
+        assert process.poll() is None
         time.sleep(0.01)
-    time.sleep(0.2)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1 and "Traceback" not in said
-    assert all(is_gone(pid) for pid in pids)
+    assert all(is_gone(tmp_path / f"{n}.json.pid") for n in range(3))
+
+
+def test_a_terminal_shows_which_servers_are_waited_for(tmp_path):
+    file = write_servers(tmp_path, {"near": [], "far": []}, "hangs")
+    theirs, ours = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolbank", "tools", str(file)],
+        env={**os.environ, "TOOLBANK_TRUSTED_COMMANDS": trust_all(file)},
+        stdin=ours,
+        stderr=ours,
+    )
+    os.close(ours)
+    shown = b""
+    while b"waiting for near, far" not in shown:
+        shown += os.read(theirs, 4096)
+    assert b"0 of 2 servers" in shown
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 1
+    os.close(theirs)
 
 
 @pytest.mark.slow

@@ -174,8 +174,6 @@ FAULTS = {
     "wrong answer": "the tools that it lists are no list",
     "error": "it answers with an error: no database (code -32000)",
     "not JSON-RPC": "on stdout it said what is no message",
-    "repeats a cursor": "its cursor repeats",
-    "pages for ever": "it gives pages for ever, and nothing new in them",
     "cursor is a number": "it answers outside the protocol",
     "hangs": "it gave no list of tools within 0.5 seconds (timeout_s)",
 }
@@ -193,6 +191,23 @@ def test_a_server_that_misbehaves_is_one_clear_message(light, tmp_path, fault, c
     assert "Traceback" not in message and len(message) < 1000
     assert capfd.readouterr().err == ""
     assert is_gone(pid_file(source))
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "tools"),
+    [
+        ("repeats a cursor", "the same page again and again (its cursor repeats)", 5),
+        ("pages for ever", "it gives pages for ever, and nothing new in them", 1),
+    ],
+)
+def test_of_pages_without_end_those_that_are_new_are_read(
+    light, tmp_path, fault, said, tools
+):
+    read = KIND.read(light(fault=fault), tmp_path)
+    assert [t.call.tool for t in read.tools] == [t["name"] for t in TOOLS[:tools]]
+    [problem] = read.problems
+    assert said in problem and f"read so far: {tools}" in problem
+    assert not read.info["left_out"]
 
 
 @pytest.mark.parametrize("fault", ["greets", "floods stderr"])

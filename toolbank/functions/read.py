@@ -68,13 +68,14 @@ def parse_tool(row: dict[str, Any]) -> Tool:
 
 
 def parse_function(row: dict[str, Any]) -> Tool:
-    """A tool from its name, description and parameters, as OpenAI, Anthropic, Gemini and MCP have it.
+    """A tool from its name, description and parameters, as OpenAI, Anthropic, Gemini or MCP has it.
 
     The parameters are a JSON Schema of an object at `parameters`, `parametersJsonSchema`,
     `inputSchema`, `input_schema` or `arguments`; what it gives, one at `outputSchema` or
     `responseJsonSchema`. With a `summary`, that is the tool's; else it is the first paragraph of
     the description. `aliases` are other names, `twins` those of tools that no request can tell
-    from it; `title`, `annotations` and `tags` are taken as they are. Other keys are passed over.
+    from it; `title` (or that of the annotations), `annotations` and `tags` are taken as they are.
+    Other keys are passed over.
 
     Raises:
         ValueError: what is wrong with it.
@@ -83,6 +84,8 @@ def parse_function(row: dict[str, Any]) -> Tool:
     title, summary, description = (
         row.get(key) or "" for key in ("title", "summary", "description")
     )
+    hints = row.get("annotations")
+    hints = hints if isinstance(hints, dict) else {}
     for key, text in (
         ("title", title),
         ("summary", summary),
@@ -96,10 +99,10 @@ def parse_function(row: dict[str, Any]) -> Tool:
     said: dict[str, Any] = {
         key: get_texts(row, key) for key in ("aliases", "twins", "tags") if key in row
     }
-    if title:
-        said["title"] = title
-    if isinstance(row.get("annotations"), dict):
-        said["annotations"] = row["annotations"]
+    if title or isinstance(hints.get("title"), str):
+        said["title"] = title or hints["title"]
+    if hints:
+        said["annotations"] = hints
     if parameters := _schema(row, _SCHEMAS):
         said["parameters"] = _lower_types(parameters)
     if output := _schema(row, _OUTPUTS):

@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Ask, Query, Tool
-
-_EXAMPLES = 5
-
-
-@dataclass
-class LeftOut:
-    """How often something was left out for a reason, with a few examples of each."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    examples: defaultdict[str, list[str]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-    def add(self, reason: str, example: str) -> None:
-        """Count one more; the first few are kept as examples."""
-        self.counts[reason] += 1
-        if len(self.examples[reason]) < _EXAMPLES:
-            self.examples[reason].append(example)
-
-    def describe(self) -> dict[str, Any]:
-        """As JSON, by reason."""
-        return {
-            reason: {"count": count, "examples": self.examples[reason]}
-            for reason, count in sorted(self.counts.items())
-        }
 
 
 @dataclass(frozen=True)

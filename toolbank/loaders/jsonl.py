@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
 from toolbank.functions.read import parse_tool
-from toolbank.loaders.gather import Dataset, LeftOut, gather
+from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
 from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines

@@ -12,12 +12,13 @@ from urllib.parse import quote
 _SHORTEST_SECRET = 8
 
 
-def hide(text: str, secrets: Sequence[str]) -> str:
+def hide(text: str, secrets: Sequence[str], shortest: int = _SHORTEST_SECRET) -> str:
     """The text without the secrets, in any way that a server may have echoed them.
 
-    A secret that the end of the text has cut is hidden as well.
+    Those of fewer than `shortest` signs stay. A secret of eight or more that the end of the text
+    has cut is hidden as well.
     """
-    for written in (written for secret in secrets for written in _echoes(secret)):
+    for written in _echoes(tuple(secrets), shortest):
         if written[:_SHORTEST_SECRET] not in text:
             continue
         text = text.replace(written, "***")
@@ -28,9 +29,17 @@ def hide(text: str, secrets: Sequence[str]) -> str:
 
 
 @cache
-def _echoes(secret: str) -> frozenset[str]:
-    if len(secret) < _SHORTEST_SECRET:
-        return frozenset()
-    return frozenset(
-        (secret, quote(secret, safe=""), json.dumps(secret)[1:-1], html.escape(secret))
-    )
+def _echoes(secrets: tuple[str, ...], shortest: int) -> tuple[str, ...]:
+    """The longest first: one may be a part of another."""
+    written = {
+        echo
+        for secret in secrets
+        if len(secret) >= shortest
+        for echo in (
+            secret,
+            quote(secret, safe="", errors="replace"),
+            json.dumps(secret)[1:-1],
+            html.escape(secret),
+        )
+    }
+    return tuple(sorted(written, key=lambda echo: (-len(echo), echo)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ class _WrongError(ValueError):
 
 @dataclass
 class ClientConfig:
-    """The servers of a file; by name, why others of it can't be had, and which are switched off."""
+    """The servers of a file; `wrong` says of others why they can't be had, by their names.
+
+    `disabled` are those that the file has switched off.
+    """
 
     servers: list[Server] = field(default_factory=list)
     wrong: dict[str, str] = field(default_factory=dict)
@@ -89,7 +93,9 @@ def _read_entries(path: Path, wanted: tuple[str, ...] | None) -> dict[str, Any]:
         raise InputError(
             f"{path}: there are no MCP servers in it. It should look like {_EXAMPLE}."
         )
-    named = {one_line(name, _LONGEST_NAME): entry for name, entry in entries.items()}
+    named: dict[str, Any] = {}
+    for key, entry in entries.items():
+        named[_new_name(one_line(key, _LONGEST_NAME), named)] = entry
     if wanted is None:
         return named
     if missing := [name for name in wanted if name not in named]:
@@ -98,6 +104,12 @@ def _read_entries(path: Path, wanted: tuple[str, ...] | None) -> dict[str, Any]:
             f"{', '.join(sorted(named))}."
         )
     return {name: named[name] for name in dict.fromkeys(wanted)}
+
+
+def _new_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it where another key looks the same on a line."""
+    names = (f"{name} ({number})" for number in itertools.count(2))
+    return next(n for n in itertools.chain((name,), names) if n not in taken)
 
 
 def _read_server(name: str, entry: Mapping[str, Any]) -> Server:

@@ -10,7 +10,7 @@ from mcp import MCPError
 from mcp.types import PARSE_ERROR
 from pydantic import ValidationError
 
-from toolbank.sources.mcp.account import Account, ServerError
+from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.server import Server
 from toolbank.system.terminal import one_line
 
@@ -18,7 +18,7 @@ _SHOWN = 300
 
 
 def explain(
-    error: Exception, server: Server, seconds: float, account: Account
+    error: Exception, server: Server, seconds: float, connection: Connection
 ) -> ServerError:
     """The error for people that an error of talking to a server comes to.
 
@@ -27,14 +27,14 @@ def explain(
     cause = _find_cause(error)
     if isinstance(cause, ServerError):
         return cause
-    if account.fault:
-        return ServerError(account.fault)
+    if connection.fault:
+        return ServerError(connection.fault)
     if isinstance(cause, TimeoutError | httpx2.TimeoutException):
         late = f"it gave no list of tools within {seconds:g} seconds (timeout_s)"
-        return ServerError(f"{late}{_quote(server, account)}", may_pass=True)
+        return ServerError(f"{late}{_quote(server, connection)}", may_pass=True)
     if server.url:
-        return _explain_http(cause, server, account)
-    return _explain_process(cause, server, account)
+        return _explain_http(cause, server, connection)
+    return _explain_process(cause, server, connection)
 
 
 def _find_cause(error: BaseException) -> BaseException:
@@ -50,24 +50,24 @@ def _is_sequel(error: BaseException) -> bool:
 
 
 def _explain_process(
-    error: BaseException, server: Server, account: Account
+    error: BaseException, server: Server, connection: Connection
 ) -> ServerError:
-    said = _quote(server, account)
-    if not account.has_ended:
+    said = _quote(server, connection)
+    if not connection.has_ended:
         return ServerError(f"{_describe_answer(error, server)}{said}")
-    code = account.exit_code
+    code = connection.exit_code
     ended = f"it ended (exit code {code})" if code is not None else "it ended"
     if code is not None and code < 0:
         ended = f"it was killed (signal {-code})"
     return ServerError(f"{ended} before it had listed its tools{said}", may_pass=True)
 
 
-def _quote(server: Server, account: Account) -> str:
+def _quote(server: Server, connection: Connection) -> str:
     """What a server has said beside the protocol."""
-    words = account.last_words(server.hide)
+    words = connection.stderr_tail(server.hide)
     said = f"; the last that it said on stderr: {words}" if words else ""
-    if account.strange:
-        line = server.hide(account.strange.decode("utf-8", "replace"))
+    if connection.invalid_line:
+        line = server.hide(connection.invalid_line.decode("utf-8", "replace"))
         said += f"; on stdout it said what is no message: {one_line(line, 100)}"
     return said
 
@@ -80,9 +80,9 @@ def _describe_answer(error: BaseException, server: Server) -> str:
 
 
 def _explain_http(
-    error: BaseException, server: Server, account: Account
+    error: BaseException, server: Server, connection: Connection
 ) -> ServerError:
-    status, kind = account.status, account.content_type.partition(";")[0].strip()
+    status, kind = connection.status, connection.content_type.partition(";")[0].strip()
     where = (
         "give one by token_env or headers"
         if server.is_open
@@ -95,15 +95,15 @@ def _explain_http(
         reason = f"it refuses (HTTP status 403); if it wants a token, {where}"
     elif 300 <= status < 400:
         reason = (
-            f"it leads to another address{_host(account.location)}; headers go to no other, so "
-            "give that address if it is meant"
+            f"it leads to another address{_host(server.hide(connection.location))}; headers go to "
+            "no other, so give that address if it is meant"
         )
     elif status in (404, 405, 406, 410):
         reason = f"there is no MCP server at that address (HTTP status {status})"
     elif status >= 400:
         reason, may_pass = f"it answers with HTTP status {status}", status >= 429
     elif status and kind not in ("application/json", "text/event-stream", ""):
-        said = one_line(kind, 50)
+        said = one_line(server.hide(kind), 50)
         reason = f"it answers {said}, which no MCP server does; is that its address?"
     elif isinstance(error, ValidationError | MCPError):
         reason = _describe_answer(error, server)

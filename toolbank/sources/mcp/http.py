@@ -11,20 +11,16 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from toolbank.sources.mcp.account import MAX_MESSAGE, Account, ServerError
+from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, ServerError
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.server import Server
-from toolbank.system.addresses import (
-    is_loopback,
-    is_public_ip,
-    proxy_of,
-)
+from toolbank.system.addresses import is_loopback, is_public_ip, proxy_of
 from toolbank.system.version import __version__
 
 
 @asynccontextmanager
 async def connect(
-    server: Server, account: Account, seconds: float, *, private_addresses: bool
+    server: Server, connection: Connection, seconds: float, *, private_addresses: bool
 ) -> AsyncIterator[tuple[object, object]]:
     """The streams of messages from and to a server at an address.
 
@@ -48,7 +44,7 @@ async def connect(
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        transport = _Counted(inner, account, guards)
+        transport = _Counted(inner, connection, guards)
         return httpx2.AsyncClient(
             transport=transport, headers=headers, timeout=timeout, auth=auth
         )
@@ -58,7 +54,7 @@ async def connect(
             messages,
             requests,
         ):
-            yield Messages(messages, account), requests
+            yield Messages(messages, connection), requests
         return
     async with (
         make_client(headers, httpx2.Timeout(seconds)) as client,
@@ -66,7 +62,7 @@ async def connect(
             server.url, http_client=client, max_sse_event_size=MAX_MESSAGE
         ) as (messages, requests),
     ):
-        yield Messages(messages, account), requests
+        yield Messages(messages, connection), requests
 
 
 class _Counted(httpx2.AsyncBaseTransport):
@@ -77,67 +73,94 @@ class _Counted(httpx2.AsyncBaseTransport):
     """
 
     def __init__(
-        self, inner: httpx2.AsyncHTTPTransport, account: Account, guards: bool
+        self, inner: httpx2.AsyncHTTPTransport, connection: Connection, guards: bool
     ) -> None:
         self._inner = inner
-        self._account = account
+        self._connection = connection
         self._guards = guards
+        self._reached = ""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if self._guards:
-            request = await self._pin(request)
-        response = await self._inner.handle_async_request(request)
-        account = self._account
+        response = await self._send(request)
+        connection = self._connection
         # Streams and goodbyes, which many servers refuse, say nothing of what was asked.
-        if request.method == "POST" or not account.status:
-            account.status = response.status_code
-            account.content_type = response.headers.get("content-type", "")
-            account.location = response.headers.get("location", "")
+        if request.method == "POST" or not connection.status:
+            connection.status = response.status_code
+            connection.content_type = response.headers.get("content-type", "")
+            connection.location = response.headers.get("location", "")
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise self._refuse("its answer is packed, though that was not asked for")
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
-            stream=_CountedStream(response, account),
+            stream=_CountedStream(response, connection),
             extensions=response.extensions,
         )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _pin(self, request: httpx2.Request) -> httpx2.Request:
-        host, port = request.url.host, request.url.port
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        """Send it to the first of the host's addresses that can be reached."""
+        if not self._guards:
+            return await self._inner.handle_async_request(request)
+        addresses = await self._resolve(request.url)
+        for address in addresses[:-1]:
+            try:
+                # One that is silent takes its share of the time only.
+                pinned = _pin(request, address, 1 / len(addresses))
+                response = await self._inner.handle_async_request(pinned)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                continue
+            self._reached = address
+            return response
+        return await self._inner.handle_async_request(_pin(request, addresses[-1]))
+
+    async def _resolve(self, url: httpx2.URL) -> list[str]:
+        """The addresses of a host, all of them public; the one that was reached before first."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
+                url.host, url.port, type=socket.SOCK_STREAM
             )
         except OSError as error:
             raise self._refuse("its host is not found", may_pass=True) from error
-        addresses = [str(address[0]) for *_, address in found]
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
         for address in addresses:
             if not is_public_ip(address):
                 raise self._refuse(
                     f"it lies at a private address, {address}; if that is meant, "
                     "`private_addresses: true` lets it in"
                 )
-        return httpx2.Request(
-            request.method,
-            request.url.copy_with(host=addresses[0]),
-            headers=request.headers,
-            stream=request.stream,
-            extensions={**request.extensions, "sni_hostname": host},
-        )
+        return sorted(addresses, key=lambda address: address != self._reached)
 
     def _refuse(self, reason: str, *, may_pass: bool = False) -> ServerError:
-        self._account.fault = reason
+        self._connection.fault = reason
         return ServerError(reason, may_pass=may_pass)
 
 
+def _pin(request: httpx2.Request, address: str, share: float = 1) -> httpx2.Request:
+    """The request, to an address of its host; `share` of the time is for connecting."""
+    times = dict(request.extensions.get("timeout", {}))
+    if times.get("connect") is not None:
+        times["connect"] *= share
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=address),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={
+            **request.extensions,
+            "timeout": times,
+            "sni_hostname": request.url.host,
+        },
+    )
+
+
 class _CountedStream(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response, account: Account) -> None:
+    def __init__(self, response: httpx2.Response, connection: Connection) -> None:
         self._response = response
-        self._account = account
+        self._connection = connection
         # A stream of events may go on; the SDK bounds each of them.
         kind = response.headers.get("content-type", "")
         self._is_stream = kind.startswith("text/event-stream")
@@ -146,9 +169,9 @@ class _CountedStream(httpx2.AsyncByteStream):
         size = 0
         async for chunk in self._response.stream:  # type: ignore[union-attr]
             size += len(chunk)
-            self._account.receive(len(chunk))
+            self._connection.receive(len(chunk))
             if size > MAX_MESSAGE and not self._is_stream:
-                raise self._account.refuse_size()
+                raise self._connection.refuse_size()
             yield chunk
 
     async def aclose(self) -> None:

@@ -9,19 +9,19 @@ from typing import Any, Self
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
-from toolbank.sources.mcp.account import Account
+from toolbank.sources.mcp.connection import Connection
 
 
 class Messages:
     """A stream of messages, out of which the tools of a page are taken.
 
     The SDK's models refuse a whole page for one tool that is not as the protocol has it. So they
-    get a page without tools, and those are in `Account.tools`, as the server wrote them.
+    get a page without tools, and those are in `Connection.tools`, as the server wrote them.
     """
 
-    def __init__(self, stream: Any, account: Account) -> None:
+    def __init__(self, stream: Any, connection: Connection) -> None:
         self._stream = stream
-        self._account = account
+        self._connection = connection
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message."""
@@ -58,6 +58,6 @@ class Messages:
         if isinstance(item, SessionMessage):
             message = item.message
             if isinstance(message, JSONRPCResponse) and "tools" in message.result:
-                self._account.tools = message.result["tools"]
+                self._connection.tools = message.result["tools"]
                 message.result["tools"] = []
         return item

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 from tqdm import tqdm
 
-from toolbank.bank.records import Tool
 from toolbank.sources.kind import Collected
-from toolbank.sources.mcp.account import ServerError
+from toolbank.sources.listed import Listed
 from toolbank.sources.mcp.client_config import ClientConfig
+from toolbank.sources.mcp.connection import ServerError
 from toolbank.sources.mcp.listing import Listing, list_tools, quiet_logs
 from toolbank.sources.mcp.server import Server
 from toolbank.sources.mcp.source import McpSource
-from toolbank.sources.mcp.tools import ReadTools, read_tools
-from toolbank.sources.tool_check import SchemaCheck
+from toolbank.sources.mcp.tools import read_tools
 from toolbank.system import aio
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line
 
 _AT_ONCE = 8
-_EXAMPLES = 3
 _LONGEST_NAME = 100
+_UNNAMED = "its name has something in it that may be secret"
 
 
 @dataclass
@@ -57,31 +58,46 @@ def read_servers(config: McpSource, found: ClientConfig) -> Collected:
 
 async def _ask(config: McpSource, servers: Sequence[Server], read: Read) -> None:
     limit = anyio.CapacityLimiter(_AT_ONCE)
+    asked: list[str] = []
+
+    async def ask(server: Server) -> None:
+        async with limit:
+            asked.append(server.name or config.label)
+            try:
+                listing = await list_tools(server, config)
+                name = server.name or _clean(listing.name) or _fall_back(config)
+                read.listings[name] = listing
+            except ServerError as error:
+                read.failed[server.name] = error
+            asked.remove(server.name or config.label)
+
     with tqdm(
-        desc=config.label,
-        total=len(servers),
-        unit="server",
-        # One is there or not.
-        disable=None if len(servers) > 1 else True,
-        leave=False,
+        bar_format="{desc}", dynamic_ncols=True, leave=False, disable=None
     ) as bar:
-
-        async def ask(server: Server) -> None:
-            async with limit:
-                try:
-                    listing = await list_tools(server, config)
-                    name = server.name or _sound(listing.name) or _fall_back(config)
-                    read.listings[name] = listing
-                except ServerError as error:
-                    read.failed[server.name] = error
-            bar.update()
-
         async with anyio.create_task_group() as tasks:
-            for server in servers:
-                tasks.start_soon(ask, server)
+            if not bar.disable:
+                tasks.start_soon(_show_progress, bar, asked, read, len(servers))
+            async with anyio.create_task_group() as asking:
+                for server in servers:
+                    asking.start_soon(ask, server)
+            tasks.cancel_scope.cancel()
 
 
-def _sound(name: str) -> str:
+async def _show_progress(
+    bar: tqdm[Any], asked: Sequence[str], read: Read, total: int
+) -> None:
+    """Say once a second which servers are waited for."""
+    for seconds in itertools.count(1):
+        await anyio.sleep(1)
+        done = len(read.listings) + len(read.failed)
+        many = f"{done:,} of {total:,} servers; " if total > 1 else ""
+        # In the last columns the cursor stands, and the terminal writes ^C.
+        width = bar.format_dict["ncols"] - 3
+        said = f"{many}{seconds} s, waiting for {', '.join(asked)}"
+        bar.set_description_str(one_line(said, width))
+
+
+def _clean(name: str) -> str:
     """What a server calls itself, as the beginning of names: without line feeds and slashes."""
     return one_line(name, _LONGEST_NAME).replace("/", "-")
 
@@ -91,44 +107,49 @@ def _fall_back(config: McpSource) -> str:
 
 
 def _collect(config: McpSource, read: Read) -> Collected:
-    check = SchemaCheck()
-    several = config.config is not None
-    tools: list[Tool] = []
+    found = Listed()
+    problems = list(_describe_failed(config, read))
     notes = [f"{config.label}: {name}: is switched off there" for name in read.disabled]
-    left_out: dict[str, list[str]] = {}
-    for name in sorted(read.listings):
-        source = f"mcp:{name}" if several else config.label
-        found = read_tools(read.listings[name].tools, name, source, check)
-        tools += found.tools.values()
-        for reason, names in found.left_out.items():
-            left_out.setdefault(reason, []).extend(f"{name}/{n}" for n in names)
-        notes += _describe_mended(config, name, found)
-        if not found.tools:
-            notes.append(f"{config.label}: {name}: it lists no tools")
-    if not tools and not read.failed:
-        raise InputError(
-            f"sources: {config.label}: there are no tools; the server lists none. Is it the one "
-            "that is meant?"
-        )
-    tools.sort(key=lambda tool: tool.name)
-    info = {
-        "source": config.label,
-        "servers": {
-            n: len(listing.tools) for n, listing in sorted(read.listings.items())
-        },
-    }
-    if left_out:
-        info["left_out"] = {reason: len(names) for reason, names in left_out.items()}
-        info["left_out_examples"] = {r: n[:_EXAMPLES] for r, n in left_out.items()}
+    for name, listing in sorted(read.listings.items()):
+        source = f"mcp:{name}" if config.config is not None else config.label
+        before = len(found.tools)
+        read_tools(listing.tools, name, source, found)
+        for hidden in listing.unnamed:
+            found.left_out.add(_UNNAMED, f"{name}/{hidden}")
+        here, read_so_far = f"{config.label}: {name}", len(found.tools) - before
+        if listing.trouble:
+            problems.append(f"{here}: {listing.trouble}; read so far: {read_so_far:,}")
+        elif not read_so_far:
+            notes.append(f"{here}: it lists no tools")
+        if listing.hidden:
+            notes.append(
+                f"{here}: *** stands in {count(listing.hidden, 'tool')} for what it was given "
+                "and may be secret"
+            )
+    if not found.tools and not read.failed:
+        raise InputError(_explain_empty(config, problems, found))
     return Collected(
-        tuple(tools),
-        info,
-        problems=(
-            *_describe_failed(config, read),
-            *_describe_left_out(config, left_out),
-        ),
-        notes=tuple(notes),
+        tuple(found.tools[name] for name in sorted(found.tools)),
+        {
+            "source": config.label,
+            "servers": {
+                n: len(listing.tools) for n, listing in sorted(read.listings.items())
+            },
+            **found.left_out.as_info(),
+        },
+        problems=(*problems, *found.left_out.lines(config.label)),
+        notes=(*notes, *found.describe_mended(config.label)),
         complete=not read.failed,
+    )
+
+
+def _explain_empty(config: McpSource, problems: Sequence[str], found: Listed) -> str:
+    said = [*problems, *found.left_out.lines(config.label)]
+    if said:
+        return f"sources: {said[0]}."
+    return (
+        f"sources: {config.label}: there are no tools; the server lists none. Is it the one "
+        "that is meant?"
     )
 
 
@@ -152,21 +173,3 @@ def _describe_failed(config: McpSource, read: Read) -> Iterator[str]:
     for name, error in sorted(read.failed.items()):
         server = f"{name}: " if name and config.config is not None else ""
         yield f"{config.label}: {server}{error}"
-
-
-def _describe_left_out(
-    config: McpSource, left_out: dict[str, list[str]]
-) -> Iterator[str]:
-    for reason, names in left_out.items():
-        yield (
-            f"{config.label}: left out, since {reason}: {count(len(names), 'tool')}, such as "
-            f"{', '.join(names[:_EXAMPLES])}"
-        )
-
-
-def _describe_mended(config: McpSource, server: str, found: ReadTools) -> Iterator[str]:
-    for reason, names in found.mended.items():
-        yield (
-            f"{config.label}: {server}: {count(len(names), 'tool')} with {reason}, such as "
-            f"{', '.join(one_line(name, 60) for name in names[:_EXAMPLES])}; mended"
-        )

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from toolbank.sources.mcp.secret_values import (
+    SHORTEST,
+    find_passwords,
+    is_secret,
+    mask,
+    mask_arguments,
+    named_secret,
+    secret_arguments,
+)
 from toolbank.system.secrets import hide
 from toolbank.system.trust import Grant
 
-_RUNS = ("-y", "--yes", "-m", "run", "exec")
-"""What stands before the name of what is run: npx -y NAME, python -m NAME."""
-_PIECE = re.compile(r"[A-Za-z0-9_-]{16,}")
+# Of the environment, what changes which program runs, or what it loads and runs besides.
+_STEERS = re.compile(
+    r"PATH|HOME|SHELL|ENV|IFS|CLASSPATH|PYTHON.*|(?:LD|DYLD|BASH|XDG|GIT|DOCKER)_.*|.*_ASKPASS"
+    r"|NODE_(?:OPTIONS|PATH)|(?:NPM|PNPM|YARN)_CONFIG_.*|(?:UV|PIP|BUN|DENO|BUNDLE)_.*"
+    r"|RUBY(?:OPT|LIB)|PERL5(?:OPT|LIB)|.*JAVA.*_OPTIONS|DOTNET_STARTUP_HOOKS",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -41,80 +54,63 @@ class Server:
 
     @property
     def line(self) -> str:
-        """The whole command, as a shell would take it; what a file sets is shown by its name.
+        """The whole command, as a shell would take it.
 
+        What a file sets is shown by its name, and with its value where that decides what is run.
         The arguments are shown as they are, even where one is a secret: who is asked whether it
         may be started has to see what is.
         """
-        words = [*(f"{name}=..." for name in self.set_here), *self.command]
-        place = f"cd {shlex.quote(self.folder)} && " if self.folder else ""
-        return place + shlex.join(words)
+        return self._write(self.command, str)
 
     @property
     def masked_line(self) -> str:
         """The command for where others may read it: without arguments that may be secrets."""
         if self.is_open:
             return self.line
-        words = tuple(_mask_arguments(self.command))
-        return Server(self.name, words, {}, self.set_here, self.folder).line
+        return self._write(tuple(mask_arguments(self.command)), mask)
+
+    def _write(self, command: tuple[str, ...], shown: Callable[[str], str]) -> str:
+        words = [
+            f"{name}={shlex.quote(shown(self.environment[name]))}"
+            if _STEERS.fullmatch(name) and not named_secret(name)
+            else f"{name}=..."
+            for name in self.set_here
+        ]
+        place = f"cd {shlex.quote(self.folder)} && " if self.folder else ""
+        return place + " ".join([*words, shlex.join(command)])
 
     def hide(self, text: str) -> str:
         """The text without anything secret of this server."""
-        return hide(text, tuple(dict.fromkeys(self._secrets())))
+        return hide(text, self._secrets, SHORTEST)
 
-    def _secrets(self) -> Iterator[str]:
-        yield from self.environment.values()
-        for value in self.headers.values():
-            yield value
-            yield value.rpartition(" ")[2]
-        if self.is_open:
-            return
-        for word in self.command[1:]:
-            value = word.partition("=")[2] if word.startswith("-") else word
-            if value and not _is_path(value):
-                yield value
-            yield from _find_tokens(word)
-        if self.url:
+    def hide_in(self, value: Any) -> Any:
+        """A JSON value without anything secret of this server in its texts and keys."""
+        if not self._secrets:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, list):
+            return [self.hide_in(one) for one in value]
+        if isinstance(value, dict):
+            return {self.hide(key): self.hide_in(one) for key, one in value.items()}
+        return value
+
+    @cached_property
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._find_secrets()))
+
+    def _find_secrets(self) -> Iterator[str]:
+        given = [*self.environment.items(), *self.headers.items()]
+        # Of "Bearer TOKEN" the token.
+        given += [(k, v.rpartition(" ")[2]) for k, v in self.headers.items()]
+        if not self.is_open:
             parts = urlsplit(self.url)
-            yield from (value for _, value in parse_qsl(parts.query))
-            yield from filter(None, (parts.password, parts.username, parts.query))
-            yield from parts.path.split("/")
-
-
-def _mask_arguments(command: Sequence[str]) -> Iterator[str]:
-    """The program, options, paths, and what the program runs; of all else three stars."""
-    program = command[:1]
-    yield from program
-    for before, word in itertools.pairwise(command):
-        if word.startswith("-"):
-            option, sign, value = word.partition("=")
-            is_shown = not sign or _is_path(value)
-            yield _mask(word) if is_shown else f"{option}=***"
-        elif _is_path(word):
-            yield word
-        else:
-            yield _mask(word) if before in (*program, *_RUNS) else "***"
-
-
-def _mask(word: str) -> str:
-    for token in _find_tokens(word):
-        word = word.replace(token, "***")
-    return word
-
-
-def _find_tokens(word: str) -> list[str]:
-    """The pieces of a word that nobody writes by hand: long, of letters and digits."""
-    if _is_path(word):
-        return []
-    return [
-        piece
-        for piece in _PIECE.findall(word)
-        if any(map(str.isdigit, piece)) and any(map(str.isalpha, piece))
-    ]
-
-
-def _is_path(word: str) -> bool:
-    try:
-        return Path(word).exists()
-    except (OSError, ValueError):
-        return False
+            segments = (parts.username, parts.query, *parts.path.split("/"))
+            given += [("", segment) for segment in segments if segment]
+            given += [("password", parts.password or ""), *parse_qsl(parts.query)]
+            given += secret_arguments(self.command)
+        for name, value in given:
+            # "docker run -e TOKEN" names a variable.
+            if value not in self.environment and is_secret(name, value):
+                yield value
+            yield from find_passwords(value)

@@ -19,7 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolbank.sources.mcp.account import MAX_MESSAGE, Account, ServerError
+from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, ServerError
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.server import Server
 from toolbank.system.text import replace_surrogates
@@ -27,7 +27,7 @@ from toolbank.system.text import replace_surrogates
 # Programs write text as the locale says.
 _FURTHER = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR")
 _CHUNK = 65_536
-_MAX_STRANGE = 1_000
+_MAX_INVALID = 1_000
 # Seconds that a server has to end by itself once its stdin is closed, and after SIGTERM.
 _GRACE = 1.0
 _POLL = 0.005
@@ -35,7 +35,7 @@ _POLL = 0.005
 
 @asynccontextmanager
 async def start(
-    server: Server, account: Account
+    server: Server, connection: Connection
 ) -> AsyncIterator[tuple[object, object]]:
     """The streams of messages from and to a server that runs as long as the block.
 
@@ -51,18 +51,18 @@ async def start(
     requests, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, process, incoming, account)
+            tasks.start_soon(_read_stdout, process, incoming, connection)
             tasks.start_soon(_write, process, outgoing)
-            tasks.start_soon(_listen, process, account)
-            yield Messages(messages, account), requests
+            tasks.start_soon(_read_stderr, process, connection)
+            yield Messages(messages, connection), requests
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await _stop(process)
             with anyio.move_on_after(_GRACE):
-                await _listen(process, account)
+                await _read_stderr(process, connection)
             _close(process)
-        account.exit_code = process.returncode
+        connection.exit_code = process.returncode
         for stream in (incoming, messages, requests, outgoing):
             stream.close()
 
@@ -91,26 +91,26 @@ async def _start(server: Server) -> Process:
         raise ServerError(f"it can't be started: {said}{hint}") from error
 
 
-async def _read(
+async def _read_stdout(
     process: Process,
     incoming: anyio.abc.ObjectSendStream[SessionMessage | Exception],
-    account: Account,
+    connection: Connection,
 ) -> None:
     """Hand on the messages, a line each, until there is too much of them or the end."""
     assert process.stdout
-    strange = 0
+    invalid = 0
     async with incoming:
         while True:
             try:
                 line = await process.stdout.readline()
-                account.receive(len(line))
+                connection.receive(len(line))
             except ValueError:
-                account.refuse_size()
+                connection.refuse_size()
                 return
             except ServerError:
                 return
             if not line:
-                account.has_ended = True
+                connection.has_ended = True
                 return
             if not line.strip():
                 continue
@@ -118,10 +118,10 @@ async def _read(
                 message = _parse(line)
             except (ValueError, RecursionError):
                 # A greeting on stdout is common, and does no harm.
-                account.strange = account.strange or line[:_CHUNK]
-                strange += 1
-                if strange > _MAX_STRANGE:
-                    account.fault = "it floods stdout with what is no message"
+                connection.invalid_line = connection.invalid_line or line[:_CHUNK]
+                invalid += 1
+                if invalid > _MAX_INVALID:
+                    connection.fault = "it floods stdout with what is no message"
                     return
                 continue
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -149,10 +149,10 @@ async def _write(
                 await process.stdin.drain()
 
 
-async def _listen(process: Process, account: Account) -> None:
+async def _read_stderr(process: Process, connection: Connection) -> None:
     assert process.stderr
     while chunk := await process.stderr.read(_CHUNK):
-        account.hear(chunk)
+        connection.add_stderr(chunk)
 
 
 async def _stop(process: Process) -> None:

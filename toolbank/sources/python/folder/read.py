@@ -12,6 +12,7 @@ from typing import TypeGuard
 
 import griffe
 
+from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring
@@ -25,7 +26,6 @@ from toolbank.sources.python.source import PythonSource
 from toolbank.sources.signatures import Signature, read_signature
 from toolbank.system.errors import InputError
 
-_EXAMPLES = 3
 _BROKEN = "can't be parsed"
 _NO_ARGUMENTS = "class that is made without arguments"
 _NO_DOCSTRING = "without documentation"
@@ -65,8 +65,7 @@ def read_folder(config: PythonSource, folder: Path) -> Collected:
         tuple(reading.tools[name] for name in sorted(reading.tools)),
         {
             "source": config.label,
-            "left_out": dict(sorted(reading.left_out.items())),
-            "left_out_examples": dict(sorted(reading.examples.items())),
+            **reading.left_out.as_info(),
             "undocumented": sorted(reading.undocumented),
         },
         problems=tuple(reading.problems),
@@ -80,8 +79,7 @@ class _Reading:
     def __init__(self, scope: Scope, label: str) -> None:
         self.scope = scope
         self.tools: dict[str, Tool] = {}
-        self.left_out: Counter[str] = Counter()
-        self.examples: dict[str, list[str]] = {}
+        self.left_out = LeftOut()
         self.undocumented: list[str] = []
         self.other_kinds: Counter[Kind] = Counter()
         self.problems: list[str] = []
@@ -91,7 +89,7 @@ class _Reading:
         """Read a package or module."""
         for path, why in find_broken(home, name):
             place = path.relative_to(home).as_posix()
-            self._skip(_BROKEN, place)
+            self.left_out.add(_BROKEN, place)
             self.problems.append(f"{self._label}: {place}, {why}: left out")
         logging.getLogger("griffe").setLevel(logging.CRITICAL)
         loader = griffe.GriffeLoader(
@@ -100,13 +98,13 @@ class _Reading:
         try:
             root = loader.load(name, try_relative_path=False)
         except (RecursionError, MemoryError):
-            self._skip(_BROKEN, name)
+            self.left_out.add(_BROKEN, name)
             self.problems.append(
                 f"{self._label}: {name}: left out, a file of it is nested too deep"
             )
             return
         except (griffe.GriffeError, ImportError, SyntaxError, ValueError) as error:
-            if not self.left_out[_BROKEN]:
+            if not self.left_out.counts[_BROKEN]:
                 self.problems.append(f"{self._label}: {name} can't be read ({error})")
             return
         loader.resolve_aliases(implicit=True, external=False)
@@ -139,26 +137,20 @@ class _Reading:
         if not text.strip():
             if kind in self.scope.kinds:
                 self.undocumented.append(name)
-                self._skip(_NO_DOCSTRING, name)
+                self.left_out.add(_NO_DOCSTRING, name)
             return
         if kind not in self.scope.kinds:
             self.other_kinds[kind] += 1
-            self._skip(f"kind {kind}", name)
+            self.left_out.add(f"kind {kind}", name)
             return
         tool = _make(kind, name, found, text, self._label)
         is_bare = kind == "class" and not tool.parameters["properties"]
         if is_bare and not self.scope.every_class:
-            self._skip(_NO_ARGUMENTS, name)
+            self.left_out.add(_NO_ARGUMENTS, name)
             return
         self.tools.setdefault(
             name, tool.model_copy(update={"aliases": tuple(sorted(aliases))})
         )
-
-    def _skip(self, reason: str, name: str) -> None:
-        self.left_out[reason] += 1
-        shown = self.examples.setdefault(reason, [])
-        if len(shown) < _EXAMPLES:
-            shown.append(name)
 
 
 def _methods(

@@ -23,17 +23,17 @@ class ServerError(Exception):
 
 
 @dataclass
-class Account:
+class Connection:
     """What a server has sent so far: so many `received` bytes, and the end of its `stderr`.
 
-    `fault` is why it was not listened to any longer. `strange` is the first line that was no message.
-    A process that `has_ended` closed its stdout before it was told to. Of HTTP, `status`, `content_type` and `location` are those of the last answer. `tools` are those
-    of the last page.
+    `fault` is why no more was read. `invalid_line` is the first line that was no message. A
+    process that `has_ended` closed its stdout before it was told to. Of HTTP, `status`,
+    `content_type` and `location` are those of the last answer. `tools` are those of the last page.
     """
 
     received: int = 0
     fault: str = ""
-    strange: bytes = b""
+    invalid_line: bytes = b""
     stderr: bytearray = field(default_factory=bytearray)
     has_ended: bool = False
     exit_code: int | None = None
@@ -58,12 +58,12 @@ class Account:
         self.fault = f"one message is over {MAX_MESSAGE // MB} MB"
         return ServerError(self.fault)
 
-    def hear(self, chunk: bytes) -> None:
+    def add_stderr(self, chunk: bytes) -> None:
         """Keep the end of what goes to stderr."""
         self.stderr += chunk
         del self.stderr[:-_TAIL]
 
-    def last_words(self, hide: Callable[[str], str]) -> str:
+    def stderr_tail(self, hide: Callable[[str], str]) -> str:
         """The last lines of stderr, as one line, without what `hide` takes out."""
         lines = hide(self.stderr.decode("utf-8", "replace")).splitlines()
         said = " / ".join(" ".join(line.split()) for line in lines if line.strip())
