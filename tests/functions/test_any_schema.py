@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -58,7 +59,9 @@ def test_what_is_written_is_what_the_apis_take(schema: dict[str, Any]) -> None:
     written = write_function(tool, "anthropic")[0]["input_schema"]
     assert written["type"] == "object" and isinstance(written["properties"], dict)
     assert not {"allOf", "anyOf", "oneOf", "not", "enum", "$ref"} & written.keys()
-    assert write_function(tool, "openai")[0]["function"]["parameters"] == written
+    assert all(re.fullmatch(r"[\w.-]{1,64}", name) for name in written["properties"])
+    wanted = write_function(tool, "openai")[0]["function"]["parameters"]
+    assert len(wanted["properties"]) == len(written["properties"])
     assert json.dumps(schema) == before
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from toolbank.bank.records import Tool
 from toolbank.functions.inline import inline_references, is_circular
 from toolbank.functions.read import parse_tool
+from toolbank.functions.rename import restore_arguments
 from toolbank.functions.write import FORMS, write_function
 
 words = st.text("abc -é", min_size=1, max_size=12).map(str.strip).filter(bool)
@@ -254,3 +255,39 @@ def test_parameters_that_are_a_reference_are_an_object(form: str) -> None:
     written, cut = write_function(Tool(name="a", parameters=schema), form)
     assert parse_tool(written).parameters == {**who, "definitions": {"Who": who}}
     assert cut == ""
+
+
+def test_anthropic_gets_names_of_parameters_that_it_takes() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "filter[name]": {"type": "string"},
+            "filter_name": {"type": "integer"},
+            "$top": {"type": "object", "properties": {"a b": {}}},
+            "é": {},
+            "x" * 70: {},
+        },
+        "required": ["$top", "filter_name"],
+        "dependentRequired": {"$top": ["filter[name]"]},
+    }
+    before = json.dumps(schema)
+    tool = Tool(name="list", parameters=schema)
+    written, cut = write_function(tool, "anthropic")
+    names = ["filter_name_2", "filter_name", "top", "_", "x" * 64]
+    assert list(written["input_schema"]["properties"]) == names
+    assert written["input_schema"]["properties"]["top"] == schema["properties"]["$top"]
+    assert written["input_schema"]["required"] == ["top", "filter_name"]
+    assert written["input_schema"]["dependentRequired"] == {"top": ["filter_name_2"]}
+    assert cut.startswith("renamed: filter[name] as filter_name_2, $top as top, ")
+    asked = dict.fromkeys(names, 1) | {"made up": 2}
+    own = dict.fromkeys(schema["properties"], 1) | {"made up": 2}
+    assert restore_arguments(tool, asked) == own
+    assert json.dumps(schema) == before
+    assert write_function(tool, "openai")[1] == ""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(st.text("ab \n-", max_size=20).map(str.strip))
+def test_a_description_keeps_its_lines(form: str, text: str) -> None:
+    written, _ = write_function(parse_tool({"name": "a", "description": text}), form)
+    assert written.get("function", written)["description"] == text

@@ -171,7 +171,7 @@ class Finder:
             function, cut = write_function(hit.tool, format, names[hit.tool.name])
             functions.append(function)
             if cut:
-                warnings.warn(f"{hit.tool.name} as {format}: cut, {cut}", stacklevel=2)
+                warnings.warn(f"{hit.tool.name} as {format}: {cut}", stacklevel=2)
         return wrap_functions(functions, format)
 
     def find_function(self, name: str) -> Tool:

@@ -13,8 +13,8 @@ _REFUSED = (*_COMBINED, "not", "enum", "const", "if", "then", "else")
 def as_object(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """A schema of parameters that is an object by itself, and what that cut, "" for nothing.
 
-    APIs refuse a combination at the top. Its parts' properties are the object's; required are those
-    that the object or a part of `allOf` requires.
+    APIs refuse a combination at the top. Its parts' properties are the object's; required are
+    those that the object or a part of `allOf` requires.
     """
     said = [key for key in _REFUSED if key in schema]
     parts = {

@@ -93,9 +93,10 @@ def parse_function(row: dict[str, Any]) -> Tool:
     ):
         if not isinstance(text, str):
             raise ValueError(f'"{key}" is not a string')
-    tool = describe_tool(name, description)
-    if summary:
-        tool = Tool(name=name, summary=summary, description=description)
+    if not summary:
+        # Put together again, they are the same text.
+        summary, _, description = description.strip().partition("\n\n")
+    tool = Tool(name=name, summary=summary, description=description)
     said: dict[str, Any] = {
         key: get_texts(row, key) for key in ("aliases", "twins", "tags") if key in row
     }

@@ -10,17 +10,20 @@ from toolbank.bank.records import Tool
 from toolbank.functions.combine import as_object
 from toolbank.functions.gemini import as_gemini
 from toolbank.functions.inline import inline_references, is_circular
+from toolbank.functions.rename import rename_properties
 
 
 def write_function(tool: Tool, form: str, name: str = "") -> tuple[dict[str, Any], str]:
-    """A tool in one of `FORMS`, and what of its schemas was cut to fit, "" for nothing.
+    """A tool in one of `FORMS`, and what of its schemas was cut or renamed to fit, "" for nothing.
 
     Its name there is `name`, or else as of `function_name`. `toolbank.functions.read.parse_tool`
     reads each again. What a form can't hold:
 
     - openai, anthropic: title, hints and what the tool gives; a schema that refers to itself is
       written out three levels deep, and one that is combined at the top is one object
-    - gemini: the same; all references are written out, types are in capitals, and of JSON Schema
+    - anthropic: names of parameters with signs other than letters, digits and _.-, or over 64;
+      `toolbank.functions.rename.restore_arguments` has those of a call
+    - gemini: as openai; all references are written out, types are in capitals, and of JSON Schema
       only what Gemini's `Schema` has is kept
     - mcp: nothing of these; a schema keeps its references
     """
@@ -36,11 +39,12 @@ def _openai(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
 
 def _anthropic(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
     parameters, cut = _straighten(tool.parameters)
+    parameters, renamed = rename_properties(parameters)
     return {
         "name": name,
         "description": tool.full_description,
         "input_schema": parameters,
-    }, cut
+    }, _join(cut, renamed)
 
 
 def _gemini(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
