@@ -154,9 +154,17 @@ def test_what_an_address_gives_is_looked_at(tmp_path, address):
         done = toolbank("tools", f"{url}/{name}", "--json", cwd=tmp_path)
         assert names(done) == ["listPets", "makePet"], done.stderr
     (folder / "page").write_text("<!DOCTYPE html><p>Our API</p>")
+    (folder / "docs").write_text(
+        "<!DOCTYPE html><script>const ui = SwaggerUIBundle({ url: '/openapi.json', })</script>"
+    )
+    (folder / "sphinx.html").write_text(
+        "<!DOCTYPE html><p>Made with <a href='https://www.sphinx-doc.org'>Sphinx</a>"
+    )
     (folder / "note").write_text("Our API")
     for name, said in (
-        ("page", "objects.inv"),
+        ("page", "is a web page (HTML or XML), not JSON or YAML."),
+        ("docs", f"It links to {url}/openapi.json; give that."),
+        ("sphinx.html", "no inventory there"),
         ("note", "nothing is there that tools can be read from"),
         ("gone", "HTTP status 404"),
         ("gone.json", "HTTP status 404"),

@@ -11,8 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolbank.sources.documents import parse
 from toolbank.sources.documents.documents import Documents
-from toolbank.sources.documents.parse import Loader, parse_document
+from toolbank.sources.documents.parse import Loader
 from toolbank.system.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -28,6 +29,13 @@ values = st.recursive(
     max_leaves=12,
 )
 documents = st.dictionaries(texts, values, max_size=4) | st.lists(values, max_size=4)
+
+
+def parse_document(data: bytes, where: str) -> object:
+    """What a document holds, in which no key is repeated."""
+    value, repeated = parse.parse_document(data, where)
+    assert not repeated
+    return value
 
 
 class Yaml12Dumper(yaml.SafeDumper):
@@ -52,7 +60,7 @@ def test_yaml_is_read_to_what_was_written(value: object) -> None:
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "replace")))
 def test_anything_else_is_refused_by_a_message_that_names_it(data: bytes) -> None:
     try:
-        value = parse_document(data, "the-file")
+        value, _ = parse.parse_document(data, "the-file")
     except InputError as error:
         assert str(error).startswith("the-file")
     else:
@@ -98,16 +106,31 @@ def test_aliases_and_merged_mappings_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "b/c": [{"d": 1, "d": 2, "d": {"e": 3}}], "a": {"f": 1, "f": 2}}',
+        "a: 1\nb/c:\n- d: 1\n  d: 2\n  d: {e: 3}\na: {f: 1, f: 2}\n",
+    ],
+)
+def test_of_a_key_that_is_repeated_the_last_counts_and_its_place_is_told(
+    text: str,
+) -> None:
+    assert parse.parse_document(text.encode(), "a") == (
+        {"a": {"f": 2}, "b/c": [{"d": {"e": 3}}]},
+        ["/a", "/a/f", "/b~1c/0/d"],
+    )
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty"),
         ("# nothing\n", "is empty"),
-        ("<!doctype html><html>", "page for browsers"),
+        ("<!doctype html><html>", "is a web page (HTML or XML)"),
         ("just words", "no mapping and no list"),
         ('{"a": 1,}', "line 1, column 9: not valid JSON"),
         ('{"a": NaN}', "NaN is no number"),
         ("a: [1\nb: 2", "line 2, column 2: not valid YAML"),
-        ("a: 1\na: 2", "line 2, column 1: the key 'a' is given twice"),
         ("a: &x [*x]", "line 1, column 4: an alias stands inside"),
         ("? [a]\n: 1", "line 1, column 3: a key that is no text"),
         ("[" * 200_000, "nested too deep"),

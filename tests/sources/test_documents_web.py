@@ -118,7 +118,7 @@ def test_what_a_server_answers_instead_is_told(
     with pytest.raises(ToolbankError, match="HTTP status 503") as caught:
         Documents().open(f"{site.url}spec.json")
     assert not isinstance(caught.value, InputError)
-    with pytest.raises(InputError, match="page for browsers"):
+    with pytest.raises(InputError, match="is a web page"):
         Documents().open(f"{site.url}page.html")
 
 

@@ -59,6 +59,37 @@ def test_every_form_gives_the_same_tool(tmp_path: Path, content: Any) -> None:
     assert tool.source == "functions:tools.json"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("tools.json", "[{TWICE}]", "tools.json#/0/description"),
+        (
+            "tools.jsonl",
+            '{"name": "sun", "description": "x"}\n{TWICE}',
+            "line 2/description",
+        ),
+        (
+            "tools.csv",
+            'name,description,parameters\nrain,It rains.,"{""type"": ""object"", ""type"": ""object""}"',
+            "row 1/type",
+        ),
+    ],
+)
+def test_of_a_key_that_is_given_twice_the_last_counts_with_a_note(
+    tmp_path: Path, name: str, text: str, place: str
+) -> None:
+    twice = '{"name": "rain", "description": "No.", "description": "It rains."}'
+    file = tmp_path / name
+    file.write_text(text.replace("{TWICE}", twice))
+    collected = read(file)
+    assert collected.tools[0].summary == "It rains."
+    (note,) = collected.notes
+    assert note.startswith(
+        f"functions:{name}: keys that an object gives more than once"
+    )
+    assert note.endswith(place)
+
+
 def test_toolbench_tools_are_read(tmp_path: Path) -> None:
     content = {
         "tool_name": "Weather",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from tests.sources.openapi_specs import (
     read_operation,
     read_tool,
 )
+from toolbank.sources.openapi import reader
+from toolbank.sources.openapi import schemas as bounds
+from toolbank.system.errors import InputError
 
 TREE = {
     "type": "object",
@@ -242,3 +246,52 @@ def test_an_output_that_refers_to_all_there_is_has_the_nearest(tmp_path: Path) -
     assert near["S9"]["properties"] == {"next": {"$ref": "#/$defs/S10"}}
     assert near["S10"] == {"title": "The 10th"}
     assert "an output of over 100,000 characters has the nearest" in collected.notes[0]
+
+
+def test_what_all_tools_refer_to_is_bounded_in_sum_and_each_has_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = {
+        f"S{number}": {
+            "properties": {"next": {"$ref": f"#/components/schemas/S{after}"}}
+        }
+        for number, after in enumerate([*range(1, 40), 0])
+    }
+    paths = {
+        f"/p{number}": {
+            "post": operation(
+                requestBody=json_body(
+                    {"properties": {"a": {"$ref": f"#/components/schemas/S{number}"}}}
+                )
+            )
+        }
+        for number in range(40)
+    }
+    description = described(paths, components={"schemas": ring})
+    collected = read(tmp_path, description)
+    assert not collected.notes
+    assert all(len(tool.parameters["$defs"]) == 40 for tool in collected.tools)
+    monkeypatch.setattr(bounds, "_MOST", 20_000)
+    collected = read(tmp_path, description)
+    (note,) = collected.notes
+    assert "refer to over 20,000 characters of schemas" in note
+    assert "has the nearest 500 alone (40 times)" in note
+    for tool in collected.tools:
+        near = tool.parameters["$defs"]
+        written = {name: one for name, one in near.items() if "properties" in one}
+        assert tool.name.replace("post_p", "S") in written
+        assert 5 < len(written) < 40 and len(json.dumps(written)) < 550
+        assert [one for one in near.values() if one not in written.values()] == [
+            {"title": name} for name in near if name not in written
+        ]
+
+
+def test_an_api_of_millions_of_parameters_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json_body({"properties": {f"p{number}": {} for number in range(60)}})
+    paths = {f"/{number}": {"post": operation(requestBody=body)} for number in range(2)}
+    assert len(read(tmp_path, described(paths)).tools) == 2
+    monkeypatch.setattr(reader, "_MOST_PARAMETERS", 100)
+    with pytest.raises(InputError, match=r"pets\.json: .* over 100 parameters in all"):
+        read(tmp_path, described(paths))

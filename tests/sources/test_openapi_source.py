@@ -182,7 +182,7 @@ def test_what_a_recipe_names_is_of_its_folder(tmp_path: Path) -> None:
 def test_a_page_for_people_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "openapi.json"
     file.write_text("<!DOCTYPE html><html></html>")
-    with pytest.raises(InputError, match=r"openapi\.json: is a page for browsers"):
+    with pytest.raises(InputError, match=r"openapi\.json: is a web page"):
         KIND.read(OpenApiSource(spec=str(file)), tmp_path)
 
 

@@ -151,6 +151,113 @@ def test_schemas_that_say_no_more_than_themselves_are_named(
     assert "itself" in problem and "pets.json#/" in problem
 
 
+def test_what_an_operation_says_in_a_wrong_type_is_named(tmp_path: Path) -> None:
+    wrong = {
+        "summary": ["a"],
+        "description": 1,
+        "operationId": 7,
+        "deprecated": "yes",
+        "tags": "pets",
+        "parameters": {"name": "a", "in": "query"},
+        "security": {"key": []},
+        "servers": "https://pets.example",
+        "callbacks": [],
+    }
+    path = {"description": {}, "get": operation(**wrong), "put": operation(tags=[1])}
+    null = {"get": operation(**dict.fromkeys(wrong))}
+    collected = read(tmp_path, described({"/pets": path, "/null": null}))
+    assert [tool.name for tool in collected.tools] == [
+        "get_null",
+        "get_pets",
+        "put_pets",
+    ]
+    place = f"{tmp_path}/pets.json#/paths/~1pets"
+    assert sorted(collected.problems) == sorted(
+        [
+            f"openapi:pets.json: `description` is no text (2 times), first at "
+            f"{place}/description, {place}/get/description",
+            f"openapi:pets.json: `deprecated` is neither true nor false at {place}/get/deprecated",
+            f"openapi:pets.json: `callbacks` is no object at {place}/get/callbacks",
+            f"openapi:pets.json: a tag is no text at {place}/put/tags/0",
+            *(
+                f"openapi:pets.json: `{key}` is no {kind} at {place}/get/{key}"
+                for key, kind in (
+                    ("summary", "text"),
+                    ("operationId", "text"),
+                    ("tags", "list"),
+                    ("parameters", "list"),
+                    ("security", "list"),
+                    ("servers", "list"),
+                )
+            ),
+        ]
+    )
+
+
+@pytest.mark.parametrize("key", ["webhooks", "x-webhooks"])
+def test_what_the_api_calls_is_counted_and_no_tool(tmp_path: Path, key: str) -> None:
+    call = {"post": operation(), "put": operation()}
+    callbacks = {
+        "changed": {"{$request.body#/url}": call},
+        "gone": {"$ref": "#/components/callbacks/Gone"},
+        "lost": {"$ref": "#/components/callbacks/Lost"},
+    }
+    said = described(
+        {"/watch": {"post": operation(callbacks=callbacks)}},
+        components={
+            "callbacks": {"Gone": {"{$url}": {"$ref": "#/components/pathItems/G"}}},
+            "pathItems": {"G": {"delete": operation()}},
+        },
+        **{key: {"born": call, "moved": {"summary": "Nothing yet."}}},
+    )
+    collected = read(tmp_path, said)
+    assert [tool.name for tool in collected.tools] == ["post_watch"]
+    assert collected.info["left_out"] == {
+        "callback, which the API calls": 3,
+        "webhook, which the API calls": 2,
+    }
+    assert collected.info["left_out_examples"] == {
+        "callback, which the API calls": [
+            "DELETE gone of POST /watch",
+            "POST changed of POST /watch",
+            "PUT changed of POST /watch",
+        ],
+        "webhook, which the API calls": ["POST born", "PUT born"],
+    }
+    (problem,) = collected.problems
+    assert "the `$ref` of a callback leads nowhere" in problem
+
+
+def test_paths_of_azure_that_differ_by_their_query_are_read(tmp_path: Path) -> None:
+    more = {"/pets?kind={kind}": {"get": operation(operationId="list_kind")}}
+    said = described(GET, **{"x-ms-paths": more})
+    tools = read(tmp_path, said).tools
+    assert [(tool.name, tool.signature) for tool in tools] == [
+        ("get_pets", "GET /pets"),
+        ("list_kind", "GET /pets?kind={kind}"),
+    ]
+
+
+@pytest.mark.parametrize("ending", ["json", "yaml"])
+def test_of_a_key_that_stands_twice_the_last_counts_with_a_note(
+    tmp_path: Path, ending: str
+) -> None:
+    file = tmp_path / f"pets.{ending}"
+    file.write_text(
+        '{"openapi": "3.1.0", "info": {"title": "Pets", "version": "1"}, "paths": {"/pets": '
+        '{"get": {"summary": "One", "responses": {}}, "get": {"summary": "Two", "responses": {}}}}}'
+        if ending == "json"
+        else "openapi: 3.1.0\ninfo: {title: Pets, version: 1}\npaths:\n  /pets:\n"
+        "    get: {summary: One, responses: {}}\n    get: {summary: Two, responses: {}}\n"
+    )
+    collected = KIND.read(OpenApiSource(spec=str(file)), tmp_path)
+    assert [tool.summary for tool in collected.tools] == ["Two"]
+    assert collected.notes == (
+        f"openapi:pets.{ending}: a key that an object gives more than once, of which the last "
+        f"counts at {file}#/paths/~1pets/get",
+    )
+
+
 def test_a_property_may_be_called_ref(tmp_path: Path) -> None:
     schemas = {"Link": {"type": "object", "properties": {"$ref": {"type": "string"}}}}
     body = json_body({"$ref": "#/components/schemas/Link"})

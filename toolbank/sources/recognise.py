@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
+from toolbank.sources.documents.page import explain_page, is_page
 from toolbank.sources.kind import SourceConfig
 from toolbank.sources.thing import Thing
 from toolbank.system.errors import InputError
@@ -34,6 +35,10 @@ def recognise(text: str) -> SourceConfig:
             raise InputError(f"{_name(thing)}: {first_problem(error)}.") from error
         if found is not None:
             return found
+    if thing.is_url and is_page(thing.content):
+        raise InputError(
+            explain_page(thing.content.decode("utf-8", "replace"), _name(thing))
+        )
     if thing.is_url:
         said = "nothing is there that tools can be read from"
     elif thing.path is not None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-_TYPES = frozenset(
-    {"string", "number", "integer", "boolean", "object", "array", "null"}
-)
+TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+"""The types of JSON Schema."""
 
 
 def explain_unsound(schema: dict[str, Any]) -> str:
@@ -48,58 +47,36 @@ def _is_surely_sound(schema: dict[str, Any]) -> bool:
             return False
         for key, value in part.items():
             check = _CHECKS.get(key)
-            if check is None:
+            if check is not None:
+                if not check(value):
+                    return False
+                continue
+            add = _HOLDERS.get(key)
+            if add is None:
                 if key in _RARE:
                     return False
-            elif not check(value, waiting):
+            elif not add(value, waiting):
                 return False
     return True
 
 
-# Each says whether a keyword's value is surely sound once the schemas that it adds are.
-def _is_text(value: Any, _: list[Any]) -> bool:
+def is_text(value: Any) -> bool:
+    """Whether a value is a text."""
     return isinstance(value, str)
 
 
-def _is_anything(*_: Any) -> bool:
-    return True
-
-
-def _is_list(value: Any, _: list[Any]) -> bool:
-    return isinstance(value, list)
-
-
-def _is_flag(value: Any, _: list[Any]) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_number(value: Any, _: list[Any]) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of JSON; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_step(value: Any, _: list[Any]) -> bool:
-    return _is_number(value, _) and value > 0
+def are_texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def _is_count(value: Any, _: list[Any]) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_type(value: Any, _: list[Any]) -> bool:
-    if isinstance(value, str):
-        return value in _TYPES
-    return _are_names(value, _) and bool(value) and _TYPES.issuperset(value)
-
-
-def _are_names(value: Any, _: list[Any]) -> bool:
-    return (
-        isinstance(value, list)
-        and all(isinstance(name, str) for name in value)
-        and len(set(value)) == len(value)
-    )
-
-
-def _is_pattern(value: Any, _: list[Any]) -> bool:
+def is_pattern(value: Any) -> bool:
+    """Whether a value is a regular expression that Python can read."""
     return isinstance(value, str) and _compiles(value)
 
 
@@ -107,72 +84,111 @@ def _is_pattern(value: Any, _: list[Any]) -> bool:
 def _compiles(pattern: str) -> bool:
     try:
         re.compile(pattern)
-    except Exception:  # whatever it is, the metaschema's own check tells it
+    except (re.error, OverflowError, RecursionError, MemoryError):
         return False
     return True
 
 
-def _is_schema(value: Any, waiting: list[Any]) -> bool:
+def _is_anything(_: Any) -> bool:
+    return True
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_step(value: Any) -> bool:
+    return is_number(value) and value > 0
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in TYPES
+    return _are_names(value) and bool(value) and TYPES.issuperset(value)
+
+
+def _are_names(value: Any) -> bool:
+    return are_texts(value) and len(set(value)) == len(value)
+
+
+def _are_named_names(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_are_names, value.values()))
+
+
+COUNTS = (
+    *("minLength", "maxLength", "minItems", "maxItems"),
+    *("minProperties", "maxProperties", "minContains", "maxContains"),
+)
+VALUES: dict[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    **dict.fromkeys(("title", "description", "format"), is_text),
+    **dict.fromkeys(("contentEncoding", "contentMediaType"), is_text),
+    **dict.fromkeys(("default", "const"), _is_anything),
+    **dict.fromkeys(("enum", "examples"), _is_list),
+    **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _is_flag),
+    **dict.fromkeys(("minimum", "maximum"), is_number),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), is_number),
+    **dict.fromkeys(COUNTS, _is_count),
+    "multipleOf": _is_step,
+    "required": _are_names,
+    "dependentRequired": _are_named_names,
+    "pattern": is_pattern,
+}
+"""By keyword that holds no schema, whether a value is surely one that it can have."""
+
+HOLD_ONE = (
+    *("items", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+    *("not", "if", "then", "else", "contains", "propertyNames", "contentSchema"),
+)
+HOLD_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
+HOLD_NAMED = ("properties", "patternProperties", "dependentSchemas")
+"""Keywords that hold a schema, a list of them, or some by name."""
+
+
+# Each says whether a keyword's value is surely sound once the schemas that it adds are.
+def _add(value: Any, waiting: list[Any]) -> bool:
     waiting.append(value)
     return True
 
 
-def _are_schemas(value: Any, waiting: list[Any]) -> bool:
+def _add_list(value: Any, waiting: list[Any]) -> bool:
     if not isinstance(value, list) or not value:
         return False
     waiting += value
     return True
 
 
-def _are_named(value: Any, waiting: list[Any]) -> bool:
+def _add_named(value: Any, waiting: list[Any]) -> bool:
     if not isinstance(value, dict):
         return False
     waiting += value.values()
     return True
 
 
-def _are_named_by_pattern(value: Any, waiting: list[Any]) -> bool:
-    return _are_named(value, waiting) and all(map(_compiles, value))
+def _add_by_pattern(value: Any, waiting: list[Any]) -> bool:
+    return _add_named(value, waiting) and all(map(_compiles, value))
 
 
-def _are_named_names(value: Any, _: list[Any]) -> bool:
-    return isinstance(value, dict) and all(_are_names(v, _) for v in value.values())
-
-
-_CHECKS: dict[str, Callable[[Any, list[Any]], bool]] = {
-    "type": _is_type,
-    **dict.fromkeys(("title", "description", "format", "$comment"), _is_text),
-    **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
-    **dict.fromkeys(("default", "const"), _is_anything),
-    **dict.fromkeys(("enum", "examples"), _is_list),
-    **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _is_flag),
-    **dict.fromkeys(("minimum", "maximum"), _is_number),
-    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _is_number),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
-    **dict.fromkeys(("minProperties", "maxProperties"), _is_count),
-    "multipleOf": _is_step,
-    "required": _are_names,
-    "dependentRequired": _are_named_names,
-    "pattern": _is_pattern,
-    "$ref": _is_text,
-    **dict.fromkeys(("items", "additionalProperties", "not"), _is_schema),
-    **dict.fromkeys(("propertyNames", "if", "then", "else"), _is_schema),
-    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties"), _is_schema),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _are_schemas),
-    **dict.fromkeys(("properties", "$defs"), _are_named),
-    "patternProperties": _are_named_by_pattern,
+_HOLDERS: dict[str, Callable[[Any, list[Any]], bool]] = {
+    **dict.fromkeys(HOLD_ONE, _add),
+    **dict.fromkeys(HOLD_LIST, _add_list),
+    **dict.fromkeys(HOLD_NAMED, _add_named),
+    "patternProperties": _add_by_pattern,
+    "$defs": _add_named,
 }
+_CHECKS = {**VALUES, "$ref": is_text, "$comment": is_text}
 _RARE = frozenset(
     {
         *("$id", "$schema", "$anchor", "$vocabulary", "$dynamicRef", "$dynamicAnchor"),
         *("$recursiveRef", "$recursiveAnchor", "definitions", "dependencies"),
-        *(
-            "dependentSchemas",
-            "contains",
-            "minContains",
-            "maxContains",
-            "contentSchema",
-        ),
     }
 )
 """Keywords of the metaschema that are left to it."""

@@ -54,6 +54,8 @@ class Documents:
         self._files = 0
         self._bytes = 0
         self._ends = time.monotonic() + _MOST_S
+        self.repeated: list[str] = []
+        """File and pointer of each key that an object gives more than once; the last counts."""
 
     def open(self, place: str) -> Document:
         """Read the first document: a path, or a URL of http or https.
@@ -160,7 +162,9 @@ class Documents:
 
     def _keep(self, place: str, address: str, data: bytes) -> Document:
         self._bytes += len(data)
-        document = Document(parse_document(data, address), address, place)
+        content, repeated = parse_document(data, address)
+        self.repeated += [f"{address}#{pointer}" for pointer in repeated]
+        document = Document(content, address, place)
         self._read[place] = document
         self._files += 1
         return document

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any, NoReturn
 
 import yaml
 
+from toolbank.sources.documents.page import explain_page
+from toolbank.sources.documents.pointer import escape
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 
 _MOST_YAML_MB = 32
+_LOOKED_THROUGH = 5_000_000
+"""Characters of JSON in which repeated keys are looked for: a program wrote what is longer, and
+reading it would take a quarter more."""
 _MOST_VALUES = 5_000_000
 """Of a YAML document with its aliases written out: nine of nine aliases each make 387 million."""
 _DEEPEST = 300
 """Levels of a YAML document: its parser calls itself in C, and too many end the process."""
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_Repeated = dict[int, tuple[dict[str, Any], list[str]]]
+"""Mappings that give keys more than once, by their identity, and these keys."""
 _TAG = "tag:yaml.org,2002:"
 _NULL, _BOOL, _INT, _FLOAT, _MERGE = (
     _TAG + name for name in ("null", "bool", "int", "float", "merge")
@@ -34,11 +42,12 @@ _PLAIN = (
 )
 
 
-def parse_document(data: bytes, where: str) -> Any:
+def parse_document(data: bytes, where: str) -> tuple[Any, list[str]]:
     """Read a document of JSON or YAML: a mapping or a list; `where` names it in messages.
 
-    YAML is read as JSON would say it: keys are texts, and so is what JSON has no type for, such
-    as a date. Its aliases are the same object wherever they stand.
+    Beside it the JSON pointers of keys that a mapping gives more than once, of which the last
+    counts; they are not looked for in JSON of over 5 MB. YAML is read as JSON would say it: keys are texts, and so is what JSON has no type
+    for, such as a date. Its aliases are the same object wherever they stand.
 
     Raises:
         InputError: it is neither, or holds what JSON can't, or grows past bounds; with the line.
@@ -48,16 +57,14 @@ def parse_document(data: bytes, where: str) -> Any:
     if not start:
         raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
     if start == "<":
-        raise InputError(
-            f"{where}: is a page for browsers (HTML or XML), not JSON or YAML. Give the address of "
-            "the document itself, which often ends in openapi.json, openapi.yaml or swagger.json."
-        )
-    value = _parse_json(text, where) if start in "{[" else _parse_yaml(text, where)
+        raise InputError(explain_page(text, where))
+    parse = _parse_json if start in "{[" else _parse_yaml
+    value, repeated = parse(text, where)
     if not isinstance(value, dict | list):
         raise InputError(
             f"{where}: holds {type(value).__name__}, no mapping and no list. Is it JSON or YAML?"
         )
-    return value
+    return value, repeated
 
 
 def _decode(data: bytes, where: str) -> str:
@@ -73,12 +80,25 @@ def _decode(data: bytes, where: str) -> str:
     return text
 
 
-def _parse_json(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> tuple[Any, list[str]]:
+    repeated: _Repeated = {}
+
+    def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            repeated[id(made)] = made, [key for key in made if counts[key] > 1]
+        return made
+
     try:
         value = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_read_number
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_read_number,
+            object_pairs_hook=make if len(text) <= _LOOKED_THROUGH else None,
         )
-        return _mend(value) if _HALF_CHARACTER.search(text) else value
+        places = _places(value, repeated)
+        return (_mend(value) if _HALF_CHARACTER.search(text) else value), places
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})."
@@ -87,6 +107,22 @@ def _parse_json(text: str, where: str) -> Any:
         raise InputError(f"{where}: not valid JSON ({error}).") from error
     except RecursionError as error:
         raise _too_deep(where) from error
+
+
+def _places(value: Any, repeated: _Repeated) -> list[str]:
+    """The JSON pointers of repeated keys; those inside of what did not count have none."""
+    places: list[str] = []
+    waiting, seen = [(value, "")] if repeated else [], set[int]()
+    while waiting:
+        part, pointer = waiting.pop()
+        if not isinstance(part, dict | list) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        _, keys = repeated.get(id(part), (part, []))
+        places += [f"{pointer}/{escape(key)}" for key in keys]
+        inner = part.items() if isinstance(part, dict) else enumerate(part)
+        waiting += [(one, f"{pointer}/{escape(str(key))}") for key, one in inner]
+    return sorted(places)
 
 
 def _read_number(text: str) -> float:
@@ -135,7 +171,7 @@ class Loader(yaml.CSafeLoader):
         self._depth -= 1
 
 
-def _parse_yaml(text: str, where: str) -> Any:
+def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
     if len(text) > _MOST_YAML_MB * 1_000_000:
         raise InputError(
             f"{where}: over {_MOST_YAML_MB} MB of YAML, which takes minutes to read. Save it as JSON."
@@ -144,7 +180,9 @@ def _parse_yaml(text: str, where: str) -> Any:
         root = yaml.compose(text, Loader=Loader)
         if root is None:
             raise InputError(f"{where}: is empty. Give a document in JSON or YAML.")
-        return _Maker(where).make(root)
+        maker = _Maker(where)
+        value = maker.make(root)
+        return value, _places(value, maker.repeated)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -160,6 +198,7 @@ class _Maker:
     """Makes values of YAML nodes, each once, and counts what they would be without aliases."""
 
     def __init__(self, where: str) -> None:
+        self.repeated: _Repeated = {}
         self._where = where
         self._made: dict[int, tuple[Any, int]] = {}
         self._open: set[int] = set()
@@ -202,6 +241,7 @@ class _Maker:
 
     def _mapping(self, node: yaml.Node) -> tuple[Any, int]:
         values: dict[str, Any] = {}
+        repeated: dict[str, None] = {}
         merged: dict[str, Any] = {}
         size = 1
         for key, value in node.value:
@@ -211,14 +251,17 @@ class _Maker:
             size += its_size
             if key.tag != _MERGE:
                 if key.value in values:
-                    raise self._refused(key, f"the key {key.value!r} is given twice")
+                    repeated[key.value] = None
                 values[key.value] = one
                 continue
             for mapping in one if isinstance(one, list) else [one]:
                 if not isinstance(mapping, dict):
                     raise self._refused(key, "<< takes a mapping")
                 merged = {**mapping, **merged}
-        return {**merged, **values}, size
+        made = {**merged, **values}
+        if repeated:
+            self.repeated[id(made)] = made, [*repeated]
+        return made, size
 
     def _refused(self, node: yaml.Node, why: str) -> InputError:
         mark = node.start_mark

@@ -11,6 +11,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
 _UNREAD = "it can't be read as a function"
+_EXAMPLES = 3
 _TOLD = 50
 """Entries of which the reason is told one by one."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -23,8 +24,9 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
 
     found = Listed()
     problems: list[str] = []
+    repeated: list[str] = []
     unread = found.left_out.counts
-    for place, entry in read_rows(config.path):
+    for place, entry in read_rows(config.path, repeated):
         try:
             if isinstance(entry, InputError):
                 raise entry
@@ -50,8 +52,18 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
         notes=(
             *found.left_out.lines(config.label),
             *found.describe_mended(config.label),
+            *_describe_repeated(config.label, repeated),
         ),
     )
+
+
+def _describe_repeated(label: str, places: list[str]) -> list[str]:
+    if not places:
+        return []
+    return [
+        f"{label}: keys that an object gives more than once, of which the last counts "
+        f"({len(places):,}), such as {', '.join(places[:_EXAMPLES])}"
+    ]
 
 
 _EXPECTED = (

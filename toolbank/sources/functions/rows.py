@@ -17,20 +17,23 @@ _LONGEST_LINE = 10_000_000
 _TABLES = (".csv", ".tsv", ".parquet")
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+def read_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     """Each entry of the file, and where it stands: "line 3", "/tools/7", "row 12".
 
-    An entry that can't be parsed is the InputError that says why.
+    An entry that can't be parsed is the InputError that says why. `repeated` gets the places of
+    keys that an object gives more than once, of which the last counts.
 
     Raises:
         InputError: the file can't be read, or lists no functions.
     """
     if path.suffix.lower() in _TABLES:
-        yield from _table_rows(path)
+        yield from _table_rows(path, repeated)
     elif path.suffix.lower() in (".jsonl", ".ndjson") or _is_lines(path):
-        yield from _lines(path)
+        yield from _lines(path, repeated)
     else:
-        found = find_functions(Documents().open(str(path)).content)
+        documents = Documents()
+        found = find_functions(documents.open(str(path)).content)
+        repeated += documents.repeated
         for pointer, entry in found:
             yield pointer or "/", entry
 
@@ -45,20 +48,22 @@ def _is_lines(path: Path) -> bool:
         return False
 
 
-def _parse_json(data: bytes, where: str) -> Any:
+def _parse_json(data: bytes, place: str, what: str, repeated: list[str]) -> Any:
     if data.lstrip()[:1] not in (b"{", b"["):
-        raise InputError(f"{where}: no JSON object.")
-    return parse_document(data, where)
+        raise InputError(f"{what}: no JSON object.")
+    content, pointers = parse_document(data, what)
+    repeated += [f"{place}{pointer}" for pointer in pointers]
+    return content
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+def _lines(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     with reading(path), path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             place = f"line {number}"
             try:
-                content = _parse_json(line, "the line")
+                content = _parse_json(line, place, "the line", repeated)
             except InputError as error:
                 yield place, error
                 continue
@@ -68,7 +73,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
                 yield f"{place}{inner and ', '}{inner}", entry
 
 
-def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
+def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     import polars as pl
 
     try:
@@ -91,11 +96,13 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Any]]:
         )
     for number, row in enumerate(table.iter_rows(named=True), 1):
         entry = {key: value for key, value in row.items() if value is not None}
-        schema = entry.get("parameters")
+        schema, place = entry.get("parameters"), f"row {number}"
         if isinstance(schema, str):
             try:
-                entry["parameters"] = _parse_json(schema.encode(), "its parameters")
+                entry["parameters"] = _parse_json(
+                    schema.encode(), place, "its parameters", repeated
+                )
             except InputError as error:
-                yield f"row {number}", error
+                yield place, error
                 continue
-        yield f"row {number}", entry
+        yield place, entry

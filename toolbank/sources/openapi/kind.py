@@ -64,7 +64,7 @@ def _recognise(thing: Thing) -> OpenApiSource | None:
 def _says_version(content: bytes) -> bool:
     """Whether the outermost object has the key; deeper, it may be of anything."""
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if content[:1] == b"[":
+    if content[:1] in (b"[", b"<"):
         return False
     if content[:1] != b"{":
         return bool(_IN_YAML.search(content))

@@ -20,6 +20,18 @@ _METHODS: tuple[str, ...] = (
     "trace",
 )
 _UNREADABLE = "path that can't be read"
+_TYPES: tuple[tuple[str, type, str], ...] = (
+    ("summary", str, "no text"),
+    ("description", str, "no text"),
+    ("operationId", str, "no text"),
+    ("deprecated", bool, "neither true nor false"),
+    ("tags", list, "no list"),
+    ("parameters", list, "no list"),
+    ("security", list, "no list"),
+    ("servers", list, "no list"),
+    ("callbacks", dict, "no object"),
+)
+"""What a path or an operation says under a key has to be of a type."""
 
 
 @dataclass(frozen=True)
@@ -50,31 +62,84 @@ class Operation:
 def list_operations(
     root: Node, references: References, version: Version, findings: Findings
 ) -> list[Operation]:
-    """All operations under `paths`, in the order of the document.
+    """All operations under `paths`, in the order of the document; Azure has `x-ms-paths`, too.
 
-    What stands there and is none, and what `webhooks` has, is counted as left out.
+    What stands there and is none, and what the API calls (webhooks, callbacks), is counted as
+    left out.
     """
-    paths = root.child("paths")
-    if paths.value is not None and not isinstance(paths.value, dict):
-        findings.problem("`paths` is no object", paths.place)
     operations: list[Operation] = []
-    for path, node in paths.members().items():
-        if path.startswith("x-"):
-            continue
-        found: dict[str, Operation] = {}
-        items = _follow_item(path, node, references, findings)
-        for item in reversed(items):
-            for method, said in _methods(item, version):
-                found[method] = Operation(method, path, said, items)
-        for operation in found.values():
-            if isinstance(operation.node.value, dict):
-                operations.append(operation)
-            else:
-                findings.problem("an operation that is no object", operation.node.place)
-                findings.leave_out("operation that can't be read", operation.route)
-    for name in root.child("webhooks").members():
-        findings.leave_out("webhook, which the API calls", name)
+    for key in ("paths", "x-ms-paths"):
+        paths = root.child(key)
+        if paths.value is not None and not isinstance(paths.value, dict):
+            findings.problem(f"`{key}` is no object", paths.place)
+        for path, node in paths.members().items():
+            if not path.startswith("x-"):
+                items = _follow_item(path, node, references, findings)
+                operations += _operations(path, items, version, findings)
+    _leave_out_calls(root, operations, references, version, findings)
     return operations
+
+
+def _operations(
+    path: str, items: tuple[Node, ...], version: Version, findings: Findings
+) -> Iterator[Operation]:
+    """The operations of a path, those beside its reference in place of those that it leads to."""
+    found: dict[str, Operation] = {}
+    for item in reversed(items):
+        _check_types(item, findings)
+        for method, said in _methods(item, version):
+            found[method] = Operation(method, path, said, items)
+    for operation in found.values():
+        if isinstance(operation.node.value, dict):
+            _check_types(operation.node, findings)
+            yield operation
+        else:
+            findings.problem("an operation that is no object", operation.node.place)
+            findings.leave_out("operation that can't be read", operation.route)
+
+
+def _check_types(node: Node, findings: Findings) -> None:
+    """Tell what a path or an operation says in a wrong type, which is not read."""
+    for key, kind, called in _TYPES:
+        said = node.value.get(key)
+        if said is not None and not isinstance(said, kind):
+            findings.problem(f"`{key}` is {called}", node.child(key).place)
+    for tag in node.child("tags").elements():
+        if not isinstance(tag.value, str):
+            findings.problem("a tag is no text", tag.place)
+
+
+def _leave_out_calls(
+    root: Node,
+    operations: list[Operation],
+    references: References,
+    version: Version,
+    findings: Findings,
+) -> None:
+    """Count what a description has the API call: the other side's operations, and no tools."""
+
+    def leave_out(what: str, name: str, listed: Node) -> None:
+        for method, _ in _methods(_end_of(listed, what, references, findings), version):
+            reason = f"{what}, which the API calls"
+            findings.leave_out(reason, f"{method.upper()} {name}")
+
+    for key in ("webhooks", "x-webhooks"):
+        for name, item in root.child(key).members().items():
+            leave_out("webhook", name, item)
+    for operation in operations:
+        for name, listed in operation.node.child("callbacks").members().items():
+            callback = _end_of(listed, "callback", references, findings)
+            for item in callback.members().values():
+                leave_out("callback", f"{name} of {operation.route}", item)
+
+
+def _end_of(node: Node, what: str, references: References, findings: Findings) -> Node:
+    """What a reference leads to, and nothing where it leads nowhere, which is told."""
+    try:
+        return references.follow(node)
+    except UnresolvedError as error:
+        findings.problem(f"the `$ref` of a {what} {error}", node.place)
+        return Node(None, node.document, node.pointer)
 
 
 def _follow_item(

@@ -24,6 +24,9 @@ from toolbank.sources.openapi.source import OpenApiSource
 from toolbank.sources.openapi.version import Version, read_version
 from toolbank.system.errors import InputError
 
+_MOST_PARAMETERS = 1_000_000
+"""Of all tools: 4,000 operations that take one object of 4,000 properties would need gigabytes."""
+
 
 def read_description(config: OpenApiSource) -> Collected:
     """The tools of a description, and what became of the operations that are none.
@@ -70,7 +73,8 @@ class _Reader:
             self._root, self._references, self._version, self._findings
         )
         names = name_operations(operations, self._findings)
-        tools = []
+        tools: list[Tool] = []
+        parameters = 0
         for name, operation in zip(names, operations, strict=True):
             try:
                 tools.append(self._tool(name, operation))
@@ -81,6 +85,17 @@ class _Reader:
                 self._findings.leave_out(
                     "operation that can't be read", operation.route
                 )
+                continue
+            parameters += len(tools[-1].parameters["properties"])
+            if parameters > _MOST_PARAMETERS:
+                raise InputError(
+                    f"{self._root.document.address}: its operations take over "
+                    f"{_MOST_PARAMETERS:,} parameters in all. Give a part of it."
+                )
+        self._schemas.fill()
+        for place in self._references.documents.repeated:
+            what = "a key that an object gives more than once, of which the last counts"
+            self._findings.note(what, place)
         findings = self._findings
         problems = describe(self._label, findings.problems)
         if not tools:
@@ -112,7 +127,7 @@ class _Reader:
             summary=summary,
             description=description,
             signature=operation.route,
-            parameters=signature.schema(),
+            parameters=signature.schema(operation.node.place),
             output_schema=self._responses.read(operation),
             deprecated="Deprecated." if _is_deprecated(operation) else "",
             url=_text(operation.node.get("externalDocs", "url")),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from toolbank.sources.documents.documents import Document, Documents
+from toolbank.sources.documents.pointer import escape, unescape
 from toolbank.system.errors import InputError, ToolbankError
 
 _LONGEST_CHAIN = 100
@@ -38,7 +39,7 @@ class Node(NamedTuple):
         value, pointer = self.value, self.pointer
         for key in keys:
             value = _get(value, key)
-            pointer = f"{pointer}/{escape(str(key))}"
+            pointer = f"{pointer}/{escape(key) if isinstance(key, str) else key}"
         return Node(value, self.document, pointer)
 
     def get(self, *keys: str | int) -> Any:
@@ -52,7 +53,10 @@ class Node(NamedTuple):
         """What stands in an object, by key; nothing of anything else."""
         if not isinstance(self.value, dict):
             return {}
-        return {key: self.child(key) for key in self.value}
+        return {
+            key: Node(value, self.document, f"{self.pointer}/{escape(key)}")
+            for key, value in self.value.items()
+        }
 
     def elements(self) -> Iterator[Node]:
         """The elements of an array, none of anything else."""
@@ -65,7 +69,7 @@ class References:
     """Follows references within a document and to others."""
 
     def __init__(self, documents: Documents) -> None:
-        self._documents = documents
+        self.documents = documents
         self._found: dict[tuple[str, str], Node | UnresolvedError] = {}
         self._anchors: dict[str, dict[str, Node]] = {}
         self.may_pass = False
@@ -130,7 +134,7 @@ class References:
 
     def _walk(self, node: Node, fragment: str, depth: int) -> Node:
         for part in fragment.split("/")[1:]:
-            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            key = unescape(unquote(part))
             reference = reference_of(node.value)
             if reference is not None and key not in node.value:
                 node = self._resolve(node.document, reference, depth + 1)
@@ -141,7 +145,7 @@ class References:
 
     def _open(self, document: Document, place: str) -> Node:
         try:
-            found = self._documents.follow(document, place)
+            found = self.documents.follow(document, place)
         except ToolbankError as error:
             self.may_pass |= not isinstance(error, InputError)
             said = str(error).removeprefix(f"{document.address}: ").rstrip(".")
@@ -162,11 +166,6 @@ def reference_of(value: Any) -> str | None:
     """The `$ref` of an object that is a reference."""
     reference = value.get("$ref") if isinstance(value, dict) else None
     return reference if isinstance(reference, str) else None
-
-
-def escape(key: str) -> str:
-    """A key as a part of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _get(value: Any, key: str | int) -> Any:

@@ -45,17 +45,9 @@ class ResponseReader:
         for node in self._good(responses):
             schema = self._schema(node)
             if schema is not None:
-                return self._complete(self._schemas.target(schema), operation)
+                schema, place = self._schemas.target(schema), operation.node.place
+                return self._schemas.complete(dict(schema), [schema], place, _MOST)
         return None
-
-    def _complete(self, schema: Schema, operation: Operation) -> Schema:
-        top = dict(schema)
-        if self._schemas.complete_near(top, [schema], _MOST):
-            what = (
-                f"an output of over {_MOST:,} characters has the nearest schemas alone"
-            )
-            self._findings.note(what, operation.node.place)
-        return top
 
     def _good(self, responses: Node) -> Iterator[Node]:
         """The responses of 2xx, or where there are none, the default one."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolbank.sources.documents.documents import Document
+from toolbank.sources.documents.pointer import unescape
 from toolbank.sources.openapi.circles import cut_circles
 from toolbank.sources.openapi.findings import Findings
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.translation import Schema, Translation
 
+_MOST = 100_000_000
+"""Characters of the `$defs` of all tools: those of 4,000 schemas that all lead to one another would
+be in each of 4,000 tools."""
 _HEAD = "#/$defs/"
 _SAID = {"$ref", "title", "description", "deprecated", "readOnly", "writeOnly"}
 
@@ -35,8 +39,9 @@ class Schemas:
         self._next_numbers: dict[str, int] = {}
         self._waiting: deque[tuple[str, Node]] = deque()
         self._shared: dict[str, Schema] = {}
-        self._closures: dict[str, frozenset[str]] = {}
+        self._next: dict[str, list[str]] = {}
         self._sizes: dict[str, int] = {}
+        self._unfilled: list[tuple[dict[str, Schema], list[str], int, str]] = []
         self._read: dict[tuple[str, str], Schema] = {}
 
     def read(self, node: Node) -> Schema:
@@ -53,37 +58,60 @@ class Schemas:
             schema = self._shared[schema["$ref"].removeprefix(_HEAD)]
         return schema
 
-    def complete(self, schema: Schema, parts: Iterable[Schema]) -> Schema:
-        """A schema with the `$defs` that its translated parts need, sorted by name."""
-        names = self._closure_of(parts)
-        if names:
-            schema["$defs"] = {name: self._shared[name] for name in sorted(names)}
+    def complete(
+        self, schema: Schema, parts: Iterable[Schema], place: str, most: int = _MOST
+    ) -> Schema:
+        """Give a schema the `$defs` that its translated parts need, which `fill` fills.
+
+        At most so many characters of them; `place` is where the operation stands.
+        """
+        if names := self._direct(parts):
+            schema["$defs"] = defs = dict[str, Schema]()
+            self._unfilled.append((defs, sorted(names), most, place))
         return schema
 
-    def complete_near(self, schema: Schema, parts: Sequence[Schema], most: int) -> bool:
-        """Do as `complete` does, with at most so many characters of `$defs`, the nearest first.
+    def fill(self) -> None:
+        """Fill the `$defs` of all that was completed, sorted by name; none is cut unless it must be.
 
-        What would be more says nothing but its title. Gives whether any was left out.
+        What would be more than its bound, or with all others more than a bank can hold, has the
+        nearest schemas; of the next ones only the titles.
         """
-        names = self._closure_of(parts)
-        if sum(map(self._size, names)) <= most:
-            self.complete(schema, parts)
-            return False
-        waiting = deque(sorted(self._direct(parts)))
-        defs: dict[str, Schema] = {}
+        if not self._fill(_MOST):
+            self._fill(_MOST // len(self._unfilled))
+
+    def _fill(self, share: int) -> bool:
+        """Fill all with at most so many characters each, unless that is too much in sum."""
+        left, cut = _MOST, list[tuple[str, str]]()
+        for defs, names, bound, place in self._unfilled:
+            most = min(bound, share)
+            near, size = self._nearest(names, most)
+            left -= min(size, most)
+            if left < 0:
+                return False
+            defs.clear()
+            defs.update(sorted(near.items()))
+            if size > most:
+                cut.append((_describe_cut(bound, most), place))
+        for what, place in cut:
+            self._findings.note(what, place)
+        return True
+
+    def _nearest(self, names: list[str], most: int) -> tuple[dict[str, Schema], int]:
+        """The schemas that names lead to, and their characters; over `most` only titles."""
+        waiting, size = deque(names), 0
+        found: dict[str, Schema] = {}
         while waiting:
             name = waiting.popleft()
-            if name in defs:
+            if name in found:
                 continue
-            most -= self._size(name)
             shared = self._shared[name]
-            if most >= 0:
-                defs[name] = shared
-                waiting += sorted(self._direct([shared]))
+            size += self._sizes[name]
+            if size <= most:
+                found[name] = shared
+                waiting += self._next[name]
             else:
-                defs[name] = {"title": shared.get("title", name)}
-        schema["$defs"] = {name: defs[name] for name in sorted(defs)}
-        return True
+                found[name] = {"title": shared.get("title", name)}
+        return found, size
 
     def _share(self) -> None:
         """Translate what references lead to, and what its references do."""
@@ -91,10 +119,13 @@ class Schemas:
         while self._waiting:
             name, node = self._waiting.popleft()
             try:
-                self._shared[name] = self._translate(node)
+                schema = self._translate(node)
+                self._sizes[name] = len(name) + len(json.dumps(schema))
             except RecursionError:
-                self._shared[name] = {}
+                schema, self._sizes[name] = {}, len(name)
                 self._findings.problem("a schema that is nested too deep", node.place)
+            self._shared[name] = schema
+            self._next[name] = sorted(self._translation.refs_of(schema))
             new[name] = node
         for name in cut_circles(self._shared, new):
             what = "a schema that holds itself, whose reference is left out"
@@ -103,28 +134,8 @@ class Schemas:
     def _translate(self, node: Node) -> Schema:
         return self._translation.translate(node.value, node.document, node.pointer)
 
-    def _size(self, name: str) -> int:
-        size = self._sizes.get(name)
-        if size is None:
-            size = self._sizes[name] = len(json.dumps(self._shared[name]))
-        return size
-
     def _direct(self, parts: Iterable[Schema]) -> frozenset[str]:
         return frozenset[str]().union(*map(self._translation.refs_of, parts))
-
-    def _closure_of(self, parts: Iterable[Schema]) -> frozenset[str]:
-        return frozenset[str]().union(*map(self._closure, self._direct(parts)))
-
-    def _closure(self, name: str) -> frozenset[str]:
-        known = self._closures.get(name)
-        if known is None:
-            found, waiting = {name}, [name]
-            while waiting:
-                new = self._translation.refs_of(self._shared[waiting.pop()]) - found
-                found |= new
-                waiting += new
-            known = self._closures[name] = frozenset(found)
-        return known
 
     def _refer(self, reference: str, document: Document, pointer: str) -> str:
         """The name of what a reference leads to, which is translated later."""
@@ -142,7 +153,7 @@ class Schemas:
         return name
 
     def _name(self, node: Node) -> str:
-        last = node.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+        last = unescape(node.pointer.rpartition("/")[2])
         file = PurePosixPath(urlsplit(node.document.place).path).stem
         plain = re.sub(r"[^\w.-]+", "_", last or unquote(file), flags=re.ASCII)
         plain = plain.strip("_") or "schema"
@@ -154,6 +165,15 @@ class Schemas:
         self._next_numbers[plain] = number + 1
         self._taken.add(name)
         return name
+
+
+def _describe_cut(bound: int, most: int) -> str:
+    if most == bound:
+        return f"an output of over {most:,} characters has the nearest schemas alone"
+    return (
+        f"all operations together refer to over {_MOST:,} characters of schemas, so that this one "
+        f"has the nearest {most:,} alone"
+    )
 
 
 def _short(reference: str) -> Any:

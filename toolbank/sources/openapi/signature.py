@@ -77,14 +77,14 @@ class Signature:
             self._more["additionalProperties"] = flat.rest
             self._parts.append(flat.rest)
 
-    def schema(self) -> Schema:
-        """The JSON Schema of all, with the `$defs` that it needs."""
+    def schema(self, place: str) -> Schema:
+        """The JSON Schema of all, with the `$defs` that it needs; `place` is the operation's."""
         schema: Schema = {"type": "object", "properties": self._properties}
         if self._required:
             schema["required"] = list(dict.fromkeys(self._required))
         schema |= self._more
         return self._schemas.complete(
-            schema, [*self._properties.values(), *self._parts]
+            schema, [*self._properties.values(), *self._parts], place
         )
 
     def _put(self, wish: str, place: Place, schema: Schema, *, required: bool) -> str:

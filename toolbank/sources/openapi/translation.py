@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any
 
 from toolbank.sources.documents.documents import Document
+from toolbank.sources.documents.pointer import escape
 from toolbank.sources.openapi.findings import Findings
-from toolbank.sources.openapi.references import escape
+from toolbank.sources.schema_check import (
+    COUNTS,
+    HOLD_LIST,
+    HOLD_NAMED,
+    HOLD_ONE,
+    TYPES,
+    VALUES,
+    are_texts,
+    is_number,
+    is_pattern,
+)
 
 Schema = dict[str, Any]
 Refer = Callable[[str, Document, str], str]
 """The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""
 
 _SHOWN = 60
-_TYPES = frozenset(
-    {"string", "number", "integer", "boolean", "object", "array", "null"}
+_RESTS = frozenset(
+    {
+        *("items", "additionalProperties"),
+        *("unevaluatedItems", "unevaluatedProperties"),
+    }
 )
+"""What holds of all that have no name of their own; false is said of them as it is."""
 _ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "example", "examples"),
@@ -93,9 +106,15 @@ class Translation:
             self.wrong("a `$ref` that is no text", document, pointer)
         for key, item in value.items():
             read = _READERS.get(key)
-            if read is None:
+            if read is not None:
+                is_sound = read(self, schema, key, item, document, pointer)
+            elif key in VALUES:
+                is_sound = VALUES[key](item)
+                if is_sound:
+                    schema[key] = item
+            else:
                 continue
-            if not read(self, schema, key, item, document, pointer):
+            if not is_sound:
                 self._refuse(key, item, document, pointer)
         return _finish(schema, value)
 
@@ -116,125 +135,64 @@ class Translation:
 _Reader = Callable[[Translation, Schema, str, Any, Document, str], bool]
 
 
-def _read_text(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if not isinstance(item, str):
-        return False
-    schema[key] = item
-    return True
-
-
-def _read_literal(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    schema[key] = item
-    return True
-
-
-def _read_list(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if not isinstance(item, list):
-        return False
-    schema[key] = item
-    return True
-
-
-def _read_flag(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if item is True:  # false says nothing
+def _read_flag(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
+    if item is True:  # false says no more than its absence
         schema[key] = True
     return isinstance(item, bool)
 
 
-def _read_number(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if not is_number(item) or (key == "multipleOf" and item <= 0):
-        return False
-    schema[key] = item
-    return True
-
-
-def _read_count(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
+def _read_count(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
+    """3.0 is a count, too."""
     if not is_number(item) or item < 0 or item != item // 1:
         return False
     schema[key] = int(item)
     return True
 
 
-def _read_limit(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
+def _read_limit(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
     """`exclusiveMinimum` is a flag of `minimum` up to OpenAPI 3.0 (see `_finish`)."""
     if is_number(item):
         schema[key] = item
     return is_number(item) or isinstance(item, bool)
 
 
-def _read_names(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if not _are_names(item):
+def _read_names(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
+    if not are_texts(item):
         return False
     schema[key] = list(dict.fromkeys(item))
     return True
 
 
 def _read_name_lists(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
+    _: Translation, schema: Schema, key: str, item: Any, *__: Any
 ) -> bool:
-    if not isinstance(item, dict) or not all(map(_are_names, item.values())):
+    if not isinstance(item, dict) or not all(map(are_texts, item.values())):
         return False
     schema[key] = {name: list(dict.fromkeys(item[name])) for name in item}
     return True
 
 
-def _read_type(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
+def _read_type(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
     if isinstance(item, str):
-        if item in _TYPES:
+        if item in TYPES:
             schema[key] = item
         elif item == "file":
             schema[key], schema["format"] = "string", "binary"
         else:
             return False
         return True
-    if not _are_names(item):
+    if not are_texts(item):
         return False
-    known = [name for name in dict.fromkeys(item) if name in _TYPES]
+    known = [name for name in dict.fromkeys(item) if name in TYPES]
     if known:
         schema[key] = known
     return len(known) == len(set(item))
 
 
-def _read_pattern(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if not isinstance(item, str) or not _is_pattern(item):
-        return False
-    schema[key] = item
-    return True
-
-
 def _read_example(
-    _: Translation, schema: Schema, __: str, item: Any, *___: Document | str
+    _: Translation, schema: Schema, __: str, item: Any, *___: Any
 ) -> bool:
     schema.setdefault("examples", [item])
-    return True
-
-
-def _read_examples(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Document | str
-) -> bool:
-    if not isinstance(item, list):
-        return False
-    schema[key] = item
     return True
 
 
@@ -246,25 +204,13 @@ def _read_schema(
     document: Document,
     pointer: str,
 ) -> bool:
+    if isinstance(item, bool) and key in _RESTS:
+        schema[key] = item
+        return True
     if not isinstance(item, dict | bool):
         return False
     schema[key] = translation.translate(item, document, f"{pointer}/{key}")
     return True
-
-
-def _read_rest(
-    translation: Translation,
-    schema: Schema,
-    key: str,
-    item: Any,
-    document: Document,
-    pointer: str,
-) -> bool:
-    """What holds of all others; false is said as it is."""
-    if isinstance(item, bool):
-        schema[key] = item
-        return True
-    return _read_schema(translation, schema, key, item, document, pointer)
 
 
 def _read_items(
@@ -276,15 +222,14 @@ def _read_items(
     pointer: str,
 ) -> bool:
     """A list of schemas is what `prefixItems` is now."""
-    if isinstance(item, list):
-        if not item:
-            return True
+    if not isinstance(item, list):
+        return _read_schema(translation, schema, key, item, document, pointer)
+    if item:
         schema["prefixItems"] = _translated(translation, item, document, pointer, key)
-        return True
-    return _read_rest(translation, schema, key, item, document, pointer)
+    return True
 
 
-def _read_schemas(
+def _read_list(
     translation: Translation,
     schema: Schema,
     key: str,
@@ -314,7 +259,7 @@ def _read_named(
     schema[key] = {
         str(name): translate(part, document, f"{pointer}/{key}/{escape(str(name))}")
         for name, part in item.items()
-        if key != "patternProperties" or _is_pattern(name)
+        if key != "patternProperties" or is_pattern(name)
     }
     return True
 
@@ -333,38 +278,19 @@ def _translated(
 
 
 _READERS: dict[str, _Reader] = {
-    **dict.fromkeys(
-        ("title", "description", "format", "contentEncoding", "contentMediaType"),
-        _read_text,
-    ),
-    **dict.fromkeys(("default", "const"), _read_literal),
-    **dict.fromkeys(("enum", "examples"), _read_list),
     **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _read_flag),
-    **dict.fromkeys(("minimum", "maximum", "multipleOf"), _read_number),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _read_limit),
-    **dict.fromkeys(
-        (
-            *("minLength", "maxLength", "minItems", "maxItems"),
-            *("minProperties", "maxProperties", "minContains", "maxContains"),
-        ),
-        _read_count,
-    ),
+    **dict.fromkeys(COUNTS, _read_count),
     "required": _read_names,
     "dependentRequired": _read_name_lists,
     "type": _read_type,
-    "pattern": _read_pattern,
     "example": _read_example,
+    **dict.fromkeys(HOLD_ONE, _read_schema),
     "items": _read_items,
-    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _read_rest),
-    "unevaluatedItems": _read_rest,
-    **dict.fromkeys(
-        ("not", "if", "then", "else", "contains", "propertyNames", "contentSchema"),
-        _read_schema,
-    ),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _read_schemas),
-    **dict.fromkeys(("properties", "patternProperties"), _read_named),
-    "dependentSchemas": _read_named,
+    **dict.fromkeys(HOLD_LIST, _read_list),
+    **dict.fromkeys(HOLD_NAMED, _read_named),
 }
+"""Keywords that OpenAPI says otherwise, and those that hold schemas; all others are kept."""
 
 
 def _finish(schema: Schema, value: dict[str, Any]) -> Schema:
@@ -399,21 +325,3 @@ def _or_null(schema: Schema) -> Schema:
         rest = {key: schema.pop(key) for key in ("$ref", "allOf") if key in schema}
         schema["anyOf"] = [rest, {"type": "null"}]
     return schema
-
-
-def is_number(item: Any) -> bool:
-    """Whether a value is a number of JSON; true and false are none."""
-    return isinstance(item, int | float) and not isinstance(item, bool)
-
-
-def _are_names(item: Any) -> bool:
-    return isinstance(item, list) and all(isinstance(name, str) for name in item)
-
-
-@cache
-def _is_pattern(text: str) -> bool:
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError, MemoryError):
-        return False
-    return True

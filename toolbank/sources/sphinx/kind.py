@@ -1,12 +1,17 @@
 """A Sphinx site, as a kind of source."""
 
+import re
 from pathlib import Path
 
+from toolbank.sources.documents.page import is_page
 from toolbank.sources.kind import Collected, SourceKind
 from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.thing import Thing
 
-_HEAD = 100
+_MADE_BY = re.compile(
+    rb"sphinx|documentation_options|doctools|http-equiv=.?refresh", re.IGNORECASE
+)
+"""What is in pages of its themes, and in those that only lead to one."""
 
 
 def _read_tools(config: SphinxSource, cache: Path) -> Collected:
@@ -28,13 +33,13 @@ def _content_id(config: SphinxSource) -> str:
 
 
 def _recognise(thing: Thing) -> SphinxSource | None:
-    """A page of HTML, or the inventory of a site."""
+    """A page that Sphinx made, or the inventory of a site."""
     if not thing.is_url:
         return None
     folder, _, last = thing.text.rpartition("/")
     if last == "objects.inv":
         return SphinxSource(base_url=folder)
-    if not thing.content.lstrip()[:_HEAD].lower().startswith((b"<!doctype", b"<html")):
+    if not (is_page(thing.content) and _MADE_BY.search(thing.content)):
         return None
     return SphinxSource(base_url=folder if last.endswith(".html") else thing.text)
 
