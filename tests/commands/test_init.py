@@ -146,3 +146,27 @@ def test_init_writes_nothing_for_what_is_no_api(tmp_path):
         done = toolbank("init", *given, cwd=tmp_path)
         assert done.returncode == 2, done.stdout
         assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]
+
+
+def test_a_few_tools_that_do_not_belong_together_come_to_a_search(tmp_path):
+    said = {
+        "get_forecast": "Tell the weather of a city for the next days.",
+        "convert_money": "Convert an amount of money from one currency into another.",
+        "book_table": "Reserve a table in a restaurant.",
+        "translate_text": "Translate a text into another language.",
+        "track_parcel": "Find out where a parcel is.",
+        "set_thermostat": "Set the temperature of the heating.",
+        "count_calories": "Estimate the calories of a meal.",
+        "resize_image": "Scale an image to a width and height.",
+    }
+    functions = [{"name": name, "description": text} for name, text in said.items()]
+    (tmp_path / "tools.json").write_text(json.dumps(functions))
+    assert toolbank("init", "home", "tools.json", cwd=tmp_path).returncode == 0
+    quick = ("--set", "retrievers=[{type: bm25, requests: true}]")
+    done = toolbank(
+        *("run", "home.yaml", *quick, "--set", "baselines=false"), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    query = "what is the weather like in the city"
+    found = toolbank("search", "runs/home", query, cwd=tmp_path)
+    assert "get_forecast" in found.stdout.splitlines()[0]

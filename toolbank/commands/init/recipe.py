@@ -40,7 +40,7 @@ sources:{source}
 generate:
 {generate}
   queries: 1000
-  # How many tools a request needs, where 2 of "at most 5" is not what your users ask for:
+  # How many tools a request needs, where "at most 5" is not what your users ask for:
   # tools_per_query: {{1: .25, 2: .35, 3: .25, 4: .15}}
 {hints}
 # Requests for each tool by itself, by the same engine: one call a tool.
@@ -74,6 +74,12 @@ dataset:
 # Shares of the requests that are held back, where the data have no splits of their own.
 # With {{validation: 0, test: 1}} all are the test, and nothing is trained.
 # split: {{validation: 0.1, test: 0.1}}
+"""
+
+# Without a model nobody sees what else could go together; one tool always serves a request.
+_RULES = """\
+  # A request needs one tool, or several that belong together by what the reference says.
+  min_tools: 1
 """
 
 _HINTS = """\
@@ -169,7 +175,7 @@ def _make(
     return _MADE.format(
         source="\n" + _indented([source], 2) if source else choices,
         generate=_indented(generate, 2),
-        hints=_HINTS if base_url or model else "",
+        hints=_HINTS if base_url or model else _RULES,
     )
 
 
