@@ -5,7 +5,6 @@ Another field, another tone or a larger piece of work would have to be made up, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from random import Random
@@ -22,13 +21,14 @@ if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
     from toolbank.bank.records import Tool
 
-VERSION = 1
+VERSION = 2
 
 
 class RulesAskEngine:
     """Writes plain and terse asks; of another kind, and of a tool that says nothing, none.
 
-    An ask is a function of the tools, the tool, the key and the seed alone.
+    An ask is a function of the tools, the tool, the key and the seed alone. One that was written
+    stays where the catalogue changes elsewhere: the tool is the same, and its words still hold.
     """
 
     name = "rules"
@@ -39,11 +39,8 @@ class RulesAskEngine:
         self._seed = seed
         self._positions = {tool.name: n for n, tool in enumerate(tools)}
         self._profiles = Profiles(tools)
-        content = json.dumps(
-            [VERSION, seed, [tool.model_dump() for tool in tools]], sort_keys=True
-        )
-        digest = hashlib.sha256(content.encode()).hexdigest()
-        self.identity = f"{self.model}:{digest[:16]}"
+        # What else an ask follows from is the prompt, which has the tool and its nearest.
+        self.identity = f"{self.model}:{seed}"
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Write the asks of the request's tool.

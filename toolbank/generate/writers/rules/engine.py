@@ -26,7 +26,7 @@ from toolbank.generate.writers.rules.writer import write_request
 if TYPE_CHECKING:
     from toolbank.generate.config import GenerateConfig
 
-VERSION = 1
+VERSION = 2
 _LEAST_AFFINITY = 0.05
 
 
