@@ -117,6 +117,27 @@ def test_a_tool_of_the_same_text_is_one_of_two_sources(
     assert "python:c: 1 of its 1 tool is in python:a too" in collected.notes[1]
 
 
+def test_a_tool_is_kept_that_an_unrelated_one_is_called_by_too(
+    lists: dict[str, tuple[Tool, ...]], tmp_path: Path
+) -> None:
+    lists["crm"] = (
+        Tool(name="show", summary="Show a customer.", aliases=("see", "view")),
+    )
+    lists["shop"] = (
+        Tool(name="look", summary="Look at the goods.", aliases=("show",)),
+        Tool(name="see", summary="See the goods."),
+    )
+    for names in (("crm", "shop"), ("shop", "crm")):
+        sources = [PythonSource(package=name) for name in names]
+        collected = collect_tools(sources, tmp_path)
+        assert [(tool.name, tool.aliases) for tool in collected.tools] == [
+            ("look", ()),
+            ("see", ()),
+            ("show", ("view",)),
+        ]
+        assert [one["repeated"] for one in collected.info["sources"]] == [0, 0]
+
+
 def test_two_tools_of_one_name_are_told_apart_by_a_prefix(
     lists: dict[str, tuple[Tool, ...]], tmp_path: Path
 ) -> None:

@@ -8,17 +8,25 @@ from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line
 
-# Where a tool was read and what else it is called, which is no part of what is said of it.
-_PLACE = {"source": "", "url": "", "call": None, "aliases": (), "twins": ()}
+# Where a tool was read and what it is called, which is no part of what is said of it.
+_PLACE = {
+    "name": "",
+    "source": "",
+    "url": "",
+    "call": None,
+    "aliases": (),
+    "twins": (),
+}
 _SHOWN = 100
 
 
 @dataclass
 class Merged:
-    """Tools by name, and by each name and alias the source that it was read from first."""
+    """Tools by name, the source that each was read from first, and whose each name or alias is."""
 
     tools: dict[str, Tool] = field(default_factory=dict)
     first: dict[str, SourceConfig] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def add(
         self, source: SourceConfig, tools: Sequence[Tool]
@@ -27,8 +35,8 @@ class Merged:
 
         Gives the names of the tools that were there already, with the source that has them. A tool
         that says the same is of both sources then. Of two that say different things the first counts
-        where both sources read one API, as a package and its pages do, or where the name
-        is another one of the first.
+        where both sources read one API, as a package and its pages do. So it is where the name is
+        another one of the first; in APIs that have nothing to do with each other, both are tools.
 
         Raises:
             InputError: a tool says something else than that of another API by the same name.
@@ -39,24 +47,48 @@ class Merged:
         for tool in reversed(tools):
             new[tool.name] = tool
         for name, tool in new.items():
-            names = (name, *tool.aliases)
-            owner = next((self.first[one] for one in names if one in self.first), None)
-            if owner is None:
+            there = self._find(source, tool)
+            if there is None:
                 self.tools[name] = tool
                 continue
-            known[name] = owner
-            there = self.tools.get(name)
-            if there is None:
+            known[name] = self.first[there.name]
+            if there.name != name:
                 continue
             if _say_same(there, tool):
                 self.tools[name] = _of_both(there, tool)
-            elif not _read_one_api(owner, source):
+            elif not _read_one_api(known[name], source):
                 differ.append(name)
         if differ:
             raise _refuse(sorted(differ), known[min(differ)], source)
         for name in new.keys() - known.keys():
-            self.first |= dict.fromkeys((name, *new[name].aliases), source)
+            self.first[name] = source
+            for one in (name, *new[name].aliases):
+                self.names.setdefault(one, name)
         return known
+
+    def sort(self) -> list[Tool]:
+        """The tools by name; none has another name that a tool goes by, or one before it has."""
+        taken, tools = set(self.tools), []
+        for name in sorted(self.tools):
+            tool = self.tools[name]
+            aliases = tuple(one for one in tool.aliases if one not in taken)
+            taken.update(aliases)
+            if aliases != tool.aliases:
+                tool = tool.model_copy(update={"aliases": aliases})
+            tools.append(tool)
+        return tools
+
+    def _find(self, source: SourceConfig, tool: Tool) -> Tool | None:
+        """The tool of an earlier source that this one is, or has the name of."""
+        if tool.name in self.first:
+            return self.tools[tool.name]
+        for one in (tool.name, *tool.aliases):
+            there = self.tools.get(self.names.get(one, ""))
+            if there is not None and (
+                _say_same(there, tool) or _read_one_api(self.first[there.name], source)
+            ):
+                return there
+        return None
 
 
 def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
@@ -84,7 +116,12 @@ def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
 
 
 def _say_same(one: Tool, other: Tool) -> bool:
-    return one.model_copy(update=_PLACE) == other.model_copy(update=_PLACE)
+    return _without_place(one) == _without_place(other)
+
+
+def _without_place(tool: Tool) -> Tool:
+    signature = tool.signature.removeprefix(tool.name)
+    return tool.model_copy(update={**_PLACE, "signature": signature})
 
 
 def _of_both(one: Tool, other: Tool) -> Tool:
