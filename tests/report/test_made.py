@@ -82,11 +82,17 @@ def test_what_of_the_sources_became_no_tool_is_counted_on_the_page(run):
         {"source": "sphinx:lib", "left_out": {"not included": 1_112, "gone": 3}},
         {"source": "python:lib"},
     ]
-    notes = ["python:lib: left out: 4 exceptions"]
-    write_json(
-        path, {**read_json(path), "sources": {"sources": sources, "notes": notes}}
-    )
+    said = {
+        "notes": ["python:lib: left out: 4 exceptions"],
+        "problems": [
+            "python:lib: a.py can't be parsed (line <3>)",
+            "lib: b.py is gone",
+        ],
+    }
+    write_json(path, {**read_json(path), "sources": {"sources": sources, **said}})
     made = parse(write(run)).css_first("#made").text(separator=" ")
     told = " ".join(made.split())
     assert "sphinx:lib not included 1,112 sphinx:lib gone 3" in told
-    assert notes[0] in told
+    assert "2 problems in reading the sources python:lib: a.py can't be" in told
+    assert "parsed (line <3>) lib: b.py is gone 1 note in reading the sources" in told
+    assert said["notes"][0] in told

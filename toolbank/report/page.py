@@ -139,7 +139,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         ),
         "dataset": bank.info.get("dataset") or {},
         "left_out": bank.info.get("left_out") or {},
-        "source_notes": (bank.info.get("sources") or {}).get("notes") or [],
+        "sources_said": _list_said(bank.info),
         "left_out_objects": _list_left_out(bank.info),
         "withheld": (bank.info.get("withheld") or {}).get("tools") or [],
         "attempts": follow_attempts(content.attempts, made.get("examples") or {}),
@@ -197,6 +197,13 @@ def _list_left_out(info: Mapping[str, Any]) -> list[tuple[str, str, int]]:
         if isinstance(number, int)
     ]
     return sorted(rows, key=lambda row: -row[2])
+
+
+def _list_said(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """What reading the sources said: problems, and notes on what was left out."""
+    sources = info.get("sources") or {}
+    said = {word: sources.get(f"{word}s") or () for word in ("problem", "note")}
+    return {word: lines for word, lines in said.items() if lines}
 
 
 def _find_plain(differences: Sequence[Difference]) -> str:
