@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import yaml
 
 from tests.commands.in_process import toolbank
 from tests.servers.batch import answer_file
@@ -316,6 +317,14 @@ def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
     assert left == {name: text for name, text in before.items() if "/" in name}
 
 
+def test_a_loss_is_no_less_where_nothing_was_asked_yet(world):
+    run_recipe(load_recipe(str(world.path)), world.out, until="sources")
+    world.module.write_text(source(NAMES[:14]))
+    with pytest.raises(ToolbankError, match="gives 14 tools, where it gave 30"):
+        refresh_run(world.out)
+    assert refresh_run(world.out, force=True).kept
+
+
 def test_a_halved_source_is_taken_as_it_is_by_force(world):
     world.run()
     calls = len(world.server.calls)
@@ -342,8 +351,33 @@ def test_of_two_sources_one_that_fails_loses_its_tools_by_force(
     forced = refresh_run(world.out, force=True)
     assert sorted(last(tool.name for tool in forced.changes.removed)) == sorted(NEW)
     told = "\n".join(describe(forced))
-    assert f"Next: take python:{other}" in told and "out of the recipe" in told
+    recipe = world.out / "recipe.yaml"
+    assert f"Next: take python:{other} out of {recipe}" in told
+    assert f"toolbank run {world.out} --replace" in told
+    assert "can't be imported" in told
     assert not load(world.out).search("weigh")
+    given = yaml.safe_load(recipe.read_text())
+    given["sources"] = [one for one in given["sources"] if one["package"] != other]
+    recipe.write_text(yaml.safe_dump(given))
+    run_recipe(load_recipe(str(world.out)), world.out, replace=True)
+    assert sorted(last(world.bank().tool_names)) == sorted(NAMES)
+
+
+def test_by_force_every_source_is_read_once(world):
+    (world.path.parent / "other.json").write_text(
+        '[{"name": "a", "description": "B."}]'
+    )
+    text = world.path.read_text()
+    world.path.write_text(
+        text.replace("sources: [", "sources: [{type: functions, path: other.json}, ")
+    )
+    world.run()
+    (world.path.parent / "other.json").write_text("{")
+    imports = world.path.parent / "imports.txt"
+    count = f"open({str(imports)!r}, 'a').write('1')\n"
+    world.module.write_text(count + source(NAMES))
+    assert refresh_run(world.out, force=True).unread == ("functions:other.json",)
+    assert imports.read_text() == "1"
 
 
 def test_the_writer_without_a_model_keeps_its_requests_too(world):
@@ -359,6 +393,25 @@ def test_the_writer_without_a_model_keeps_its_requests_too(world):
         one.model_copy(update=without) for one in before
     ]
     assert {*NEW} & {name for one in after for name in last(one.tools)}
+
+
+def test_the_writer_without_a_model_asks_for_new_and_changed_tools_alone(world):
+    by_rules = ("generate.engine=rules", "asks.engine=rules")
+
+    def replies():
+        with Journal(world.out / "journal.sqlite", read_only=True) as journal:
+            return sum(row.replies for row in journal.usage() if row.step == "ask")
+
+    world.run(*by_rules)
+    before, asks = replies(), world.bank().asks
+    world.change()
+    refresh_run(world.out)
+    world.run(*by_rules)
+    assert (before, replies()) == (30, 45)
+    left = {*last(one.tool for one in asks)} - {*GONE, *REWORDED}
+    assert [one for one in asks if last([one.tool])[0] in left] == [
+        one for one in world.bank().asks if last([one.tool])[0] in left
+    ]
 
 
 def test_where_there_is_no_run_it_says_so(tmp_path):

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
 
 def explain_loss(folder: RunFolder, collected: Collected) -> str:
-    """Which source gives under half of its former tools, and what to do; "" if none does.
-
-    What was never asked about may go.
-    """
+    """Which source gives under half of its former tools, and what to do; "" if none does."""
     path = folder.bank / "sources.json"
-    if not has_begun(folder) or not path.is_file():
+    if not path.is_file():
         return ""
     former, now = (_count_tools(info) for info in (read_json(path), collected.info))
     if len(former) != len(now):

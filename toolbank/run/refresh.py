@@ -19,15 +19,14 @@ from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.keeping import advise_to_force, explain_loss, keep_tools
 from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
-from toolbank.sources import SOURCES
-from toolbank.sources.collect import collect_tools
+from toolbank.sources.collect import collect_readable, collect_tools
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.shell import advise_to_finish
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
-    from toolbank.sources.kind import Collected, SourceConfig
+    from toolbank.sources.kind import Collected
 
 # What follows from other tools, or from the version that a label tells: it says nothing new.
 _DERIVED = {"source", "twins"}
@@ -152,25 +151,13 @@ def _collect(
             cache = Path(aside, cache.name)
             if folder.cache.is_dir():
                 shutil.copytree(folder.cache, cache)
+        if force:
+            return collect_readable(sources, cache)
         try:
             return collect_tools(sources, cache), ()
         except ToolbankError as error:
-            if not force:
-                said = f"{error}\n{advise_to_force(folder.path)}"
-                raise type(error)(said) from error
-            left = [source for source in sources if _is_readable(source, cache)]
-            if len(left) in (0, len(sources)):
-                raise
-            unread = tuple(one.label for one in sources if one not in left)
-            return collect_tools(left, cache), unread
-
-
-def _is_readable(source: SourceConfig, cache: Path) -> bool:
-    try:
-        SOURCES.find(source.type, "sources").read(source, cache)
-    except ToolbankError:
-        return False
-    return True
+            said = f"{error}\n{advise_to_force(folder.path)}"
+            raise type(error)(said) from error
 
 
 def _foresee(

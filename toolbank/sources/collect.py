@@ -11,7 +11,7 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.merge import Merged, with_prefix
 from toolbank.sources.twins import mark_twins, read_named
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.numbers import count
 
 _EXAMPLES = 3
@@ -28,16 +28,47 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
         InputError: a source can't be read, all of them together give no tool, or two of them a tool
             of one name of which they say different things.
     """
+    return _merge(sources, [_read(source, cache) for source in sources])
+
+
+def collect_readable(
+    sources: Sequence[SourceConfig], cache: Path
+) -> tuple[Collected, tuple[str, ...]]:
+    """As `collect_tools`, without the sources that can't be read, whose labels come second.
+
+    Why they can't is among the problems.
+
+    Raises:
+        InputError, ToolbankError: none can be read, or as `collect_tools`.
+    """
+    read: dict[int, Collected] = {}
+    failed: dict[str, ToolbankError] = {}
+    for n, source in enumerate(sources):
+        try:
+            read[n] = _read(source, cache)
+        except Interrupted:
+            raise
+        except ToolbankError as error:
+            failed[source.label] = error
+    if failed and not read:
+        raise next(iter(failed.values()))
+    merged = _merge([sources[n] for n in read], list(read.values()))
+    problems = (*merged.problems, *map(str, failed.values()))
+    return replace(merged, problems=problems), tuple(failed)
+
+
+def _merge(
+    sources: Sequence[SourceConfig], collected: Sequence[Collected]
+) -> Collected:
     merged = Merged()
     infos: list[dict[str, Any]] = []
     notes: list[str] = []
-    collected = [_read(source, cache) for source in sources]
     for source, one in zip(sources, collected, strict=True):
         known = merged.add(source, one.tools)
         new = len({tool.name for tool in one.tools}) - len(known)
         infos.append({**one.info, "tools": new, "repeated": len(one.tools) - new})
         notes += [*one.notes, *_describe_known(source, known, new)]
-    tools = merged.tools
+    tools = merged.sort()
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
@@ -45,7 +76,7 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
         )
     named = [names for source in sources for names in _read_twins(source)]
     return Collected(
-        mark_twins([tools[name] for name in sorted(tools)], named),
+        mark_twins(tools, named),
         {"tools": len(tools), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(

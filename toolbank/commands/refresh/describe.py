@@ -67,7 +67,8 @@ def describe(refreshed: Refreshed) -> Iterator[str]:
     if refreshed.unread:
         unread = one_line(", ".join(refreshed.unread), _LONGEST)
         next_ = (
-            f"take {unread} out of the recipe, as a run reads all of it; then {next_}"
+            f"take {unread} out of {refreshed.folder.recipe}, as a run reads all of it; then "
+            f"{next_} --replace"
         )
     yield f"{kept}To do: {', '.join(_by_kind(todo))}. Next: {next_}"
     for paragraph in _describe_cost(refreshed, todo):
