@@ -13,6 +13,7 @@ from http.server import (
 import pytest
 
 from tests.commands.in_process import toolbank
+from toolbank.sources import SOURCES
 
 SPEC = {
     "openapi": "3.1.0",
@@ -91,6 +92,40 @@ def test_a_run_shows_what_it_has_read(finished):
     [run] = (finished / "runs").iterdir()
     kept = json.loads((run / "bank" / "sources.json").read_text())
     assert len(names(done)) == kept["tools"]
+
+
+def test_of_a_dataset_what_is_left_out_is_told(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    tools = [{"name": name, "description": "Does it."} for name in "aab"]
+    queries = [
+        {"query": f"Do it {n}?", "tools": [name]} for n, name in enumerate("abz")
+    ]
+    for name, rows in (("tools", tools), ("queries", queries)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (data / f"{name}.jsonl").write_text(lines)
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\ndataset: {type: jsonl, path: data}\n"
+    )
+    done = toolbank("tools", "mine.yaml", "--json", cwd=tmp_path)
+    assert names(done) == ["a", "b"]
+    assert "1 left out, tool: listed twice, such as a" in done.stderr
+
+
+def test_what_can_not_be_parsed_is_told_once(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/__init__.py").write_text('def f(): "Do."')
+    (tmp_path / "lib/broken.py").write_text("def broken(:\n")
+    said = toolbank("tools", "lib", cwd=tmp_path).stderr.splitlines()
+    assert len(said) == 1
+    assert "can't be parsed, left out: lib/broken.py, line 1: invalid" in said[0]
+
+
+def test_the_help_names_what_each_kind_of_source_takes(tmp_path):
+    for command in ("init", "tools"):
+        told = " ".join(toolbank(command, "--help", cwd=tmp_path).stdout.split())
+        for name in SOURCES.names:
+            assert SOURCES.load(name).takes in told
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from toolbank.commands.crawl.command import crawl
 from toolbank.commands.evaluate.command import evaluate
 from toolbank.commands.export import export
 from toolbank.commands.generate import generate
-from toolbank.commands.help import HelpedCommand
+from toolbank.commands.help import ApiCommand, HelpedCommand
 from toolbank.commands.init.command import init
 from toolbank.commands.judge import judge
 from toolbank.commands.plan.command import plan
@@ -114,7 +114,7 @@ _COMMANDS = (
 )
 for function, example in _COMMANDS:
     app.command(
-        cls=HelpedCommand,
+        cls=ApiCommand if function in (init, tools) else HelpedCommand,
         short_help=str(function.__doc__).partition("\n")[0],
         epilog=f"Example: toolbank {example}",
     )(function)

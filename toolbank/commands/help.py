@@ -56,3 +56,16 @@ class HelpedCommand(TyperCommand):
     @property
     def _arguments(self) -> list[Any]:
         return [one for one in self.params if one.param_type_name == "argument"]
+
+
+class ApiCommand(HelpedCommand):
+    """A command that is given an API; its help says what may be one."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what it does, and what the kinds of sources take."""
+        from toolbank.sources.recognise import list_choices
+
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"An API is one of these: {list_choices()}.")

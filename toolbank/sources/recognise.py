@@ -27,8 +27,8 @@ def recognise(text: str) -> SourceConfig:
     thing = Thing(text)
     if thing.is_url:
         _check_address(text)
-    kinds = [SOURCES.load(name) for name in SOURCES.names]
-    for kind in kinds:
+    for name in SOURCES.names:
+        kind = SOURCES.load(name)
         try:
             found: SourceConfig | None = kind.recognise(thing)
         except ValidationError as error:
@@ -45,8 +45,17 @@ def recognise(text: str) -> SourceConfig:
         said = "it is nothing that tools can be read from"
     else:
         said = "there is no such file, folder or package"
-    choices = ", ".join(kind.takes for kind in kinds if kind.takes)
-    raise InputError(f"{_name(thing)}: {said}. Give one of these: {choices}.")
+    raise InputError(f"{_name(thing)}: {said}. Give one of these: {list_choices()}.")
+
+
+def list_choices() -> str:
+    """What the kinds say that they take, in one line.
+
+    Raises:
+        InputError: a kind of another package can't be used.
+    """
+    kinds = map(SOURCES.load, SOURCES.names)
+    return ", ".join(kind.takes for kind in kinds if kind.takes)
 
 
 def _check_address(text: str) -> None:

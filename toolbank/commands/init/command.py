@@ -14,16 +14,10 @@ def init(
     name: Annotated[
         str,
         typer.Argument(
-            help="Name of the recipe and of its runs; may be left out before a THING."
+            help="Name of the recipe and of its runs; may be left out before an API."
         ),
     ],
-    thing: Annotated[
-        str | None,
-        typer.Argument(
-            help="What you have of the API: an OpenAPI file or URL, an mcpServers file, an MCP "
-            "server's URL or command (in quotes), a list of functions, a package, a docs site."
-        ),
-    ] = None,
+    api: Annotated[str | None, typer.Argument(help="What you have of it.")] = None,
     package: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="An installed Python package to read."),
@@ -62,7 +56,7 @@ def init(
 ) -> None:
     """Write a recipe for an API of your own."""
     from toolbank.commands.init.describe import describe_source
-    from toolbank.commands.init.given import find_given, look
+    from toolbank.commands.init.given import find_given, read_ahead
     from toolbank.commands.init.recipe import (
         copy_prompts,
         find_unnamed,
@@ -71,8 +65,8 @@ def init(
     from toolbank.system.trust import foretell
 
     has_source = any((package, site, sphinx, dataset))
-    given = find_given(name, thing, has_source)
-    found = look(given.source) if given.source else None
+    given = find_given(name, api, has_source)
+    found = read_ahead(given.source) if given.source else None
     path, *others = write_recipe(
         out or Path(f"{given.name}.yaml"),
         name=given.name,
@@ -91,7 +85,7 @@ def init(
         echo(
             f"No file, folder or installed package is called {given.name}, so that the recipe has "
             f"no sources yet: write them into it, or give what you have: toolbank init "
-            f"{given.name} THING"
+            f"{given.name} API"
         )
     following = f"run {path} --until sources" if unread else f"plan {path}"
     echo(f"Wrote {path}. Look it over, then: toolbank {following}")

@@ -30,10 +30,10 @@ class Given:
 
 
 def find_given(first: str, second: str | None, has_source: bool) -> Given:
-    """Tell name and thing apart; a single text is the thing where it is recognised as one.
+    """Tell name and API apart; a single text is the API where it is recognised as one.
 
     Raises:
-        InputError: a thing is nothing that tools can be read from.
+        InputError: nothing that tools can be read from.
     """
     if second is not None:
         return Given(first, recognise(second))
@@ -61,7 +61,7 @@ def entry(source: SourceConfig, folder: Path) -> dict[str, Any]:
     return {"type": source.type, **data, **moved}
 
 
-def look(source: SourceConfig) -> Collected | str:
+def read_ahead(source: SourceConfig) -> Collected | str:
     """The tools that a source gives, or why they are not read for a recipe yet.
 
     Raises:

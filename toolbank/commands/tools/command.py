@@ -13,9 +13,8 @@ def tools(
     given: Annotated[
         str,
         typer.Argument(
-            metavar="RECIPE|RUN|FILE|URL",
-            help="A recipe, a run folder, or an API as it is: an OpenAPI file or URL, an "
-            "mcpServers file, a list of functions, the URL of a site, the name of a package.",
+            metavar="RECIPE|RUN|API",
+            help="A recipe, a run folder, or an API as it is.",
         ),
     ],
     as_json: Annotated[

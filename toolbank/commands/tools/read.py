@@ -62,7 +62,13 @@ def _read_recipe(text: str) -> Collected:
     recipe = loaded.recipe
     if recipe.dataset is not None:
         kind = DATASETS.find(recipe.dataset.type, "dataset")
-        return Collected(kind.read(recipe.dataset).tools, {})
+        read = kind.read(recipe.dataset)
+        left_out = {
+            "source": str(recipe.dataset.path),
+            "left_out": read.left_out.counts,
+            "left_out_examples": read.left_out.examples,
+        }
+        return Collected(read.tools, {"sources": [left_out]})
     folder = RunFolder(Path("runs") / recipe.name)
     if SourcesStage(recipe, folder).is_done:
         return kept_tools(folder)

@@ -90,7 +90,7 @@ class _Reading:
         for path, why in find_broken(home, name):
             place = path.relative_to(home).as_posix()
             self.left_out.add(_BROKEN, place)
-            self.problems.append(f"{self._label}: {place}, {why}: left out")
+            self.problems.append(f"{self._label}: {_BROKEN}, left out: {place}, {why}")
         logging.getLogger("griffe").setLevel(logging.CRITICAL)
         loader = griffe.GriffeLoader(
             search_paths=[home], allow_inspection=False, store_source=False
@@ -100,7 +100,7 @@ class _Reading:
         except (RecursionError, MemoryError):
             self.left_out.add(_BROKEN, name)
             self.problems.append(
-                f"{self._label}: {name}: left out, a file of it is nested too deep"
+                f"{self._label}: {_BROKEN}, left out: {name}, a file of it is nested too deep"
             )
             return
         except (griffe.GriffeError, ImportError, SyntaxError, ValueError) as error:
