@@ -227,7 +227,8 @@ def test_a_program_that_is_not_there_is_named(tmp_path, monkeypatch):
     source = McpSource(command=("no such program", "a"))
     trust(monkeypatch, source.command)
     with pytest.raises(
-        InputError, match=r"can't be started: No such file.*words of their"
+        InputError,
+        match=r"can't be started: No such file.*: no such program; give the program",
     ):
         KIND.read(source, tmp_path)
 

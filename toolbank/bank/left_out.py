@@ -39,7 +39,9 @@ class LeftOut:
         """As the `info` of a source has it, by reason: `left_out` and `left_out_examples`."""
         return {
             "left_out": dict(sorted(self.counts.items())),
-            "left_out_examples": {r: self.examples[r] for r in sorted(self.counts)},
+            "left_out_examples": {
+                reason: sorted(self.examples[reason]) for reason in sorted(self.counts)
+            },
         }
 
     def lines(self, label: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from toolbank.sources.collect import collect_tools
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
 from toolbank.system.outputs import is_run_folder
+from toolbank.system.trust import command_of
 
 _RECIPE = re.compile(r"^(sources|dataset)\s*:", re.MULTILINE)
 
@@ -39,7 +40,7 @@ def read_source(source: SourceConfig) -> Collected:
     Raises:
         InputError, ToolbankError: as `collect_tools`.
     """
-    with tempfile.TemporaryDirectory() as cache:
+    with command_of(source.label, ()), tempfile.TemporaryDirectory() as cache:
         return collect_tools([source], Path(cache))
 
 

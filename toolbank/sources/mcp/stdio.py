@@ -88,7 +88,9 @@ async def _start(server: Server) -> Process:
             if " " in server.command[0]
             else ""
         )
-        raise ServerError(f"it can't be started: {said}{hint}") from error
+        place = getattr(error, "filename", None)
+        missing = f": {place}" if place else ""
+        raise ServerError(f"it can't be started: {said}{missing}{hint}") from error
 
 
 async def _read_stdout(

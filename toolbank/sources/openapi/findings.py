@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from toolbank.bank.left_out import LeftOut
+
 _EXAMPLES = 3
 _LONGEST = 600
 _MOST_LINES = 50
@@ -23,7 +25,7 @@ class Findings:
 
     problems: dict[str, list[str]] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
-    left_out: dict[str, list[str]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def problem(self, what: str, place: str) -> None:
         """Something could not be read there."""
@@ -32,21 +34,6 @@ class Findings:
     def note(self, what: str, place: str) -> None:
         """Something there is not as it should be, and was read all the same."""
         self.notes.setdefault(what, []).append(place)
-
-    def leave_out(self, reason: str, name: str) -> None:
-        """An operation became no tool."""
-        self.left_out.setdefault(reason, []).append(name)
-
-    def counts(self) -> dict[str, int]:
-        """How many operations were left out, by reason."""
-        return {reason: len(self.left_out[reason]) for reason in sorted(self.left_out)}
-
-    def examples(self) -> dict[str, list[str]]:
-        """Some operations that were left out, by reason."""
-        return {
-            reason: sorted(self.left_out[reason])[:_EXAMPLES]
-            for reason in sorted(self.left_out)
-        }
 
 
 def describe(label: str, found: Mapping[str, list[str]]) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def _operations(
             yield operation
         else:
             findings.problem("an operation that is no object", operation.node.place)
-            findings.leave_out("operation that can't be read", operation.route)
+            findings.left_out.add("operation that can't be read", operation.route)
 
 
 def _check_types(node: Node, findings: Findings) -> None:
@@ -121,7 +121,7 @@ def _leave_out_calls(
     def leave_out(what: str, name: str, listed: Node) -> None:
         for method, _ in _methods(_end_of(listed, what, references, findings), version):
             reason = f"{what}, which the API calls"
-            findings.leave_out(reason, f"{method.upper()} {name}")
+            findings.left_out.add(reason, f"{method.upper()} {name}")
 
     for key in ("webhooks", "x-webhooks"):
         for name, item in root.child(key).members().items():
@@ -150,11 +150,11 @@ def _follow_item(
         item = references.follow(node)
     except UnresolvedError as error:
         findings.problem(f"the `$ref` of a path {error}", node.place)
-        findings.leave_out(_UNREADABLE, path)
+        findings.left_out.add(_UNREADABLE, path)
         return ()
     if not isinstance(item.value, dict):
         findings.problem("a path that is no object", item.place)
-        findings.leave_out(_UNREADABLE, path)
+        findings.left_out.add(_UNREADABLE, path)
         return ()
     return (item,) if item.key == node.key else (node, item)
 

@@ -82,7 +82,7 @@ class _Reader:
                 self._findings.problem(
                     "a schema that is nested too deep", operation.node.place
                 )
-                self._findings.leave_out(
+                self._findings.left_out.add(
                     "operation that can't be read", operation.route
                 )
                 continue
@@ -104,8 +104,7 @@ class _Reader:
             tuple(sorted(tools, key=lambda tool: tool.name)),
             {
                 "source": self._label,
-                "left_out": findings.counts(),
-                "left_out_examples": findings.examples(),
+                **findings.left_out.as_info(),
             },
             problems=problems,
             notes=describe(self._label, findings.notes),
@@ -242,7 +241,7 @@ def _title(root: Node, findings: Findings) -> str:
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:
     address = root.document.address
     left_out = ", ".join(
-        f"{number:,}: {reason}" for reason, number in findings.counts().items()
+        f"{number:,}: {reason}" for reason, number in findings.left_out.counts.items()
     )
     if left_out:
         why = "; ".join(problems[:3])
