@@ -1,0 +1,218 @@
+"""Each perturbation changes what it says of a chain, and nothing else."""
+
+import re
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.encoders.steps.perturb import PERTURBATIONS, perturb
+
+WORDS = st.sampled_from(
+    [
+        "she",
+        "has",
+        "3",
+        "apples",
+        "and",
+        "is",
+        "not",
+        "sad,",
+        "they",
+        "were",
+        "12.5",
+        "*",
+        "4",
+        "=",
+        "50",
+        "5-2",
+        "(7/2)",
+        "no",
+        "café",
+        "May",
+        "it's",
+        "x",
+    ]
+)
+STEP = st.lists(WORDS, min_size=1, max_size=8).map(" ".join) | st.text(
+    st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20
+)
+CHAINS = st.lists(STEP, max_size=5).map(tuple)
+ANY = given(steps=CHAINS, others=CHAINS, seed=st.text(max_size=3))
+
+NUMBERS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+SIGNS = re.compile(r"[-+*/^\u00d7÷x]")
+WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+
+
+def changed_step(before, after):
+    """The one step that differs, as it was and as it is."""
+    assert len(after) == len(before)
+    [(old, new)] = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+    return old, new
+
+
+def differences(before, after):
+    """Pairs of steps that differ; there is one at least."""
+    assert len(after) == len(before)
+    found = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("kind", PERTURBATIONS)
+@ANY
+def test_the_same_seed_gives_the_same_chain_and_never_the_given_one(
+    kind, steps, others, seed
+):
+    found = perturb(kind, steps, others, seed)
+    assert found == perturb(kind, steps, others, seed)
+    assert found != steps
+
+
+@ANY
+def test_remove_leaves_out_one_step(steps, others, seed):
+    found = perturb("remove", steps, others, seed)
+    if len(steps) < 2:
+        assert found is None
+    else:
+        assert any(
+            found == steps[:place] + steps[place + 1 :] for place in range(len(steps))
+        )
+
+
+@ANY
+def test_duplicate_says_one_step_twice(steps, others, seed):
+    found = perturb("duplicate", steps, others, seed)
+    if not steps:
+        assert found is None
+    else:
+        assert any(
+            found == (*steps[: place + 1], *steps[place:])
+            for place in range(len(steps))
+        )
+
+
+@ANY
+def test_swap_has_two_steps_trade_places(steps, others, seed):
+    found = perturb("swap", steps, others, seed)
+    if len({step.strip() for step in steps}) < 2:
+        assert found is None
+    else:
+        (a, b), (c, d) = differences(steps, found)
+        assert (a, b) == (d, c)
+
+
+@ANY
+def test_shuffle_keeps_every_step(steps, others, seed):
+    found = perturb("shuffle", steps, others, seed)
+    if len({step.strip() for step in steps}) < 2:
+        assert found is None
+    else:
+        assert Counter(found) == Counter(steps)
+
+
+@ANY
+def test_hallucinate_adds_a_step_of_the_other_chain(steps, others, seed):
+    found = perturb("hallucinate", steps, others, seed)
+    if not steps or set(others) <= set(steps):
+        assert found is None
+    else:
+        [place] = [
+            place
+            for place in range(len(found))
+            if found[:place] + found[place + 1 :] == steps
+        ]
+        assert found[place] in others
+
+
+@ANY
+def test_negate_adds_or_takes_one_not(steps, others, seed):
+    found = perturb("negate", steps, others, seed)
+    if found is not None:
+        longer, shorter = sorted(changed_step(steps, found), key=len, reverse=True)
+        cuts = [m.span() for m in re.finditer(" not", longer)]
+        assert shorter in {longer[:start] + longer[end:] for start, end in cuts}
+
+
+@ANY
+def test_grammar_changes_words_of_one_step_and_no_sign_or_number(steps, others, seed):
+    found = perturb("grammar", steps, others, seed)
+    if found is not None:
+        old, new = changed_step(steps, found)
+        assert NUMBERS.findall(old) == NUMBERS.findall(new)
+        left, right = Counter(WORD.findall(old)), Counter(WORD.findall(new))
+        assert (left - right).total() <= 1
+        assert (right - left).total() <= 1
+
+
+@pytest.mark.parametrize("kind", ["shuffle-numbers", "change-numbers"])
+@ANY
+def test_all_but_the_numbers_stays(kind, steps, others, seed):
+    found = perturb(kind, steps, others, seed)
+    for old, new in differences(steps, found) if found else ():
+        assert NUMBERS.sub("#", old) == NUMBERS.sub("#", new)
+        left, right = NUMBERS.findall(old), NUMBERS.findall(new)
+        if kind == "shuffle-numbers":
+            assert Counter(left) == Counter(right)
+        else:
+            assert sum(a != b for a, b in zip(left, right, strict=True)) == 1
+
+
+@pytest.mark.parametrize("kind", ["shuffle-operations", "change-operations"])
+@ANY
+def test_all_but_the_operations_stays(kind, steps, others, seed):
+    found = perturb(kind, steps, others, seed)
+    for old, new in differences(steps, found) if found else ():
+        changed = [(a, b) for a, b in zip(old, new, strict=True) if a != b]
+        assert all(SIGNS.fullmatch(sign) for pair in changed for sign in pair)
+        if kind == "shuffle-operations":
+            assert Counter(old) == Counter(new)
+        else:
+            assert len(changed) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps"),
+    [
+        ("negate", ("Go home.", "May 5 came.")),
+        ("grammar", ("7+2=9",)),
+        ("shuffle-numbers", ("2 and 2",)),
+        ("change-numbers", ("no digit",)),
+        ("change-operations", ("a 120-page book", "the max 5")),
+        ("shuffle-operations", ("1 + 2 + 3 = 6",)),
+    ],
+)
+def test_what_can_not_be_changed_gives_none(kind, steps):
+    assert perturb(kind, steps, ("another",), "0") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "found"),
+    [
+        ("negate", "It is red.", {"It is not red."}),
+        ("negate", "It was not red.", {"It was red."}),
+        (
+            "grammar",
+            "It is 5 red.",
+            {
+                *("is It 5 red.", "red is 5 It.", "It red 5 is."),
+                *("It 5 red.", "It be 5 red."),
+            },
+        ),
+        ("shuffle-numbers", "1,000 + 2.5 = 7", None),
+        ("change-operations", "6x2 = 12", {"6+2 = 12", "6-2 = 12", "6/2 = 12"}),
+        ("shuffle-operations", "(8/2)*3=12", {"(8*2)/3=12"}),
+    ],
+)
+def test_what_it_comes_to(kind, step, found):
+    drawn = {PERTURBATIONS[kind]((step,), Random(seed), ())[0] for seed in range(60)}
+    if found is None:
+        assert len(drawn) == 5  # the other orders of three
+        assert all(
+            sorted(NUMBERS.findall(one)) == ["1,000", "2.5", "7"] for one in drawn
+        )
+    else:
+        assert drawn == found

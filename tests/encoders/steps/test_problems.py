@@ -1,0 +1,80 @@
+"""Problems are read with every fault named, and halved without overlap."""
+
+import json
+
+import pytest
+
+from toolbank.encoders.steps.problems import (
+    Problem,
+    draw_others,
+    halve,
+    read_problems,
+    split_sentences,
+)
+from toolbank.system.errors import InputError
+
+
+def write(path, *rows):
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+
+
+def test_question_and_facts_are_the_source(tmp_path):
+    steps = ["so it does", " "]
+    row = {"question": "Does it? Say so.", "context": ["a fact"], "steps": steps}
+    write(tmp_path / "b.jsonl", {**row, "id": "one", "answer": "yes"})
+    write(
+        tmp_path / "a.jsonl",
+        {"question": "Why?", "steps": ["so"]},
+        {**row, "steps": []},
+    )
+    first, second = read_problems(tmp_path)
+    assert first == Problem("a", "1", ("Why?",), ("so",))
+    assert second == Problem(
+        "b", "one", ("Does it?", "Say so.", "a fact"), ("so it does",)
+    )
+    assert second.context == "Does it? Say so. a fact"
+
+
+def test_broken_lines_are_named(tmp_path):
+    write(tmp_path / "a.jsonl", {"question": "Why?"}, {"question": " ", "steps": []})
+    with pytest.raises(
+        InputError, match=r"2 lines are broken.*\n.*line 1: no \"steps\""
+    ):
+        read_problems(tmp_path)
+
+
+def test_a_folder_without_problems_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"no \.jsonl file"):
+        read_problems(tmp_path)
+    write(tmp_path / "a.jsonl", {"question": "Why?", "steps": [" "]})
+    with pytest.raises(InputError, match="no problem there has a step"):
+        read_problems(tmp_path)
+
+
+def test_sentences_end_before_a_capital():
+    assert split_sentences("It costs $1.50, i.e. a lot. Why? 5 ask!") == (
+        "It costs $1.50, i.e. a lot.",
+        "Why?",
+        "5 ask!",
+    )
+
+
+PROBLEMS = [
+    Problem("ab"[i % 2], str(i), (f"q{i % 15}",), (f"s{i}",)) for i in range(20)
+]
+
+
+def test_halves_share_no_context_and_are_the_same_each_time():
+    trained, held_out = halve(PROBLEMS, 3)
+    assert {p.context for p in trained}.isdisjoint(p.context for p in held_out)
+    assert sorted(p.id for p in [*trained, *held_out]) == sorted(p.id for p in PROBLEMS)
+    assert halve(PROBLEMS, 3) == (trained, held_out)
+    assert halve(PROBLEMS, 3, 4) == (trained[:4], held_out[:4])
+    assert halve(PROBLEMS, 4) != (trained, held_out)
+
+
+def test_a_foreign_step_is_of_another_problem_of_the_dataset():
+    for problem, other in zip(PROBLEMS, draw_others(PROBLEMS, 0), strict=True):
+        assert other.dataset == problem.dataset
+        assert other is not problem
+    assert draw_others(PROBLEMS[:1], 0) == PROBLEMS[:1]

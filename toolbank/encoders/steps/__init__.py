@@ -1,0 +1,1 @@
+"""Encoder of reasoning steps: chains are told from their perturbations (ROSCOE)."""
