@@ -203,8 +203,11 @@ OPERATIONS = st.fixed_dictionaries(
     {"requestBody": CONTENTS | REFERENCES, "responses": RESPONSES},
     optional={
         "parameters": PARAMETERS,
-        "operationId": WORDS,
+        "operationId": WORDS | ANYTHING,
         "summary": ANYTHING,
+        "description": ANYTHING,
+        "deprecated": VALUES,
+        "callbacks": st.dictionaries(NAMES, ANYTHING, max_size=2) | ANYTHING,
         "security": ANYTHING,
         "servers": ANYTHING,
         "tags": ANYTHING,
@@ -233,6 +236,8 @@ DESCRIPTIONS = st.fixed_dictionaries(
     {"paths": PATHS, "components": COMPONENTS},
     optional={
         "definitions": NAMED_SCHEMAS | ANYTHING,
+        "webhooks": PATHS | ANYTHING,
+        "x-ms-paths": PATHS | ANYTHING,
         "servers": ANYTHING,
         "security": ANYTHING,
         "info": ANYTHING,

@@ -259,6 +259,15 @@ def test_other_content_types_are_said(tmp_path: Path) -> None:
     assert [one.content_type for one in calls] == ["multipart/form-data", "text/plain"]
 
 
+def test_an_example_that_many_requests_share_stands_once(tmp_path: Path) -> None:
+    shared = {name: {"value": {"day": 1}} for name in ("list", "make", "delete")}
+    shared["other"] = {"value": 2}
+    tool = read_operation(
+        tmp_path, parameters=[parameter("a", "query", examples=shared)]
+    )
+    assert tool.parameters["properties"]["a"]["examples"] == [{"day": 1}, 2]
+
+
 def test_a_parameter_may_have_content_style_and_examples(tmp_path: Path) -> None:
     listed: list[dict[str, Any]] = [
         {

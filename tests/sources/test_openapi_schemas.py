@@ -165,6 +165,12 @@ def test_what_is_no_schema_is_told_and_the_rest_read(tmp_path: Path) -> None:
     assert any("`pattern`" in note for note in collected.notes)
 
 
+@pytest.mark.filterwarnings("error")
+def test_python_says_nothing_of_patterns_that_others_write(tmp_path: Path) -> None:
+    pattern = {"type": "string", "pattern": "[[a-z]&&[^b]]"}
+    assert translated(tmp_path, pattern) == pattern
+
+
 def test_two_schemas_of_one_name_stay_two(tmp_path: Path) -> None:
     definitions = {"a": {"definitions": {"Pet": {"type": "string"}}}}
     body = {

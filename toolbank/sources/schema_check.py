@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,10 @@ def is_pattern(value: Any) -> bool:
 @cache
 def _compiles(pattern: str) -> bool:
     try:
-        re.compile(pattern)
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # of what Python may read otherwise
+            re.compile(pattern)
     except (re.error, OverflowError, RecursionError, MemoryError):
         return False
     return True

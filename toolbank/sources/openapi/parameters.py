@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -169,11 +170,13 @@ def _at(node: Node) -> tuple[Any, str]:
 def _examples(node: Node) -> list[Any]:
     if "example" in node.value:
         return [node.value["example"]]
-    return [
+    examples = (
         example.value["value"]
         for example in node.child("examples").members().values()
         if isinstance(example.value, dict) and "value" in example.value
-    ]
+    )
+    different = {json.dumps(value): value for value in examples}
+    return [*different.values()]
 
 
 def _undeclared(
