@@ -55,7 +55,7 @@ def list_choices() -> str:
         InputError: a kind of another package can't be used.
     """
     kinds = map(SOURCES.load, SOURCES.names)
-    return ", ".join(kind.takes for kind in kinds if kind.takes)
+    return "; ".join(kind.takes for kind in kinds if kind.takes)
 
 
 def _check_address(text: str) -> None:

@@ -1,6 +1,8 @@
 """The rules engine through the real loop: offers, write, checks, polish, checks."""
 
 import asyncio
+import itertools
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -255,3 +257,21 @@ def test_its_hands_are_related_unless_the_recipe_names_another_sampling(tools):
     assert made["deck"] is None
     first = [made[None].offer(n) for n in range(20)]
     assert first == [made["related"].offer(n) for n in range(20)]
+
+
+def test_a_library_that_takes_no_arrays_is_asked_of_none():
+    said = {
+        "with_host": "Return a new URL with host replaced.",
+        "relative": "Return a relative part of the URL.",
+        "with_name": "Return a new URL with name replaced.",
+        "update_query": "Return a new URL with query part updated.",
+    }
+    tools = [
+        Tool(name=f"web.URL.{name}", kind="method", summary=text)
+        for name, text in said.items()
+    ]
+    profiles = Profiles(tools)
+    for n, seed in itertools.product(range(len(tools)), range(20)):
+        told = write_request([profiles[n]], Random(seed))
+        assert "URL" in told
+        assert not re.search(r"\b(?:rows|prices|readings|students|lists?)\b", told)

@@ -64,12 +64,8 @@ def _read_recipe(text: str) -> Collected:
     if recipe.dataset is not None:
         kind = DATASETS.find(recipe.dataset.type, "dataset")
         read = kind.read(recipe.dataset)
-        left_out = {
-            "source": str(recipe.dataset.path),
-            "left_out": read.left_out.counts,
-            "left_out_examples": read.left_out.examples,
-        }
-        return Collected(read.tools, {"sources": [left_out]})
+        source = {"source": str(recipe.dataset.path), **read.left_out.as_info()}
+        return Collected(read.tools, {"sources": [source]})
     folder = RunFolder(Path("runs") / recipe.name)
     if SourcesStage(recipe, folder).is_done:
         return kept_tools(folder)
