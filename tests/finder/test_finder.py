@@ -67,6 +67,10 @@ def test_what_is_found_goes_into_a_request_and_its_calls_come_back(finder):
     assert finder.find_function("door_bell") == BELL
     (wrapped,) = finder.as_tools("ring the bell", format="gemini")
     assert [one["name"] for one in wrapped["functionDeclarations"]] == ["door_bell"]
+    finder.add_tools([Tool(name="3d.bell", summary="Draw a bell.")])
+    (wrapped,) = finder.as_tools("draw bell", k=1, format="gemini")
+    assert [one["name"] for one in wrapped["functionDeclarations"]] == ["_3d_bell"]
+    assert finder.find_function("_3d_bell").name == "3d.bell"
     with pytest.raises(InputError, match="openai, anthropic, gemini, mcp"):
         finder.as_tools("ring the bell", format="xml")
     with pytest.raises(InputError, match="'window'"):

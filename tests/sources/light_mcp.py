@@ -1,8 +1,8 @@
 """An MCP server without any library, which does what it is told to do wrong.
 
-python -S -I light_mcp.py FILE [FAULT [PAGE]]: FILE is JSON with the tools as they go into the answer,
-PAGE so many of them at once. Beside FILE it writes FILE.pid when it starts, and FILE.asked when it was
-asked and hangs.
+python -S -I light_mcp.py FILE [FAULT [PAGE]]: FILE is JSON with the tools as they go into the
+answer, PAGE so many of them at once. Beside FILE it writes FILE.pid when it starts, and FILE.asked
+when it was asked and hangs.
 """
 
 import json

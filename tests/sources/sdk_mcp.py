@@ -1,7 +1,7 @@
 """An MCP server made with the SDK, which pages: by stdio, or by HTTP at a free port.
 
-python sdk_mcp.py TOOLS PAGE [http|sse]: so many tools, so many of them at once. By HTTP the first line on
-stdout is its address; by SSE it is the HTTP of earlier versions of the protocol.
+python sdk_mcp.py TOOLS PAGE [http|sse]: so many tools, so many of them at once. By HTTP the first
+line on stdout is its address; by SSE it is the HTTP of earlier versions of the protocol.
 """
 
 import socket

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolbank.sources.listed import Listed
 from toolbank.sources.mcp.client_config import read_client_config
+from toolbank.sources.mcp.server import Server
 from toolbank.sources.mcp.tools import read_tools
 from toolbank.sources.tool_check import check_tools
 from toolbank.system.errors import InputError
@@ -69,6 +71,38 @@ def test_all_that_is_listed_is_a_sound_tool_or_counted(listed):
     read_tools(listed, "server", "mcp:server", found)
     check_tools(found.tools.values(), "mcp:server")
     assert len(found.tools) + found.left_out.counts.total() == len(listed)
+
+
+SECRETS = st.text('aZ09+/=&<"\\ é\n', min_size=4, max_size=20)
+
+
+@settings(deadline=None)
+@given(JSON, st.lists(SECRETS, min_size=1, max_size=3, unique=True), st.data())
+def test_no_secret_is_left_in_what_is_listed(listed, secrets, data):
+    tokens = {f"TOKEN_{number}": secret for number, secret in enumerate(secrets)}
+    server = Server("a", ("server",), tokens)
+    secret = data.draw(st.sampled_from(secrets))
+    said = data.draw(st.sampled_from([secret, quote(secret), json.dumps(secret)]))
+    hidden = json.dumps(server.hide_in([listed, {f"key {said}": [f"it is {said}"]}]))
+    assert not any(
+        token in text for token in secrets for text in texts(json.loads(hidden))
+    )
+    assert server.hide_in([listed]) == [listed] or any(
+        token in text for token in secrets for text in texts(listed)
+    )
+
+
+def texts(value):
+    """All texts and keys of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from texts(one)
 
 
 SERVERS = st.fixed_dictionaries(

@@ -14,6 +14,7 @@ from toolbank.bank.function_names import name_functions
 from toolbank.bank.records import Query, Split
 from toolbank.export.card import dataset_card
 from toolbank.export.replace import replacing
+from toolbank.functions.gemini import gemini_name
 from toolbank.functions.write import wrap_functions, write_function
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json, write_text
@@ -99,6 +100,8 @@ def _export_toolbank(bank: Bank, folder: Path) -> None:
 
 def _export_functions(bank: Bank, folder: Path, form: str = "openai") -> None:
     names = name_functions(bank.tool_names)
+    if form == "gemini":
+        names = {tool: gemini_name(name) for tool, name in names.items()}
     written = [write_function(tool, form, names[tool.name]) for tool in bank.tools]
     functions = wrap_functions([function for function, _ in written], form)
     write_json(folder / "functions.json", functions)

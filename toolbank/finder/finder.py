@@ -15,6 +15,7 @@ from toolbank.bank.function_names import name_functions
 from toolbank.bank.records import Tool
 from toolbank.finder.given import check_asks, check_request, make_tools
 from toolbank.finder.saved import write_saved
+from toolbank.functions.gemini import gemini_name
 from toolbank.functions.write import FORMS, wrap_functions, write_function
 from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError
@@ -182,7 +183,8 @@ class Finder:
         """
         now = self._state
         for tool in now.tools:
-            if now.function_names[tool.name] == name:
+            function = now.function_names[tool.name]
+            if name in (function, gemini_name(function)):
                 return tool
         raise InputError(f"No tool goes by {name!r} as a function.")
 

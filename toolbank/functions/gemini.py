@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from toolbank.functions.combine import merge_all
@@ -21,6 +22,7 @@ _KEYS = frozenset(
         *("minLength", "maxLength", "minimum", "maximum"),
     }
 )
+_LONGEST_NAME = 64
 _FORMATS = ("float", "double", "int32", "int64", "date-time")
 _TYPES = {
     bool: "boolean",
@@ -29,6 +31,11 @@ _TYPES = {
     list: "array",
     dict: "object",
 }
+
+
+def gemini_name(name: str) -> str:
+    """The name of a function, which begins with a letter or an underscore there."""
+    return name if re.match("[a-zA-Z_]", name) else f"_{name}"[:_LONGEST_NAME]
 
 
 def as_gemini(schema: Any, lost: set[str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _OTHERS = re.compile(r"[^a-zA-Z0-9_.-]+")
 def rename_properties(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """A schema of parameters whose own properties have such names, and what was renamed.
 
-    Names within a parameter are not looked at there.
+    The names within a parameter are not checked there.
     """
     names = _name_all(schema["properties"])
     renamed = [f"{old} as {new}" for old, new in names.items() if old != new]
@@ -46,7 +46,7 @@ def restore_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any
 
 
 def _name_all(names: Iterable[str]) -> dict[str, str]:
-    """By each name one that is taken: itself, or of its signs those that are, and no two the same."""
+    """By each name one that is accepted, no two the same; other signs are an underscore."""
     found = {name: name for name in names if _TAKEN.fullmatch(name)}
     taken = set(found)
     for name in names:

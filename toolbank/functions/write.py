@@ -8,7 +8,7 @@ from typing import Any
 from toolbank.bank.function_names import function_name
 from toolbank.bank.records import Tool
 from toolbank.functions.combine import as_object
-from toolbank.functions.gemini import as_gemini
+from toolbank.functions.gemini import as_gemini, gemini_name
 from toolbank.functions.inline import inline_references, is_circular
 from toolbank.functions.rename import rename_properties
 
@@ -53,7 +53,10 @@ def _gemini(tool: Tool, name: str) -> tuple[dict[str, Any], str]:
     lost: set[str] = set()
     schema = as_gemini(inlined, lost)
     keys = f"keys of JSON Schema: {', '.join(sorted(lost))}" if lost else ""
-    declared: dict[str, Any] = {"name": name, "description": tool.full_description}
+    declared: dict[str, Any] = {
+        "name": gemini_name(name),
+        "description": tool.full_description,
+    }
     # An object without properties is refused there.
     if schema.get("properties"):
         declared["parameters"] = schema

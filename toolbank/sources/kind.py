@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field, StringConstraints
 
@@ -13,6 +13,9 @@ from toolbank.bank.records import Tool
 from toolbank.config.base import Config
 from toolbank.config.content import reading_content
 from toolbank.sources.thing import Thing
+
+if TYPE_CHECKING:
+    from toolbank.sources.tool_check import SchemaCheck
 
 _Name = Annotated[
     str,
@@ -53,11 +56,12 @@ class Collected:
     """The tools of a source, or of all sources of a recipe, and what became of the rest.
 
     `info` goes into bank.json: it says which source it was, as `source`, and counts by reason what
-    became no tool, as `left_out`; by reason, the names of some, as `left_out_examples`; and the names
-    of all that only lack a docstring, as `undocumented`. `crawls` say of each crawl what became of every object and page.
-    `problems` are lines for people on what could not be read, `notes` on what was left out for a
+    became no tool, as `left_out`; by reason, the names of some, as `left_out_examples`; and the
+    names of all that only lack a docstring, as `undocumented`. `crawls` say of each crawl what
+    became of every object and page. `problems` are lines for people on what could not be read, `notes` on what was left out for a
     reason that they may think otherwise of. Not `complete`: some of it failed for a reason that
-    may pass, so that reading again may give more.
+    may pass, so that reading again may give more. `check` is what the schemas have been held
+    against already, where they have.
     """
 
     tools: tuple[Tool, ...]
@@ -66,6 +70,7 @@ class Collected:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     complete: bool = True
+    check: "SchemaCheck | None" = None
 
 
 C = TypeVar("C", bound=SourceConfig)
@@ -109,8 +114,8 @@ class SourceKind(Generic[C]):
 
         with self._reading(config):
             collected = self.read_tools(config, cache)
-            check_tools(collected.tools, config.label)
-        return collected
+            check_tools(collected.tools, config.label, collected.check)
+        return replace(collected, check=None)
 
     def version(self, config: C) -> str:
         """What stands for the content of a source.

@@ -17,7 +17,7 @@ _LONGEST_NAME = 60
 
 
 class Listed:
-    """The tools of a list by name, `left_out` what became none.
+    """The tools of a list by name, `left_out` what became none, `check` that of their schemas.
 
     A schema that is none is mended where that can be. Of two of one name the first counts.
     """
@@ -26,11 +26,11 @@ class Listed:
         self.tools: dict[str, Tool] = {}
         self.left_out = LeftOut()
         self._mended: dict[str, list[str]] = {}
-        self._check = SchemaCheck()
+        self.check = SchemaCheck()
 
     def add(self, tool: Tool, parameters: Any, output: Any, place: str) -> None:
         """Take a tool with its schemas as the list has them; `place` says where it stands there."""
-        sound, trouble = mend_parameters(parameters, self._check)
+        sound, trouble = mend_parameters(parameters, self.check)
         troubles = [trouble] if trouble else []
         if output is not None and not self._is_schema(output):
             output = None
@@ -57,4 +57,4 @@ class Listed:
             )
 
     def _is_schema(self, value: Any) -> bool:
-        return isinstance(value, dict) and not self._check.explain_schema(value)
+        return isinstance(value, dict) and not self.check.explain_schema(value)

@@ -14,16 +14,18 @@ _HOLDERS = ("properties", "$defs")
 _EXAMPLE = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 
-def check_tools(tools: Iterable[Tool], label: str) -> None:
+def check_tools(
+    tools: Iterable[Tool], label: str, check: "SchemaCheck | None" = None
+) -> None:
     """Refuse a tool without a name, or that no file holds, or whose parameters describe no object.
 
     All that is said of a tool is JSON that can be written as UTF-8; its parameters are a JSON
-    Schema of an object.
+    Schema of an object. Those that `check` has found sound are not looked at again.
 
     Raises:
         InputError: names the source by its label, the tool, and what is wrong with it.
     """
-    check = SchemaCheck()
+    check = check or SchemaCheck()
     writer = _Writer()
     for tool in tools:
         if not tool.name.strip():
@@ -53,9 +55,12 @@ class SchemaCheck:
     def __init__(self) -> None:
         # By identity; what was seen is kept here so that no other object gets it.
         self._sound: dict[int, dict[str, Any]] = {}
+        self._objects: dict[int, dict[str, Any]] = {}
 
     def explain(self, parameters: dict[str, Any]) -> str:
         """What is wrong with a schema of parameters, or ""."""
+        if id(parameters) in self._objects:
+            return ""
         if parameters.get("type") != "object":
             return 'its type is not "object"'
         properties, shared = (parameters.get(key, {}) for key in _HOLDERS)
@@ -74,6 +79,7 @@ class SchemaCheck:
             if trouble := self.explain_schema(schema):
                 return f"properties.{name}{trouble}"[:_SHOWN]
         self._sound |= {id(schema): schema for schema in new.values()}
+        self._objects[id(parameters)] = parameters
         return ""
 
     def explain_schema(self, schema: dict[str, Any]) -> str:

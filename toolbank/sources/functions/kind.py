@@ -54,6 +54,7 @@ def _read_tools(config: FunctionsSource, _: Path) -> Collected:
             *found.describe_mended(config.label),
             *_describe_repeated(config.label, repeated),
         ),
+        check=found.check,
     )
 
 

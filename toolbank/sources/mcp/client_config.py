@@ -25,7 +25,7 @@ _STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http")
 _URLS = ("url", "serverUrl", "httpUrl")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-# What editors know and nobody else, though it looks like a variable of the environment.
+# Known to editors only, though written as a variable of the environment is.
 _OF_EDITORS = re.compile(r"input:.*|command:.*|config:.*|workspace.*|file.*|selected.*")
 
 

@@ -68,7 +68,7 @@ async def connect(
 class _Counted(httpx2.AsyncBaseTransport):
     """Notes what is answered, and reads no more of it than a server may say.
 
-    Where it `guards`, a request goes to the very address that was looked at, so that a name that
+    Where it `guards`, a request goes to the very addresses that were checked, so that a name that
     resolves to another one the next time does not get around it.
     """
 

@@ -11,8 +11,8 @@ SHORTEST = 4
 """Signs of a secret that is hidden; where shorter ones were, little of a text would be left."""
 
 _NAMES = re.compile(
-    r"key|token|secret|(?<!ask)pass|pw|auth|cred|cookie|session|private|signature|licen[cs]e|dsn|jwt"
-    r"|otp|salt|seed|pin(?![a-z])",
+    r"key|token|secret|(?<!ask)pass|pw|auth|cred|cookie|session|private|signature|licen[cs]e"
+    r"|dsn|jwt|otp|salt|seed|pin(?![a-z])",
     re.IGNORECASE,
 )
 # Such as info, TRUE, Paris and 3000: in a text they mean something else.

@@ -19,9 +19,9 @@ _Header = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]
 class McpSource(SourceConfig):
     """MCP servers: one that is started by `command`, one at `url`, or those of a client's file.
 
-    A tool is called server/tool: the server by its key in the file, else by `name`, or by what
-    it calls itself. A command is started after the user's word alone, without a shell, and sees of the
-    environment only what programs need to run at all, and the variables of `env`.
+    A tool is called server/tool: the server by its key in the file, else by `name`, or by what it
+    calls itself. A command is started after the user's word alone, without a shell, and sees of
+    the environment only what programs need to run at all, and the variables of `env`.
     """
 
     type: Literal["mcp"] = "mcp"

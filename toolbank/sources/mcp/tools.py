@@ -13,7 +13,7 @@ from toolbank.system.text import find_control_sign
 
 
 def read_tools(entries: Sequence[Any], server: str, source: str, found: Listed) -> None:
-    """Add the tools of a server to those found, as `server/tool`, in the order that it lists them."""
+    """Add the tools that a server lists to those found, as `server/tool`, in its order."""
     for entry in entries:
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name.strip():
