@@ -26,7 +26,7 @@ LAYERS = (
     ("judge",),
     ("evaluation",),
     ("report",),
-    ("recipe", "testing"),
+    ("recipe", "testing", "experiments"),
     ("run",),
     ("finder",),
     ("search",),

@@ -50,13 +50,18 @@ def test_every_key_is_described():
 def test_every_command_is_named():
     for command in app.registered_commands:
         assert f"`{command.callback.__name__}" in PAGES["docs/run-folder.md"]
+    for group in app.registered_groups:
+        assert f"`{group.typer_instance.info.name} " in PAGES["docs/run-folder.md"]
 
 
 def test_every_command_of_an_example_can_be_given_so():
     known = typer.main.get_command(app).commands
     seen = set()
     for name, *words in commands():
-        options = {option for item in known[name].params for option in item.opts}
+        command = known[name]
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        options = {option for item in command.params for option in item.opts}
         given = {word for word in words if word.startswith("-")}
         assert given <= options, f"toolbank {name} {' '.join(words)}"
         seen.add(name)

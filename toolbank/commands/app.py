@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from toolbank.commands.asks import asks
 from toolbank.commands.crawl.command import crawl
+from toolbank.commands.encoder.command import encoder
 from toolbank.commands.evaluate.command import evaluate
 from toolbank.commands.export import export
 from toolbank.commands.generate import generate
@@ -118,3 +119,4 @@ for function, example in _COMMANDS:
         short_help=str(function.__doc__).partition("\n")[0],
         epilog=f"Example: toolbank {example}",
     )(function)
+app.add_typer(encoder)

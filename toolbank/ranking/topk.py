@@ -94,3 +94,21 @@ def search_vectors(
 ) -> Hits:
     """The k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
     return rank_blocks(lambda rows: cosine_scores(queries[rows], vectors), ties, k)
+
+
+def rank_gold(
+    score: Callable[[slice], NDArray[np.float32]], ties: Ties, gold: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The rank [n_queries], from 1, of the one column that is right for each query.
+
+    Among all columns, in the order of `rank_blocks`, without sorting them. `gold` [n_queries] are
+    the columns.
+    """
+    parts = [np.zeros(0, np.int64)]
+    for rows in blocks(len(ties), len(ties.tools)):
+        scores, order = score(rows), ties.order(rows)
+        right = gold[rows, None]
+        own, own_order = (np.take_along_axis(a, right, axis=1) for a in (scores, order))
+        before = (scores > own) | ((scores == own) & (order < own_order))
+        parts.append(1 + before.sum(axis=1))
+    return np.concatenate(parts)

@@ -32,18 +32,22 @@ def write_report(run: Path, config: ReportConfig) -> Path:
         ToolbankError: the page can't be written.
     """
     page = describe_page(read_content(run), config)
-    environment = _environment()
-    script = _read("filter.js")
+    script = read_template("filter.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    html = environment.get_template("report.html").render(
-        page, style=_read("style.css"), script=script, script_digest=digest
+    html = (
+        environment()
+        .get_template("report.html")
+        .render(
+            page, style=read_template("style.css"), script=script, script_digest=digest
+        )
     )
     target = run / "report.html"
     write_text(target, html)
     return target
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What renders the templates: every text is escaped, and a name that is missing is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -108,6 +112,7 @@ def web_address(url: str) -> str:
     return url if url.lower().startswith(("https://", "http://")) else ""
 
 
-def _read(name: str) -> str:
+def read_template(name: str) -> str:
+    """The text of a file beside the templates."""
     path: Any = resources.files("toolbank.report") / "templates" / name
     return str(path.read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Training and evaluating encoders as their papers do: one file a family."""

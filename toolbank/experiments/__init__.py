@@ -1,0 +1,1 @@
+"""What papers measure of their encoders, measured here: one folder a family."""

@@ -1,0 +1,40 @@
+"""What an experiment found, and the folder that it is left in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolbank.system.files import json_text, write_text
+from toolbank.system.outputs import check_folder
+
+_RECORD = "result.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found: `record` as plain JSON, `text` for people.
+
+    `files` are texts by their names, such as a figure, "split.svg".
+    """
+
+    record: Mapping[str, Any]
+    text: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, out: Path) -> None:
+        """Leave result.json, result.txt and the files in a folder, which `check_out` let pass."""
+        texts = {_RECORD: json_text(self.record), "result.txt": self.text + "\n"}
+        for name, text in {**texts, **self.files}.items():
+            write_text(out / name, text)
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder that holds anything but an experiment's result.
+
+    Raises:
+        InputError: it does, is the folder of a run, or no folder can be there.
+    """
+    check_folder(out, "an experiment", lambda path: (path / _RECORD).is_file())
