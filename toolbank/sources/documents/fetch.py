@@ -1,4 +1,4 @@
-"""Getting one document from the web: every address on the way is looked at."""
+"""Getting one document from the web: every address on the way is checked."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def cut_circles(shared: Mapping[str, Schema], names: Iterable[str]) -> list[str]
 
     A circle is one of references that hold for the same value (`allOf`, `anyOf`, ...), not one
     that leads through a property or an element. `shared` are all schemas, by name; `names` those
-    that are to be looked at.
+    that are to be checked.
     """
     cut: list[str] = []
     done: set[str] = set()
