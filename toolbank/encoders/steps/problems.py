@@ -73,12 +73,11 @@ def read_problems(folder: Path) -> list[Problem]:
 
 
 def halve(
-    problems: Sequence[Problem], seed: int, most: int | None = None
+    problems: Sequence[Problem], seed: int
 ) -> tuple[list[Problem], list[Problem]]:
-    """Problems to train on, and as many held out; at most `most` in each half.
+    """Problems to train on, and about as many held out, each in an order of the seed's.
 
-    Those with the same context stand in the same half. The same seed gives the same halves, and a
-    smaller `most` the first of those that a larger one gives.
+    Those with the same context stand in the same half.
     """
     by_context: dict[str, list[Problem]] = {}
     for problem in problems:
@@ -87,7 +86,7 @@ def halve(
     Random(f"{seed}:halves").shuffle(groups)
     middle = (len(groups) + 1) // 2
     trained, held_out = (
-        [problem for group in part for problem in group][:most]
+        [problem for group in part for problem in group]
         for part in (groups[:middle], groups[middle:])
     )
     return trained, held_out
