@@ -5,10 +5,28 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from toolbank.config.base import Config
+from toolbank.encoders import AnyEncoder
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
 # No model is paid for more, and the numbers of attempts stay such as files can hold.
 _MOST = 100_000_000
+
+
+class ExplanationsConfig(Config):
+    """By what explanations are held against their tools; none is rejected by it.
+
+    Its result is `bank/explanations.json`.
+    """
+
+    encoder: AnyEncoder = SentenceConfig()
+    within: int = Field(
+        default=10,
+        ge=1,
+        description="a tool is supported if it is among so many of the bank's that are nearest "
+        "to a sentence of the explanation",
+    )
 
 
 class GenerateConfig(EngineConfig):
@@ -69,6 +87,11 @@ class GenerateConfig(EngineConfig):
     max_words: int = Field(default=150, ge=1, description="of a draft or query")
     near_duplicate: float = Field(
         default=0.8, gt=0, le=1, description="Jaccard of word 3-grams that is too alike"
+    )
+    explanations: ExplanationsConfig | None = Field(
+        default=None,
+        description="report queries whose explanation does not support their tools; unset: "
+        "explanations are not looked at",
     )
 
     @property

@@ -57,6 +57,10 @@ _FILES = (
     ("bank/asks.parquet", "one row an ask: a request for one tool by itself"),
     ("bank/asks.json", "what became of the asks"),
     ("bank/attempts.parquet", "one row an attempt: how it ended, and why"),
+    (
+        "bank/explanations.json",
+        "queries whose explanation does not support their tools",
+    ),
     ("bank/bank.json", "counts, versions and hashes"),
     ("journal.sqlite", "every prompt and reply"),
     ("judge.json", "the judge's verdicts, pair by pair"),

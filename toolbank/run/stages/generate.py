@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,13 @@ from toolbank.run.bank_info import write_bank_info
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, hash_file
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json
+from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.records import Query
+    from toolbank.bank.records import Query, Tool
     from toolbank.config.assets import Asset
     from toolbank.generate.config import GenerateConfig
     from toolbank.llm.engines.kind import EngineKind
@@ -42,15 +42,18 @@ class GenerateStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
+        from toolbank.encoders.resolve import encoder_identity
         from toolbank.generate.prompts import prompt_hash
         from toolbank.run.catalogue import depends_on_catalogue
 
         config = self.recipe.generate
+        checks = config.explanations
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
+            "encoder": encoder_identity(checks.encoder) if checks else None,
             "files": [hash_file(path) for path in self._writer.files(config)],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
@@ -133,11 +136,12 @@ class GenerateStage(Stage):
             splits=splits,
             withheld=withheld,
         )
+        explanations, problems = self._check_explanations(made.queries, tools)
         return Outcome(
             made.message,
-            (queries, attempts, info),
+            (queries, attempts, info, *explanations),
             "" if made.complete else _describe_part(made.queries, recipe.generate),
-            made.problems,
+            (*made.problems, *problems),
             ended_early=made.ended_early,
         )
 
@@ -147,9 +151,32 @@ class GenerateStage(Stage):
         prices = (config.price,) if isinstance(config.price, Path) else ()
         return *prices, *self._writer.files(config)
 
+    def _check_explanations(
+        self, queries: Collection[Query], tools: Sequence[Tool]
+    ) -> tuple[tuple[Path, ...], list[str]]:
+        """The file of the check, and what it tells; nothing where none is asked for."""
+        from toolbank.generate.explanations import (
+            check_explanations,
+            describe_explanations,
+        )
+
+        path = self.folder.bank / "explanations.json"
+        config = self.recipe.generate.explanations
+        if config is None:
+            path.unlink(missing_ok=True)
+            return (), []
+        found = check_explanations(queries, tools, config)
+        write_json(path, found)
+        return (path,), describe_explanations(found)
+
     def check(self) -> None:
-        """Refuse an engine that can't be made."""
+        """Refuse an engine that can't be made, and an encoder that can't be had."""
+        from toolbank.encoders.locate import locate
+        from toolbank.encoders.model import demand_model
+
         self._writer.check(self.recipe.generate)
+        if checks := self.recipe.generate.explanations:
+            demand_model(locate(checks.encoder))
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of the engine, and where it is."""
