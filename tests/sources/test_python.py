@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.sources.packages import MakePackage
 from toolbank.bank.records import Tool
@@ -375,3 +376,53 @@ def test_every_process_reads_the_same(make_package: MakePackage) -> None:
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
+
+
+def test_choices_and_properties_of_annotated_classes_are_known(
+    make_package: MakePackage,
+) -> None:
+    package = make_package(
+        {
+            "__init__.py": """
+            from __future__ import annotations
+            import enum
+            from dataclasses import dataclass
+            from typing import Literal
+            from pydantic import BaseModel
+
+            class Size(enum.Enum):
+                SMALL = "small"
+                LARGE = "large"
+
+            class Address(BaseModel):
+                street: str
+                zip: int | None = None
+
+            @dataclass
+            class Parcel:
+                to: Address
+                size: Size = Size.SMALL
+
+            def send(parcel: Parcel, size: Size | None = None, how: Literal["air", "sea"] = "sea",
+                     later: object = None):
+                "Send a parcel."
+
+            def odd(one: Missing, size: Size = Size.LARGE):
+                "Do what nobody knows."
+            """
+        }
+    )
+    tools = read(package)
+    parameters = tools[f"{package}.send"].parameters
+    properties, shared = parameters["properties"], parameters["$defs"]
+    assert parameters["required"] == ["parcel"]
+    assert shared["Size"]["enum"] == ["small", "large"]
+    assert shared["Address"]["required"] == ["street"]
+    assert properties["how"]["enum"] == ["air", "sea"]
+    check = Draft202012Validator(parameters)
+    assert check.is_valid({"parcel": {"to": {"street": "Elm"}}, "size": "small"})
+    assert not check.is_valid({"parcel": {"to": {"street": "Elm"}}, "size": "huge"})
+    assert not check.is_valid({"parcel": {"to": {"zip": 3}}})
+    assert properties["later"]["format"] == "object"
+    odd = tools[f"{package}.odd"].parameters["properties"]
+    assert odd["size"]["format"] == "Size"

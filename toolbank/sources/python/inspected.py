@@ -4,8 +4,10 @@ import inspect
 import json
 import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
+from toolbank.sources.python.annotations import read_annotations
 from toolbank.sources.python.written import write_annotation, write_value
 from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import Signature, read_signature
@@ -24,8 +26,12 @@ def signature_of(value: Any, documented: str) -> Signature:
             text = _CLASS.sub(r"\1", _ADDRESS.sub("", str(written)))
     except Exception:  # objects of any package may raise anything here
         return read_signature(documented)
+    schemas = read_annotations(value)
     parameters = [
-        _parameter(parameter, signature.parameters[name].default)
+        replace(
+            _parameter(parameter, signature.parameters[name].default),
+            schema=schemas.get(name),
+        )
         for name, parameter in written.parameters.items()
         if not name.startswith("_")
     ]

@@ -87,8 +87,13 @@ def is_optional(classifier: str) -> bool:
 
 
 def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
-    """The object schema of a parameter list: properties in the order given, `required`."""
+    """The object schema of a parameter list: properties in the order given, `required`.
+
+    What schemas refer to stands once in `$defs`; of two of one name that differ the first counts,
+    and the parameter of the other has what its classifier says.
+    """
     properties: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
     required: list[str] = []
     for parameter in parameters:
         name = parameter.name.lstrip("*")
@@ -99,8 +104,9 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
             schema: dict[str, Any] = {"type": kind}
             if parameter.classifier:
                 schema["format"] = parameter.classifier
-        elif parameter.schema is not None:
+        elif parameter.schema is not None and _fits(parameter.schema, shared):
             schema = dict(parameter.schema)
+            shared |= schema.pop("$defs", {})
         elif parameter.classifier:
             schema = schema_of(parameter.classifier)
         else:
@@ -127,7 +133,14 @@ def parameters_schema(parameters: Iterable[Parameter]) -> dict[str, Any]:
     whole: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         whole["required"] = required
+    if shared:
+        whole["$defs"] = shared
     return whole
+
+
+def _fits(schema: dict[str, Any], shared: dict[str, Any]) -> bool:
+    own = schema.get("$defs", {})
+    return all(shared.get(name, one) == one for name, one in own.items())
 
 
 def _shortened(classifier: str) -> str:
