@@ -264,3 +264,25 @@ def test_any_text_is_read_or_named(
         ast.parse(text)
     except (SyntaxError, ValueError):
         assert any("weather/other.py" in line for line in collected.problems)
+
+
+def test_an_argument_of_an_enumeration_has_its_values_as_choices(
+    tmp_path: Path,
+) -> None:
+    package = write(
+        tmp_path / "shop",
+        __init__="from .size import Size\nfrom .parcels import send, sort",
+        size="import enum\nclass Size(enum.Enum):\n    SMALL = 'small'\n    LARGE = 'large'\n"
+        "class Key(enum.Enum):\n    A = enum.auto()\n",
+        parcels="from .size import Key, Size\n"
+        "def send(size: Size, others: list[Size] | None = None): 'Send a parcel.'\n"
+        "def sort(by: Key, last: 'Size' = Size.SMALL): 'Sort them.'\n",
+    )
+    tools = {tool.name: tool.parameters["properties"] for tool in read(package).tools}
+    choices = {"type": "string", "enum": ["small", "large"]}
+    assert tools["shop.send"] == {
+        "size": choices,
+        "others": {"anyOf": [{"type": "array", "items": choices}, {"type": "null"}]},
+    }
+    assert tools["shop.sort"]["by"] == {"format": "Key"}
+    assert tools["shop.sort"]["last"] == choices

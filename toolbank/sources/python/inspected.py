@@ -83,7 +83,7 @@ def _parameter(written: inspect.Parameter, default: Any) -> Parameter:
 
 
 def _json(value: Any) -> Any:
-    """The value where it is plain JSON that a file holds; else None. Calls nothing of a foreign type."""
+    """The value where it is plain JSON that a file holds; else None. No foreign type is called."""
     if type(value) not in (bool, int, float, str, list, tuple, dict):
         return None
     try:
