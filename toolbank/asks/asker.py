@@ -23,9 +23,9 @@ from toolbank.llm.pool import Pool
 class Asker:
     """Asks for one group of siblings after the other; nothing that one leaves counts for the next.
 
-    `groups` are those of the bank's tools that are not withheld, or those that the engine brings. `pool` makes and
-    counts the calls, and `last_failure` is the message of the newest failed one. `earlier` are the
-    versions of the catalogue before `tools`, as of `AskPrompts`.
+    `groups` are those of the bank's tools that are not withheld, or those that the engine brings.
+    `pool` makes and counts the calls, and `last_failure` is the message of the newest failed one.
+    `earlier` are the versions of the catalogue before `tools`, as of `AskPrompts`.
 
     Raises:
         InputError: the engine lacks a model, key or file, or the prompt isn't there.

@@ -237,7 +237,7 @@ class RunFolder:
         return [self.path / name for name in names]
 
     def explain_harm(self, stage: str) -> str:
-        """Such as "models/bm25/tools.json: missing"; "" where a stage's files are as it left them."""
+        """Such as "models/bm25/tools.json: missing"; "" where files are as a stage left them."""
         stamp = self._stamps().get(stage)
         for name in self._changed(stamp) if stamp is not None else ():
             path = self.path / name

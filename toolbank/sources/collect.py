@@ -107,7 +107,7 @@ def source_versions(sources: Sequence[SourceConfig]) -> list[str]:
 
 
 def source_files(sources: Sequence[SourceConfig]) -> tuple[Asset, ...]:
-    """The files in crawlers/ that there are of sources: what they take, and which tools are twins."""
+    """The files in crawlers/ that sources have: what they take, and which tools are twins."""
     names = [
         f"{name}{ending}"
         for source in sources

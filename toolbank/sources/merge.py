@@ -34,9 +34,9 @@ class Merged:
         """Take the tools of a further source, of those with one name the first.
 
         Gives the names of the tools that were there already, with the source that has them. A tool
-        that says the same is of both sources then. Of two that say different things the first counts
-        where both sources read one API, as a package and its pages do. So it is where the name is
-        another one of the first; in APIs that have nothing to do with each other, both are tools.
+        that says the same is of both sources then. Of two that say different things the first
+        counts where both sources read one API, as a package and its pages do. So it is where the
+        name is another one of the first; of APIs that are no such, both are tools.
 
         Raises:
             InputError: a tool says something else than that of another API by the same name.

@@ -18,7 +18,7 @@ class Signature:
 
 
 def read_signature(line: str) -> Signature:
-    """Read "f(x, /, out=None[, dtype])", "f([start,] stop)"; text that is none gives an empty one."""
+    """Read "f(x, /, out=None[, dtype])", "f([start,] stop)"; other text gives an empty one."""
     match = re.search(r"\(.*\)", line[:_MAX_SIGNATURE], re.S)
     if not match:
         return Signature()

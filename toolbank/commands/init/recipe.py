@@ -106,9 +106,9 @@ def write_recipe(
 ) -> list[Path]:
     """Write a commented recipe, and its schema beside it if there is none yet; gives both paths.
 
-    `given` is a source as it was recognised, `site` is a file of crawlers/, `sphinx` the address of a site that has none, and `dataset` a
-    folder of tools and labelled requests. What isn't given is left empty, and then `plan` says
-    what to fill in.
+    `given` is a source as it was recognised, `site` is a file of crawlers/, `sphinx` the address of
+    a site that has none, and `dataset` a folder of tools and labelled requests. What isn't given is
+    left empty, and then `plan` says what to fill in.
 
     Raises:
         InputError: the file is there already, more than one origin is given, the folder holds

@@ -37,7 +37,7 @@ class FitStage(Stage):
     planned: dict[str, tuple[PlannedTraining, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Trainings of the retrievers to be fitted, by label; all stages share it, the first fills it."""
+    """Trainings of the retrievers to be fitted, by label; the first stage fills it for all."""
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:

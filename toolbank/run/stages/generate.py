@@ -213,7 +213,7 @@ class GenerateStage(Stage):
 
 
 def _count_removed(queries: Collection[Query], gone: frozenset[str]) -> dict[str, Any]:
-    """Which tools queries need that the sources no longer have, and how many queries; {} if none."""
+    """Which tools queries need that the sources no longer have, and how many do; {} if none."""
     needed = [names for one in queries if (names := gone.intersection(one.tools))]
     if not needed:
         return {}

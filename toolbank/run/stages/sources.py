@@ -54,7 +54,7 @@ class SourcesStage(Stage):
         from toolbank.sources.collect import collect_tools
 
         collected = collect_tools(self.recipe.sources, self.folder.cache)
-        # What was never asked about may go: a recipe is often changed until it reads what it should.
+        # What was never asked about may go: a recipe is changed until it reads what it should.
         if has_begun(self.folder) and (loss := explain_loss(self.folder, collected)):
             raise ToolbankError(loss)
         files = keep_tools(self.recipe, self.folder, collected)
