@@ -186,13 +186,18 @@ def test_nothing_of_a_file_is_copied_or_said(write, light, tmp_path, capfd, capl
 
 
 def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path):
-    entry = light("a", env={"TOKEN": SECRETS["env"]})
+    steers = {
+        "GIT_CONFIG_VALUE_0": "Authorization: Basic c2Vj",
+        "PIP_INDEX_URL": "https://me:c2Vj@example.org/simple",
+    }
+    entry = light("a", env={"TOKEN": SECRETS["env"], **steers})
     secret = SECRETS["argument"].replace("-", "")
     entry["args"] += [f"--key={secret}", f"https://example.com/?key={secret}"]
     with pytest.raises(InputError) as caught:
         KIND.read(write({"a": entry}, trusted=False), tmp_path)
     assert f"TOKEN=... {sys.executable}" in str(caught.value)
     assert "example.com" not in str(caught.value)
+    assert "c2Vj" not in str(caught.value) and "@example.org" in str(caught.value)
     assert "--key=***" in str(caught.value) and "s3cret" not in str(caught.value)
 
 

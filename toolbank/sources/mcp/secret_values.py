@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[A-Z]?[a-z]{1,14}|[A-Z]{1,15}|\d{1,7}")
 _RUNS = ("-y", "--yes", "-m", "run", "exec")
 """What stands before the name of what is run: npx -y NAME, python -m NAME."""
 _PIECE = re.compile(r"[A-Za-z0-9_-]{16,}")
-_USER = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:\b(?:bearer|basic) +\S+)")
 _PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
 
 
@@ -71,10 +71,10 @@ def mask_arguments(command: Sequence[str]) -> Iterator[str]:
 
 
 def mask(word: str) -> str:
-    """A word without pieces that nobody writes by hand, and the user of an address."""
+    """A word without pieces that nobody writes by hand, and without credentials in it."""
     for token in _find_tokens(word):
         word = word.replace(token, "***")
-    return _USER.sub("***", word)
+    return _CREDENTIALS.sub("***", word)
 
 
 def is_path(word: str) -> bool:
