@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from toolbank.commands.encoder import layers
+from toolbank.commands.encoder import layers, steps
 from toolbank.commands.help import HelpedCommand
 
 # A module for each, with `train` and `evaluate`; and an example of what both take.
-_FAMILIES = ((layers, "layers --data squad-dev --out experiments/layers"),)
+_FAMILIES = (
+    (layers, "layers --data squad-dev --out experiments/layers"),
+    (steps, "steps --data reasoning-steps --out experiments/steps"),
+)
 
 encoder = typer.Typer(
     name="encoder",

@@ -1,0 +1,132 @@
+"""`toolbank encoder train steps` and `evaluate steps`, on few problems and a tiny encoder."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.tiny_models import tiny_encoder
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.steps.perturb import PERTURBATIONS
+
+NAMES = ("bird", "book", "cat", "dinner", "door", "email", "garden", "house")
+SMALL = (
+    *("--set", "epochs=8", "--set", "learning_rate=3e-3"),
+    *("--set", "negatives=3", "--set", "batch_size=6"),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with problems in data/ and an encoder in tiny/."""
+    folder = tmp_path_factory.mktemp("steps")
+    tiny_encoder(folder / "tiny", dropout=0)
+    (folder / "data").mkdir()
+    rows = [
+        {
+            "question": f"How many {name} are in the room at {hour}?",
+            "steps": [f"There is 1 {name}.", f"We buy {hour}.", f"1 + {hour} is it."],
+        }
+        for name in NAMES
+        for hour in (2, 3, 4)
+    ]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    (folder / "data" / "rooms.jsonl").write_text(lines)
+    return folder
+
+
+def train(place, out, *more):
+    call = ("encoder", "train", "steps", "--data", "data", "--out", out)
+    return toolbank(*call, "--model", "./tiny", *SMALL, *more, cwd=place)
+
+
+@pytest.fixture(scope="module")
+def trained(place):
+    found = train(place, "out", "--json")
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def overall(record):
+    return {one["retriever"]: one for one in record["accuracy"] if one["set"] == "all"}
+
+
+def test_the_record_has_every_kind_before_and_after(place, trained):
+    assert trained == json.loads((place / "out" / "result.json").read_text())
+    assert trained["problems"] == trained["trained_on"] == 12
+    assert sum(trained["negatives"].values()) == 3 * 12
+    kinds = [*PERTURBATIONS, "all of rooms", "all"]
+    assert [one["set"] for one in trained["accuracy"]] == kinds * 2
+    assert trained["does_not_apply"]["shuffle-operations"] == 12
+    assert trained["does_not_apply"]["remove"] == 0
+    accuracy = overall(trained)
+    gain = trained["gain"]
+    assert gain["value"] == pytest.approx(
+        accuracy["after"]["value"] - accuracy["before"]["value"]
+    )
+    assert gain["value"] > 0
+    assert gain["low"] <= gain["value"] <= gain["high"]
+    for figures in trained["faithfulness"].values():
+        assert 0 < figures["reference"] < 1
+
+
+def test_what_was_trained_is_an_encoder_like_any_other(place, trained):
+    found = toolbank(
+        *("encoder", "evaluate", "steps", "--data", "data", "--out", "again"),
+        *("--model", "./out", "--json"),
+        cwd=place,
+    )
+    assert found.returncode == 0, found.stderr
+    assert overall(json.loads(found.stdout))["./out"]["value"] == pytest.approx(
+        overall(trained)["after"]["value"]
+    )
+    encoder = load_encoder(SentenceConfig(model=str(place / "out")))
+    assert encoder.encode_queries(["a room"]).shape == (1, 32)
+    assert not (place / "out" / ".checkpoints").exists()
+
+
+def test_the_same_seed_gives_the_same_weights(place, trained):
+    found = train(place, "twin")
+    assert found.returncode == 0, found.stderr
+    first, second = (
+        (place / name / "model.safetensors").read_bytes() for name in ("out", "twin")
+    )
+    assert first == second
+    assert "How often a reference chain lies nearer" in found.stdout
+    assert "after (95 % interval)" in " ".join(found.stdout.split())
+
+
+def test_fewer_problems_can_be_taken(place):
+    found = toolbank(
+        *("encoder", "evaluate", "steps", "--data", "data", "--out", "few"),
+        *("--model", "./tiny", "--problems", 5, "--json"),
+        cwd=place,
+    )
+    record = json.loads(found.stdout)
+    assert record["problems"] == 5
+    assert overall(record)["./tiny"]["low"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--set", "epoch=1"), "epoch"),
+        (("--set", "epochs"), "write --set key=value"),
+        (("--set", "epochs=none"), "epochs"),
+    ],
+)
+def test_a_wrong_setting_is_told(place, given, said):
+    found = train(place, "wrong", *given)
+    assert found.returncode == 2
+    assert said in found.stderr
+    assert not (place / "wrong").exists()
+
+
+def test_a_folder_of_something_else_stays_as_it_is(place):
+    shutil.copytree(place / "data", place / "mine")
+    found = train(place, "mine")
+    assert found.returncode == 2
+    assert "rooms.jsonl" in found.stderr
+    assert [path.name for path in (place / "mine").iterdir()] == ["rooms.jsonl"]

@@ -1,0 +1,1 @@
+"""Chains of reasoning steps against their perturbations, as ROSCOE trains its encoder."""
