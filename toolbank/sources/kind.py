@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
 from toolbank.config.content import reading_content
-from toolbank.sources.thing import Thing
+from toolbank.sources.location import Location
 
 if TYPE_CHECKING:
     from toolbank.sources.tool_check import SchemaCheck
@@ -58,10 +58,10 @@ class Collected:
     `info` goes into bank.json: it says which source it was, as `source`, and counts by reason what
     became no tool, as `left_out`; by reason, the names of some, as `left_out_examples`; and the
     names of all that only lack a docstring, as `undocumented`. `crawls` say of each crawl what
-    became of every object and page. `problems` are lines for people on what could not be read, `notes` on what was left out for a
-    reason that they may think otherwise of. Not `complete`: some of it failed for a reason that
-    may pass, so that reading again may give more. `check` is what the schemas have been held
-    against already, where they have.
+    became of every object and page. `problems` are lines for people on what could not be read,
+    `notes` on what was left out for a reason that they may think otherwise of. Not `complete`: some
+    of it failed for a reason that may pass, so that reading again may give more. `check` is what
+    the schemas have been held against already, where they have.
     """
 
     tools: tuple[Tool, ...]
@@ -80,18 +80,19 @@ C = TypeVar("C", bound=SourceConfig)
 class SourceKind(Generic[C]):
     """A kind of source.
 
-    `config` is its part of a recipe, whose module imports nothing heavy. `read_tools` gives the tools,
-    sorted by name and without prompt names, and may keep files in the folder that it is given;
+    `config` is its part of a recipe, whose module imports nothing heavy. `read_tools` gives the
+    tools, sorted by name and without prompt names, and may keep files in the folder that it is
+    given;
     it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
     `content_id` stands for the content without reading it: when it changes, the tools are read
     again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
     that is stopped stays in the folder, where something does. `places` are folders and files on
     this machine that it finds by a name in the configuration. `starts` gives the command lines of
     what reading it starts on this machine, which only happens where the user wants the tools
-    themselves. `recognise` gives the configuration that reads what a user points at, or None for what is
-    another's: an address by its look, or else by `Thing.content`; it starts nothing. `takes` says what
-    that may be, such as "an installed package". Use `read` and `version`, which make errors
-    for people of what the two did not foresee.
+    themselves. `recognise` gives the configuration that reads what a user points at, or None for
+    what is another's: an address by its text, or else by `Location.content`; it starts nothing.
+    `takes` says what that may be, such as "an installed package". Use `read` and `version`, which
+    make errors for people of what the two did not foresee.
     """
 
     config: type[C]
@@ -100,7 +101,7 @@ class SourceKind(Generic[C]):
     keeps: str = ""
     places: Callable[[C], tuple[Path, ...]] = lambda _: ()
     starts: Callable[[C], tuple[str, ...]] = lambda _: ()
-    recognise: Callable[[Thing], C | None] = lambda _: None
+    recognise: Callable[[Location], C | None] = lambda _: None
     takes: str = ""
 
     def read(self, config: C, cache: Path) -> Collected:

@@ -8,7 +8,7 @@ from toolbank.config.explain import first_problem
 from toolbank.sources import SOURCES
 from toolbank.sources.documents.page import explain_page, is_page
 from toolbank.sources.kind import SourceConfig
-from toolbank.sources.thing import Thing
+from toolbank.sources.location import Location
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line
 
@@ -24,28 +24,28 @@ def recognise(text: str) -> SourceConfig:
         InputError: no kind does, or the one that does can't take it as it is.
         ToolbankError: an address can't be read now.
     """
-    thing = Thing(text)
-    if thing.is_url:
+    location = Location(text)
+    if location.is_url:
         _check_address(text)
     for name in SOURCES.names:
         kind = SOURCES.load(name)
         try:
-            found: SourceConfig | None = kind.recognise(thing)
+            found: SourceConfig | None = kind.recognise(location)
         except ValidationError as error:
-            raise InputError(f"{_name(thing)}: {first_problem(error)}.") from error
+            raise InputError(f"{_name(location)}: {first_problem(error)}.") from error
         if found is not None:
             return found
-    if thing.is_url and is_page(thing.content):
+    if location.is_url and is_page(location.content):
         raise InputError(
-            explain_page(thing.content.decode("utf-8", "replace"), _name(thing))
+            explain_page(location.content.decode("utf-8", "replace"), _name(location))
         )
-    if thing.is_url:
+    if location.is_url:
         said = "nothing is there that tools can be read from"
-    elif thing.path is not None:
+    elif location.path is not None:
         said = "it is nothing that tools can be read from"
     else:
         said = "there is no such file, folder or package"
-    raise InputError(f"{_name(thing)}: {said}. Give one of these: {list_choices()}.")
+    raise InputError(f"{_name(location)}: {said}. Give one of these: {list_choices()}.")
 
 
 def list_choices() -> str:
@@ -72,7 +72,7 @@ def _check_address(text: str) -> None:
         )
 
 
-def _name(thing: Thing) -> str:
+def _name(location: Location) -> str:
     from toolbank.sources.documents.fetch import shown
 
-    return one_line(shown(thing.text) if thing.is_url else thing.text, _SHOWN)
+    return one_line(shown(location.text) if location.is_url else location.text, _SHOWN)

@@ -34,7 +34,7 @@ from typing import Any
 from toolbank.bank.files import read_tools, write_tools
 from toolbank.config.assets import has_asset
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.sources.thing import Thing
+from toolbank.sources.location import Location
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.testing.settings import check_model
 
@@ -174,10 +174,10 @@ def check_recognised(case: SourceCase) -> None:
         file = Path(folder) / "notes.txt"
         file.write_text("nothing of an API")
         for other in ("", "no such thing", "no-such-thing", str(file)):
-            assert case.kind.recognise(Thing(other)) is None, f"{other!r} is none"
+            assert case.kind.recognise(Location(other)) is None, f"{other!r} is none"
     if case.given:
         assert case.kind.takes, "it says what users may point at"
-        found = case.kind.recognise(Thing(case.given))
+        found = case.kind.recognise(Location(case.given))
         assert isinstance(found, case.kind.config), f"{case.given!r} is recognised"
         with tempfile.TemporaryDirectory() as cache:
             tools = case.kind.read(found, Path(cache)).tools

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.kind import Collected, SourceKind
-from toolbank.sources.thing import Thing
+from toolbank.sources.location import Location
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
@@ -77,12 +77,12 @@ def _content_id(config: FunctionsSource) -> str:
     return f"{config.label}@{sha256_file(config.path)[:16]}"
 
 
-def _recognise(thing: Thing) -> FunctionsSource | None:
+def _recognise(location: Location) -> FunctionsSource | None:
     """Any file of JSON or a table: what it lists is told when it is read."""
-    if thing.path is None or not thing.path.is_file():
+    if location.path is None or not location.path.is_file():
         return None
-    is_one = thing.path.suffix.lower() in _ENDINGS
-    return FunctionsSource(path=thing.path) if is_one else None
+    is_one = location.path.suffix.lower() in _ENDINGS
+    return FunctionsSource(path=location.path) if is_one else None
 
 
 KIND = SourceKind(

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.location import Location
 from toolbank.sources.mcp.client_config import (
     ClientConfig,
     list_names,
@@ -18,7 +19,6 @@ from toolbank.sources.mcp.client_config import (
 )
 from toolbank.sources.mcp.server import Server
 from toolbank.sources.mcp.source import McpSource
-from toolbank.sources.thing import Thing
 from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
 from toolbank.system.trust import Grant, demand
@@ -92,29 +92,29 @@ def _value(config: McpSource, variable: str) -> str:
     return value
 
 
-def _recognise(thing: Thing) -> McpSource | None:
+def _recognise(location: Location) -> McpSource | None:
     """A file of servers, an address that ends in /mcp, or the command line of a program."""
-    if thing.is_url:
-        last = urlsplit(thing.text).path.rstrip("/").rpartition("/")[2]
-        return McpSource(url=thing.text) if last == "mcp" else None
-    if thing.path is not None:
-        return McpSource(config=thing.path) if _lists_servers(thing) else None
+    if location.is_url:
+        last = urlsplit(location.text).path.rstrip("/").rpartition("/")[2]
+        return McpSource(url=location.text) if last == "mcp" else None
+    if location.path is not None:
+        return McpSource(config=location.path) if _lists_servers(location) else None
     try:
-        command = shlex.split(thing.text)
+        command = shlex.split(location.text)
     except ValueError:
         return None
     is_command = len(command) > 1 and shutil.which(command[0])
     return McpSource(command=tuple(command)) if is_command else None
 
 
-def _lists_servers(thing: Thing) -> bool:
-    head = thing.content[:_LARGEST_FILE]
-    if thing.path is None or not head.lstrip().startswith(b"{"):
+def _lists_servers(location: Location) -> bool:
+    head = location.content[:_LARGEST_FILE]
+    if location.path is None or not head.lstrip().startswith(b"{"):
         return False
     if b'"mcpServers"' in head:
         return True
     try:
-        return len(head) < _LARGEST_FILE and bool(list_names(thing.path, None))
+        return len(head) < _LARGEST_FILE and bool(list_names(location.path, None))
     except InputError:
         return False
 

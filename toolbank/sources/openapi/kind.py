@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.location import Location
 from toolbank.sources.openapi.content_hash import hash_files
 from toolbank.sources.openapi.source import OpenApiSource
-from toolbank.sources.thing import Thing
 
 _ADDRESS = re.compile(r"\.(json|ya?ml)$|/(openapi|swagger|api-docs)[^/]*$", re.I)
 _IN_JSON = re.compile(rb'"(openapi|swagger)"\s*:\s*"?\d')
@@ -50,15 +50,15 @@ def _content_id(config: OpenApiSource) -> str:
     return f"{config.label}#{hash_files(Path(config.spec), config.root)}"
 
 
-def _recognise(thing: Thing) -> OpenApiSource | None:
+def _recognise(location: Location) -> OpenApiSource | None:
     """What says that it is one as a key of its own, or has an address that nothing else has."""
-    is_file = thing.path is not None and thing.path.is_file()
-    if not (is_file or thing.is_url):
+    is_file = location.path is not None and location.path.is_file()
+    if not (is_file or location.is_url):
         return None
-    is_told = thing.is_url and _ADDRESS.search(urlsplit(thing.text).path)
-    if not (is_told or _says_version(thing.content)):
+    is_told = location.is_url and _ADDRESS.search(urlsplit(location.text).path)
+    if not (is_told or _says_version(location.content)):
         return None
-    return OpenApiSource(spec=str(thing.path or thing.text))
+    return OpenApiSource(spec=str(location.path or location.text))
 
 
 def _says_version(content: bytes) -> bool:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.location import Location
 from toolbank.sources.python.installed import (
     package_places,
     package_version,
     source_hash,
 )
 from toolbank.sources.python.source import PythonSource
-from toolbank.sources.thing import Thing
 
 
 def _read_tools(config: PythonSource, _: Path) -> Collected:
@@ -39,14 +39,14 @@ def _places(config: PythonSource) -> tuple[Path, ...]:
     return package_places(config.api_name)
 
 
-def _recognise(thing: Thing) -> PythonSource | None:
-    if thing.text and thing.path is not None and thing.path.is_dir():
+def _recognise(location: Location) -> PythonSource | None:
+    if location.text and location.path is not None and location.path.is_dir():
         from toolbank.sources.python.folder.files import has_source
 
-        return PythonSource(folder=thing.path) if has_source(thing.path) else None
-    is_name = all(part.isidentifier() for part in thing.text.split("."))
-    if thing.path is None and is_name and package_places(thing.text):
-        return PythonSource(package=thing.text)
+        return PythonSource(folder=location.path) if has_source(location.path) else None
+    is_name = all(part.isidentifier() for part in location.text.split("."))
+    if location.path is None and is_name and package_places(location.text):
+        return PythonSource(package=location.text)
     return None
 
 

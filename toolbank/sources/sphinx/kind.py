@@ -5,8 +5,8 @@ from pathlib import Path
 
 from toolbank.sources.documents.page import is_page
 from toolbank.sources.kind import Collected, SourceKind
+from toolbank.sources.location import Location
 from toolbank.sources.sphinx.source import SphinxSource
-from toolbank.sources.thing import Thing
 
 _MADE_BY = re.compile(
     rb"sphinx|documentation_options|doctools|http-equiv=.?refresh", re.IGNORECASE
@@ -32,16 +32,16 @@ def _content_id(config: SphinxSource) -> str:
     return f"{config.label}@{config.base_url}"
 
 
-def _recognise(thing: Thing) -> SphinxSource | None:
+def _recognise(location: Location) -> SphinxSource | None:
     """A page that Sphinx made, or the inventory of a site."""
-    if not thing.is_url:
+    if not location.is_url:
         return None
-    folder, _, last = thing.text.rpartition("/")
+    folder, _, last = location.text.rpartition("/")
     if last == "objects.inv":
         return SphinxSource(base_url=folder)
-    if not (is_page(thing.content) and _MADE_BY.search(thing.content)):
+    if not (is_page(location.content) and _MADE_BY.search(location.content)):
         return None
-    return SphinxSource(base_url=folder if last.endswith(".html") else thing.text)
+    return SphinxSource(base_url=folder if last.endswith(".html") else location.text)
 
 
 KIND = SourceKind(

@@ -13,7 +13,7 @@ _MOST_S = 60.0
 
 
 @dataclass(frozen=True)
-class Thing:
+class Location:
     """A file, a folder, an address, a command line, or a name, as somebody typed it."""
 
     text: str
