@@ -266,7 +266,7 @@ def _describe(
     assert chart is not None
     figure_text = line_figure(
         chart,
-        "share of contexts that are documents of their own",
+        "Recall@1 by the share of contexts apart",
         "Recall@1 by the share of contexts that are documents of their own",
     )
     record = {
@@ -335,7 +335,7 @@ def _format(rows: Sequence[Row], models: Sequence[str]) -> str:
 def _name(row: Row, models: Sequence[str], *, long: bool = False) -> str:
     """What a table calls a row; in a figure, where all are of one distance, less."""
     if row.layer is None:
-        return row.model
+        return row.model if long or not row.distance else "sentences"
     of = f"{Path(row.model).name} " if len(models) > 1 else ""
     way = "one word" if row.prompt == "one word" else row.pooling
     return f"{of}layer {row.layer} {way} {row.distance}" if long else f"{of}{way}"
