@@ -68,8 +68,13 @@ def test_the_record_has_every_kind_before_and_after(place, trained):
     )
     assert gain["value"] > 0
     assert gain["low"] <= gain["value"] <= gain["high"]
-    for figures in trained["faithfulness"].values():
-        assert 0 < figures["reference"] < 1
+    faithful = trained["faithfulness"]
+    for figures in faithful.values():
+        assert "shuffle-operations" not in figures
+        # No step is another one for standing elsewhere.
+        shuffled = figures["shuffle"]
+        assert shuffled["reference"] == pytest.approx(shuffled["perturbed"])
+        assert 0 < figures["remove"]["reference"] < 1
 
 
 def test_what_was_trained_is_an_encoder_like_any_other(place, trained):

@@ -93,14 +93,17 @@ def _figure(name: str, kind: str, values: Values, seed: int) -> Figure:
     return Figure(name, kind, "accuracy", None, mean, low, high, len(values))
 
 
-def _take_faithfulness(compared: Compared) -> dict[str, float]:
-    """Mean Faithfulness-Step of the reference chains, and by perturbation that of the others."""
-    by_kind = {
-        kind: float(np.nanmean(compared.faithful[:, column]))
+def _take_faithfulness(compared: Compared) -> dict[str, dict[str, float]]:
+    """Mean Faithfulness-Step by kind, of the perturbed chains and of the same ones as given."""
+    applies = ~np.isnan(compared.faithful)
+    return {
+        kind: {
+            "reference": float(compared.reference[applies[:, column]].mean()),
+            "perturbed": float(compared.faithful[applies[:, column], column].mean()),
+        }
         for column, kind in enumerate(PERTURBATIONS)
-        if not np.isnan(compared.faithful[:, column]).all()
+        if applies[:, column].any()
     }
-    return {"reference": float(compared.reference.mean()), **by_kind}
 
 
 def _lay_out(figures: Mapping[str, Sequence[Figure]]) -> str:
