@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from copy import copy
 
 import pytest
 import yaml
@@ -9,7 +10,6 @@ import yaml
 from tests.commands.in_process import toolbank
 from tests.servers.batch import answer_file
 from tests.servers.chat import ChatServer
-from tests.sources.packages import make_package  # noqa: F401 - a fixture
 from tests.world import good
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_attempts
@@ -42,25 +42,20 @@ def source(names, reworded=()):
     )
 
 
-@pytest.fixture
-def server():
-    with ChatServer(good) as server:
-        yield server
-
-
 class World:
     """A run over a package that is written to disk, and written anew."""
 
-    def __init__(self, folder, server, make, recipe=""):
+    def __init__(self, folder, server):
         self.server = server
-        self.name = make({"__init__.py": source(NAMES)})
-        self.module = folder / self.name / "__init__.py"
+        self.module = folder / "refreshed_package/__init__.py"
+        self.module.parent.mkdir()
+        self.module.write_text(source(NAMES))
         self.out = folder / "run"
         self.path = folder / "mine.yaml"
         self.path.write_text(
-            f"name: mine\nsources: [{{type: python, package: {self.name}}}]\n"
+            "name: mine\nsources: [{type: python, package: refreshed_package}]\n"
             f"generate: {{base_url: {server.url}, model: m, queries: 20, engine: openai}}\n"
-            f"asks: {{per_tool: 2}}\n{recipe}"
+            "asks: {per_tool: 2}\n"
             "baselines: false\nretrievers: [{type: bm25}]\n"
         )
 
@@ -82,9 +77,36 @@ class World:
         return Bank.load(self.out / "bank")
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A world whose run was made, for all tests to start from."""
+    folder = tmp_path_factory.mktemp("world")
+    with pytest.MonkeyPatch.context() as patch, ChatServer(good) as server:
+        patch.syspath_prepend(folder)
+        world = World(folder, server)
+        world.run()
+        yield world
+
+
 @pytest.fixture
-def world(tmp_path, server, make_package):  # noqa: F811
-    return World(tmp_path, server, make_package)
+def world(finished, tmp_path):
+    """The same with a copy of its run, and the calls that this took."""
+    calls = len(finished.server.calls)
+    world = copy(finished)
+    world.out = tmp_path / "run"
+    world.path = tmp_path / "mine.yaml"
+    shutil.copytree(finished.out, world.out)
+    shutil.copy(finished.path, world.path)
+    yield world
+    finished.module.write_text(source(NAMES))
+    del finished.server.calls[calls:]
+
+
+@pytest.fixture
+def fresh(world):
+    """The same before its run."""
+    shutil.rmtree(world.out)
+    return world
 
 
 def files(folder):
@@ -100,7 +122,6 @@ def last(names):
 
 
 def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
-    world.run()
     before, calls = files(world.out), len(world.server.calls)
     world.change()
     foreseen = refresh_run(world.out, dry_run=True)
@@ -116,7 +137,6 @@ def test_it_says_what_was_added_removed_and_reworded_and_calls_no_model(world):
 
 
 def test_a_second_time_changes_nothing(world):
-    world.run()
     world.change()
     assert refresh_run(world.out).kept
     once = files(world.out)
@@ -131,14 +151,12 @@ def test_a_second_time_changes_nothing(world):
 
 
 def test_a_run_without_it_has_no_catalogue_by_version(world):
-    world.run()
     assert not (world.out / "catalogue").exists()
     assert not refresh_run(world.out).kept
     assert not (world.out / "catalogue").exists()
 
 
 def test_new_tools_are_found_at_once_and_removed_ones_no_more(world):
-    world.run()
     world.change()
     assert not any(
         "weigh" in hit.tool.name for hit in load(world.out).search("weigh ropes")
@@ -153,7 +171,6 @@ def test_new_tools_are_found_at_once_and_removed_ones_no_more(world):
 
 
 def test_the_next_run_asks_for_new_and_changed_tools_alone(world):
-    world.run()
     assert sorted(world.asked()[0]) == sorted(NAMES)
     before, calls = world.bank(), len(world.server.calls)
     attempts = list(read_attempts(world.out / "bank/attempts.parquet"))
@@ -178,7 +195,6 @@ def test_the_next_run_asks_for_new_and_changed_tools_alone(world):
 
 
 def test_a_request_that_needs_a_removed_tool_leaves_training_and_test(world):
-    world.run()
     before = {query.id: query for query in world.bank().queries}
     world.change()
     told = refresh_run(world.out).lost_requests
@@ -197,7 +213,6 @@ def test_a_request_that_needs_a_removed_tool_leaves_training_and_test(world):
 
 
 def test_more_requests_are_dealt_from_the_new_tools_and_none_is_asked_again(world):
-    world.run()
     world.change()
     refresh_run(world.out)
     world.run()
@@ -213,7 +228,6 @@ def test_more_requests_are_dealt_from_the_new_tools_and_none_is_asked_again(worl
 
 
 def test_a_run_keeps_what_was_asked_where_its_source_has_changed(world):
-    world.run()
     calls = len(world.server.calls)
     world.change()
     world.run()
@@ -223,24 +237,23 @@ def test_a_run_keeps_what_was_asked_where_its_source_has_changed(world):
     assert not refresh_run(world.out).kept
 
 
-def test_requests_that_are_on_their_way_in_a_batch_keep_their_hands(world):
+def test_requests_that_are_on_their_way_in_a_batch_keep_their_hands(fresh):
     by_batch = ("generate.engine=batch", "asks.engine=rules")
-    assert world.run(*by_batch).waiting
-    [sent] = (world.out / "batch").glob("round-001-write-*.jsonl")
-    world.change()
-    assert refresh_run(world.out).catalogue.begins == 20
+    assert fresh.run(*by_batch).waiting
+    [sent] = (fresh.out / "batch").glob("round-001-write-*.jsonl")
+    fresh.change()
+    assert refresh_run(fresh.out).catalogue.begins == 20
     output = sent.with_name("batch_1_output.jsonl")
     output.write_text(answer_file(sent.read_text(), good))
-    world.run(*by_batch)
-    with Journal(world.out / "journal.sqlite", read_only=True) as journal:
+    fresh.run(*by_batch)
+    with Journal(fresh.out / "journal.sqlite", read_only=True) as journal:
         assert list(journal.attempts(["write"])) == list(range(20))
-    rounds = sorted(path.name for path in (world.out / "batch").glob("round-002-*"))
+    rounds = sorted(path.name for path in (fresh.out / "batch").glob("round-002-*"))
     assert rounds[0].startswith("round-002-polish")
     assert not [name for name in rounds if "write" in name]
 
 
 def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
-    world.run()
     world.change()
     refresh_run(world.out)
     shutil.copytree(world.out, tmp_path / "other")
@@ -255,7 +268,6 @@ def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
 
 
 def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, monkeypatch):
-    world.run()
     calls = len(world.server.calls)
     world.change()
     killed = {name: files(world.out) for name in ()}
@@ -305,7 +317,6 @@ def run_python(code, *args):
 
 @pytest.mark.parametrize("text", ["", source(NAMES[:14]), "def broken(:\n"])
 def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
-    world.run()
     before = files(world.out)
     world.module.write_text(text)
     with pytest.raises(ToolbankError, match="--force"):
@@ -317,16 +328,15 @@ def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
     assert left == {name: text for name, text in before.items() if "/" in name}
 
 
-def test_a_loss_is_no_less_where_nothing_was_asked_yet(world):
-    run_recipe(load_recipe(str(world.path)), world.out, until="sources")
-    world.module.write_text(source(NAMES[:14]))
+def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
+    run_recipe(load_recipe(str(fresh.path)), fresh.out, until="sources")
+    fresh.module.write_text(source(NAMES[:14]))
     with pytest.raises(ToolbankError, match="gives 14 tools, where it gave 30"):
-        refresh_run(world.out)
-    assert refresh_run(world.out, force=True).kept
+        refresh_run(fresh.out)
+    assert refresh_run(fresh.out, force=True).kept
 
 
 def test_a_halved_source_is_taken_as_it_is_by_force(world):
-    world.run()
     calls = len(world.server.calls)
     world.module.write_text(source(NAMES[:14]))
     assert refresh_run(world.out, force=True).kept
@@ -335,59 +345,58 @@ def test_a_halved_source_is_taken_as_it_is_by_force(world):
     assert len(world.bank().tools) == 14
 
 
-def test_of_two_sources_one_that_fails_loses_its_tools_by_force(
-    world,
-    make_package,  # noqa: F811
-):
-    other = make_package({"__init__.py": source(NEW)})
-    text = world.path.read_text()
-    world.path.write_text(
+def test_of_two_sources_one_that_fails_loses_its_tools_by_force(fresh):
+    other = "other_package"
+    module = fresh.module.parent.with_name(f"{other}.py")
+    module.write_text(source(NEW))
+    text = fresh.path.read_text()
+    fresh.path.write_text(
         text.replace("sources: [", f"sources: [{{type: python, package: {other}}}, ")
     )
-    world.run()
-    (world.module.parent.parent / other / "__init__.py").write_text("def broken(:\n")
+    fresh.run()
+    module.write_text("def broken(:\n")
     with pytest.raises(ToolbankError, match="--force"):
-        refresh_run(world.out)
-    forced = refresh_run(world.out, force=True)
+        refresh_run(fresh.out)
+    forced = refresh_run(fresh.out, force=True)
     assert sorted(last(tool.name for tool in forced.changes.removed)) == sorted(NEW)
     told = "\n".join(describe(forced))
-    recipe = world.out / "recipe.yaml"
+    recipe = fresh.out / "recipe.yaml"
     assert f"Next: take python:{other} out of {recipe}" in told
-    assert f"toolbank run {world.out} --replace" in told
+    assert f"toolbank run {fresh.out} --replace" in told
     assert "can't be imported" in told
-    assert not load(world.out).search("weigh")
+    assert not load(fresh.out).search("weigh")
     given = yaml.safe_load(recipe.read_text())
     given["sources"] = [one for one in given["sources"] if one["package"] != other]
     recipe.write_text(yaml.safe_dump(given))
-    run_recipe(load_recipe(str(world.out)), world.out, replace=True)
-    assert sorted(last(world.bank().tool_names)) == sorted(NAMES)
+    run_recipe(load_recipe(str(fresh.out)), fresh.out, replace=True)
+    assert sorted(last(fresh.bank().tool_names)) == sorted(NAMES)
 
 
-def test_by_force_every_source_is_read_once(world):
-    (world.path.parent / "other.json").write_text(
+def test_by_force_every_source_is_read_once(fresh):
+    (fresh.path.parent / "other.json").write_text(
         '[{"name": "a", "description": "B."}]'
     )
-    text = world.path.read_text()
-    world.path.write_text(
+    text = fresh.path.read_text()
+    fresh.path.write_text(
         text.replace("sources: [", "sources: [{type: functions, path: other.json}, ")
     )
-    world.run()
-    (world.path.parent / "other.json").write_text("{")
-    imports = world.path.parent / "imports.txt"
+    fresh.run()
+    (fresh.path.parent / "other.json").write_text("{")
+    imports = fresh.path.parent / "imports.txt"
     count = f"open({str(imports)!r}, 'a').write('1')\n"
-    world.module.write_text(count + source(NAMES))
-    assert refresh_run(world.out, force=True).unread == ("functions:other.json",)
+    fresh.module.write_text(count + source(NAMES))
+    assert refresh_run(fresh.out, force=True).unread == ("functions:other.json",)
     assert imports.read_text() == "1"
 
 
-def test_the_writer_without_a_model_keeps_its_requests_too(world):
-    world.run("generate.engine=rules", "asks.engine=rules")
-    before = world.bank().queries
-    world.change()
-    refresh_run(world.out)
+def test_the_writer_without_a_model_keeps_its_requests_too(fresh):
+    fresh.run("generate.engine=rules", "asks.engine=rules")
+    before = fresh.bank().queries
+    fresh.change()
+    refresh_run(fresh.out)
     settings = ("generate.engine=rules", "asks.engine=rules", "generate.queries=60")
-    world.run(*settings)
-    after = world.bank().queries
+    fresh.run(*settings)
+    after = fresh.bank().queries
     without = {"split": None}
     assert [one.model_copy(update=without) for one in after[: len(before)]] == [
         one.model_copy(update=without) for one in before
@@ -395,22 +404,22 @@ def test_the_writer_without_a_model_keeps_its_requests_too(world):
     assert {*NEW} & {name for one in after for name in last(one.tools)}
 
 
-def test_the_writer_without_a_model_asks_for_new_and_changed_tools_alone(world):
+def test_the_writer_without_a_model_asks_for_new_and_changed_tools_alone(fresh):
     by_rules = ("generate.engine=rules", "asks.engine=rules")
 
     def replies():
-        with Journal(world.out / "journal.sqlite", read_only=True) as journal:
+        with Journal(fresh.out / "journal.sqlite", read_only=True) as journal:
             return sum(row.replies for row in journal.usage() if row.step == "ask")
 
-    world.run(*by_rules)
-    before, asks = replies(), world.bank().asks
-    world.change()
-    refresh_run(world.out)
-    world.run(*by_rules)
+    fresh.run(*by_rules)
+    before, asks = replies(), fresh.bank().asks
+    fresh.change()
+    refresh_run(fresh.out)
+    fresh.run(*by_rules)
     assert (before, replies()) == (30, 45)
     left = {*last(one.tool for one in asks)} - {*GONE, *REWORDED}
     assert [one for one in asks if last([one.tool])[0] in left] == [
-        one for one in world.bank().asks if last([one.tool])[0] in left
+        one for one in fresh.bank().asks if last([one.tool])[0] in left
     ]
 
 
@@ -420,7 +429,6 @@ def test_where_there_is_no_run_it_says_so(tmp_path):
 
 
 def test_the_command_says_what_is_to_do_and_what_it_costs(world):
-    world.run()
     world.change()
     done = toolbank(
         "refresh", str(world.out), "--dry-run", "--json", cwd=world.path.parent
