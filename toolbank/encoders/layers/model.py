@@ -121,7 +121,9 @@ class LanguageModel:
                 f"encoder.prompt: it alone is longer than the {most} tokens that are read. "
                 "Shorten it, or raise max_length if the model reads more."
             )
-        found = self._tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        found = self._tokenizer(list(texts), add_special_tokens=False, verbose=False)[
+            "input_ids"
+        ]
         return [
             text if len(ids) <= room else self._tokenizer.decode(ids[:room])
             for text, ids in zip(texts, found, strict=True)
