@@ -130,8 +130,13 @@ def train_in_turn(folder, context, length, killed_in=None):
     return done
 
 
-@pytest.mark.parametrize("killed_in", [24, 36, 47, 60])
-@pytest.mark.parametrize("length", [24, 40, 55, 90, 110])
+@pytest.mark.parametrize(
+    ("length", "killed_in"),
+    [
+        *((24, 36), (24, 60), (40, 24), (40, 47), (55, 36), (55, 60)),
+        *((90, 24), (90, 47), (110, 36), (110, 60)),
+    ],
+)
 def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
     folder, tmp_path, length, killed_in
 ):
@@ -144,13 +149,13 @@ def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
 
 def test_and_all_their_saves_take_a_twentieth_of_the_time_at_most(folder, tmp_path):
     rows, context = [], FitContext(checkpoints=tmp_path)
-    for number in range(40):
+    for number in range(20):
         classifier = Classifier(folder, clock=Clock(50 / 12))
         classifier.rows = SlowToSave(classifier.rows, classifier.clock, 5)
         rows.append(classifier.rows)
         classifier.train(CONFIG, context, part=f"{number}")
     saves = sum(each.saves for each in rows)
-    assert 15 <= saves <= 0.05 * (40 * 50 + 5 * saves) / 5
+    assert 8 <= saves <= 0.05 * (20 * 50 + 5 * saves) / 5
 
 
 class SlowToSave(list):
