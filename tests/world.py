@@ -23,7 +23,6 @@ SHOP = [
 RECIPE = """\
 name: mine
 sources:
-  - {type: python, package: json}
   - {type: python, package: statistics}
 baselines: false
 retrievers:

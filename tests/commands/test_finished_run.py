@@ -30,7 +30,7 @@ def test_search_prints_tools_and_writes_a_file_of_hits(finished):
     done = toolbank("search", "runs/mine", "middle value of my data", cwd=finished)
     assert "statistics.median" in done.stdout
     (finished / "asked.jsonl").write_text(
-        '{"id": "a", "query": "middle value"}\n{"id": "b", "query": "read JSON text"}\n'
+        '{"id": "a", "query": "middle value"}\n{"id": "b", "query": "standard deviation"}\n'
     )
     done = toolbank(
         *("search", "runs/mine", "--queries", "asked.jsonl", "--k", "3"),

@@ -25,7 +25,10 @@ def test_a_recipe_that_was_written_by_hand_makes_no_run_of_its_folder(project):
     [
         (["name=other"], ["name: mine there, other in this recipe"]),
         (["seed=7"], ["seed: 0 there, 7 in this recipe"]),
-        (["sources.0.package=csv"], ["sources: {type: python, package: json}", "csv"]),
+        (
+            ["sources.0.package=csv"],
+            ["sources: {type: python, package: statistics}", "csv"],
+        ),
     ],
 )
 def test_another_recipe_does_not_take_over_a_folder(project, settings_, told):
