@@ -79,6 +79,37 @@ def make_toolbench(folder):
     table(folder / "qrels.test.tsv", [(6, 0, 2, 1)])
 
 
+def make_conversations(folder):
+    apis = [
+        {
+            "name": "list_for_cocktails",
+            "description": "All of them.",
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}},
+        },
+        {"name": "one_for_cocktails", "description": "One.", "parameters": {}},
+        {"name": "Finish", "description": "Give the answer.", "parameters": {}},
+    ]
+    said = [
+        ("system", f"Specifically, you have access to the following APIs: {apis}"),
+        ("user", "\nWhich cocktails are there?\nBegin!\n"),
+        (
+            "assistant",
+            "\nThought: First\nall.\nAction: list_for_cocktails\nAction Input: {}",
+        ),
+        ("function", '{"response": []}'),
+        ("assistant", "\nThought: \nAction: one_for_cocktails\nAction Input: {}"),
+        ("function", "{}"),
+        ("assistant", "\nThought: Done.\nAction: Finish\nAction Input: {}"),
+    ]
+    for number, split in enumerate(("train", "eval")):
+        turns = [{"from": who, "value": text} for who, text in said]
+        turns[1]["value"] += str(number)
+        rows = [{"id": "x", "conversations": turns}]
+        path = folder / f"toolllama_G123_dfs_{split}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(rows))
+
+
 def make_toollens(folder):
     documents = [
         {"_id": "0", "title": "", "text": DOCUMENT, "metadata": {}},
@@ -96,6 +127,7 @@ MAKE = {
     "jsonl": make_jsonl,
     "toolbank": make_toolbank,
     "toolbench": make_toolbench,
+    "toolbench-conversations": make_conversations,
     "toollens": make_toollens,
 }
 

@@ -11,6 +11,7 @@ DATASETS = Registry(
         "jsonl": "toolbank.loaders.jsonl:KIND",
         "toolbank": "toolbank.loaders.toolbank:KIND",
         "toolbench": "toolbank.loaders.toolbench:KIND",
+        "toolbench-conversations": "toolbank.loaders.conversations:KIND",
         "toollens": "toolbank.loaders.toollens:KIND",
     },
 )
