@@ -25,6 +25,7 @@ LAYERS = (
     ("asks",),
     ("judge",),
     ("evaluation",),
+    ("planner",),
     ("report",),
     ("recipe", "testing", "experiments"),
     ("run",),

@@ -33,6 +33,7 @@ from toolbank.judge.config import JudgeConfig
 from toolbank.llm.config import EngineConfig
 from toolbank.loaders import DATASETS
 from toolbank.loaders.kind import DatasetConfig
+from toolbank.planner.config import PlannerConfig
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers import RETRIEVERS
 from toolbank.retrievers.baselines import DEFAULTS, add_baselines
@@ -96,6 +97,9 @@ class Recipe(Config):
         default=DEFAULTS, min_length=1
     )
     evaluate: EvaluateConfig = EvaluateConfig()
+    planner: PlannerConfig | None = Field(
+        default=None, description="for `toolbank planner`; unset: none"
+    )
     report: ReportConfig = ReportConfig()
 
     @property
@@ -211,6 +215,24 @@ class Recipe(Config):
                     f"retrievers: {config.label} learns the order in which tools are called; "
                     "set `dataset.ordered: true` if a query's tools stand in it, or leave "
                     f"{config.label} out"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _planner_suits(self) -> Recipe:
+        if self.planner is None:
+            return self
+        if self.dataset is not None and not self.dataset.ordered:
+            raise ValueError(
+                "planner: plans have an order; set `dataset.ordered: true` if a query's tools "
+                "stand in that of their calls, or leave `planner` out"
+            )
+        labels = {config.label for config in self.retrievers}
+        for setting in self.planner.settings:
+            for label in sorted(setting.retrievers - labels):
+                raise ValueError(
+                    f"planner.settings: {setting.label} names {label}, which is no retriever of "
+                    "the recipe; name one, or gold, random or none"
                 )
         return self
 
@@ -387,6 +409,8 @@ def _engines(
     own = recipe.retrievers[len(recipe.retrievers) - listed :] if listed else ()
     parts: dict[tuple[str, ...], Config] = {(): recipe}
     parts |= {("retrievers", str(at)): config for at, config in enumerate(own)}
+    if recipe.planner is not None:
+        parts["planner",] = recipe.planner
     for path, part in parts.items():
         if isinstance(part, EngineConfig):
             yield path, part

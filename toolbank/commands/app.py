@@ -17,6 +17,7 @@ from toolbank.commands.help import ApiCommand, HelpedCommand
 from toolbank.commands.init.command import init
 from toolbank.commands.judge import judge
 from toolbank.commands.plan.command import plan
+from toolbank.commands.planner.command import planner
 from toolbank.commands.preview.command import preview
 from toolbank.commands.recipes import recipes
 from toolbank.commands.refresh.command import refresh
@@ -107,6 +108,10 @@ _COMMANDS = (
     (train, "train runs/quickstart"),
     (evaluate, "evaluate runs/quickstart --on requests.jsonl --out metrics.json"),
     (report, "report runs/quickstart"),
+    (
+        planner,
+        "planner train runs/planner; then toolbank planner evaluate runs/planner",
+    ),
     (plan, "plan quickstart --set generate.engine=rules"),
     (refresh, "refresh runs/quickstart --dry-run"),
     (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),

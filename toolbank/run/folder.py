@@ -115,6 +115,16 @@ class RunFolder:
         return self.path / "judge.json"
 
     @property
+    def planner(self) -> Path:
+        """One folder a trained planner, and what each setting said."""
+        return self.path / "planner"
+
+    @property
+    def planner_figures(self) -> Path:
+        """How well the planner's settings did."""
+        return self.path / "planner.json"
+
+    @property
     def report(self) -> Path:
         """The page for people."""
         return self.path / "report.html"
@@ -130,7 +140,8 @@ class RunFolder:
         figures = (self.metrics, self.comparisons, self.validation, self.labels)
         queries = self.bank / "queries.parquet"
         made = (queries, self.journal, self.models, self.judge, self.hits)
-        return (*made, self.searches, *figures)
+        plans = (self.planner, self.planner_figures)
+        return (*made, self.searches, *figures, *plans)
 
     @property
     def results(self) -> tuple[Path, ...]:

@@ -1,0 +1,150 @@
+"""Configuration of the planner."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from toolbank.config.base import Config
+from toolbank.config.choice import Choice
+from toolbank.llm.config import SearchModelConfig
+from toolbank.training.config import TrainingConfig
+
+GOLD, RANDOM, NONE = "gold", "random", "none"
+"""Candidates that no retriever gives: the plan's own tools, the same with random ones, none."""
+
+
+class PlannerTraining(TrainingConfig):
+    """Defaults of the paper's planners with history and retrieved tools."""
+
+    epochs: float = Field(default=3, gt=0, description="passes over the steps")
+    batch_size: int = Field(default=64, ge=1, description="of one device")
+    learning_rate: float = Field(default=3e-5, gt=0, description="its highest")
+    weight_decay: float = Field(default=0, ge=0, description="a step, as AdamW does it")
+    warmup: float = Field(
+        default=20, ge=0, description="below 1 a share of the steps, else their number"
+    )
+    max_length: int = Field(
+        default=2048,
+        ge=64,
+        description="tokens of prompt and step; the oldest steps of a longer history are cut off",
+    )
+
+
+class NewModelSize(Config):
+    """A Llama with random weights, and byte-level BPE of the texts that are trained on."""
+
+    vocabulary: int = Field(default=4000, ge=300, description="tokens, at most")
+    width: int = Field(default=160, ge=8, description="of the hidden states")
+    layers: int = Field(default=4, ge=1, description="of attention and what follows it")
+    heads: int = Field(
+        default=4, ge=1, description="of attention; they divide the width"
+    )
+
+    @model_validator(mode="after")
+    def _divides(self) -> NewModelSize:
+        if self.width % (2 * self.heads):
+            raise ValueError(
+                f"width ({self.width}) should be a multiple of twice the heads ({self.heads})"
+            )
+        return self
+
+
+class NewModel(Config):
+    """A causal language model from scratch."""
+
+    new: NewModelSize = NewModelSize()
+
+
+class LoraConfig(Config):
+    """Train low-rank additions to all linear layers, merged into them at the end (needs peft)."""
+
+    rank: int = Field(default=16, ge=1, description="of each addition")
+    alpha: int = Field(default=32, ge=1, description="they count alpha / rank")
+    dropout: float = Field(default=0, ge=0, lt=1, description="before each addition")
+
+
+class PlannerModelConfig(SearchModelConfig):
+    """A language model that plans without training; every reply is kept in a journal of its own."""
+
+    section: ClassVar[str] = "planner.ask"
+    call_steps: ClassVar[tuple[str, ...]] = ("plan",)
+
+
+class PlannerSetting(Config):
+    """Which tools a planner is shown, in training and in the test, and whether the steps before."""
+
+    name: str = Field(default="", description="of its row; unset: told by the others")
+    train: str = Field(
+        default=RANDOM,
+        description="gold, random (gold and random ones), none, or a retriever, with gold put in",
+    )
+    test: str = Field(
+        default=RANDOM, description="gold, random, none, or a retriever of the recipe"
+    )
+    history: bool = Field(default=True, description="show the steps before")
+    stepwise: bool = Field(
+        default=False,
+        description="search anew at each step, less what the steps before have found",
+    )
+
+    @property
+    def label(self) -> str:
+        """What its row is called."""
+        shown = "+".join(["T"] * (self.test != NONE) + ["H"] * self.history) or "-"
+        by_step = ", by step" if self.stepwise else ""
+        return self.name or f"{self.test}{by_step} [{shown}]"
+
+    @property
+    def model(self) -> str:
+        """The name of the model that it needs, which others may share."""
+        return f"{self.train}-{'history' if self.history else 'alone'}"
+
+    @property
+    def retrievers(self) -> set[str]:
+        """The retrievers that it names."""
+        return {self.train, self.test} - {GOLD, RANDOM, NONE}
+
+
+class PlannerConfig(Config):
+    """Plan a request step by step with a causal language model (arXiv 2312.10332, section 3.2).
+
+    `model` is trained; `ask` is a model that is asked as it is. One of the two is set.
+    """
+
+    model: Annotated[
+        NewModel | str | None,
+        Choice("should be the name or folder of a causal model, or `{new: {...}}`"),
+    ] = Field(default=None, description="that is fine-tuned")
+    ask: PlannerModelConfig | None = Field(
+        default=None, description="an engine that plans without training"
+    )
+    lora: LoraConfig | None = None
+    training: PlannerTraining = PlannerTraining()
+    candidates: int = Field(default=10, ge=1, description="tools that a prompt shows")
+    response: int = Field(default=128, ge=8, description="tokens of a step, at most")
+    steps: int = Field(default=6, ge=1, description="of a plan in use, at most")
+    settings: tuple[PlannerSetting, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _has_one_model(self) -> PlannerConfig:
+        if (self.model is None) == (self.ask is None):
+            raise ValueError(
+                "set `model`, to train one, or `ask`, to ask one: one of the two"
+            )
+        if self.response * 2 > self.training.max_length:
+            raise ValueError(
+                f"response ({self.response}) should be half of training.max_length "
+                f"({self.training.max_length}) at most, to leave room for the prompt"
+            )
+        labels = [setting.label for setting in self.settings]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"settings: two are called {label}; give one a name")
+        for setting in self.settings:
+            if setting.stepwise and setting.test in (GOLD, RANDOM, NONE):
+                raise ValueError(
+                    f"settings: {setting.label} is stepwise, so `test` should be a retriever"
+                )
+        return self
