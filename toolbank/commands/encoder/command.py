@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from toolbank.commands.encoder import layers, steps
+from toolbank.commands.encoder import instructions, layers, steps
 from toolbank.commands.help import HelpedCommand
 
 # A module for each, with `train` and `evaluate`; and an example of what both take.
 _FAMILIES = (
     (layers, "layers --data squad-dev --out experiments/layers"),
+    (instructions, "instructions --data ieb --out experiments/instructions"),
     (steps, "steps --data reasoning-steps --out experiments/steps"),
 )
 

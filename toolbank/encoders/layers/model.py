@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.encoders.adapt import ADAPTED, merge_adapter
-from toolbank.encoders.layers.config import TEXT
+from toolbank.encoders.layers.prompt import put_in_prompt
 from toolbank.encoders.model import find_model, reading_model
 from toolbank.system.errors import InputError
 
@@ -67,9 +67,7 @@ class LanguageModel:
             InputError: the prompt alone is too long.
         """
         most = min(max_length, self._most_tokens())
-        if prompt != TEXT:
-            texts = self._shorten(texts, prompt, most)
-        whole = [prompt.replace(TEXT, text) for text in texts]
+        whole = put_in_prompt(self._tokenizer, texts, prompt, most)
         found = self._tokenizer(whole, truncation=True, max_length=most)["input_ids"]
         # A tokenizer without a sign for the beginning makes nothing of an empty text.
         nothing = [self._pad]
@@ -113,21 +111,6 @@ class LanguageModel:
         # RoBERTa's positions begin behind that of padding, of which it has one, too.
         behind = (config.pad_token_id or 0) + 1 if _counts_padding(config) else 0
         return int(min(self._tokenizer.model_max_length, positions - behind))
-
-    def _shorten(self, texts: Sequence[str], prompt: str, most: int) -> list[str]:
-        room = most - len(self._tokenizer(prompt.replace(TEXT, ""))["input_ids"])
-        if room < 1:
-            raise InputError(
-                f"encoder.prompt: it alone is longer than the {most} tokens that are read. "
-                "Shorten it, or raise max_length if the model reads more."
-            )
-        found = self._tokenizer(list(texts), add_special_tokens=False, verbose=False)[
-            "input_ids"
-        ]
-        return [
-            text if len(ids) <= room else self._tokenizer.decode(ids[:room])
-            for text, ids in zip(texts, found, strict=True)
-        ]
 
 
 def read_language_model(name: str, layer: int) -> LanguageModel:

@@ -1,0 +1,1 @@
+"""The instruction embeddings of PIE (arXiv 2409.19680)."""
