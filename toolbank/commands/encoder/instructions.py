@@ -33,7 +33,7 @@ def train(
     ] = True,
     positives: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rows of each instruction.")
-    ] = 3,
+    ] = 1,
     epochs: Annotated[
         float, typer.Option(metavar="N", min=0.01, help="Passes over all rows.")
     ] = 1.0,

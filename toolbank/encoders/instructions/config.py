@@ -17,7 +17,7 @@ class InstructionsTraining(TrainingConfig):
         description="unsupervised: SimCSE, an instruction and itself with other dropout",
     )
     positives: int = Field(
-        default=3,
+        default=1,
         ge=1,
         description="rows of each instruction, each with another positive drawn",
     )
