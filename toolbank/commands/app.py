@@ -39,7 +39,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            raise Interrupted("stopped.") from error
+            raise Interrupted(f"stopped. {error}".strip()) from error
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise

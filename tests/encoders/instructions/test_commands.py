@@ -1,6 +1,7 @@
 """A training and an evaluation by their commands, on a tiny model with random weights."""
 
 import json
+import signal
 from itertools import product
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.commands.in_process import toolbank
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
+from toolbank.encoders.finetune.masked_ranking import MaskedRankingLoss
 from toolbank.encoders.sentence.config import SentenceConfig
 
 pytest.importorskip("textblob")
@@ -17,11 +19,11 @@ NOUNS = ("story", "city", "book")
 ABOUT = ("of a garden", "for a dinner", "about rain", "of the house", "for my music")
 
 
-@pytest.fixture
-def data(tmp_path):
-    """Five instructions of each of twelve tasks, to train on and to test on; and the tiny model."""
-    tiny_encoder(tmp_path / "tiny", words=[*VERBS, *NOUNS])
-    folder = tmp_path / "ieb"
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Five instructions of each of twelve tasks, to train on and to test on; a tiny model beside."""
+    folder = tmp_path_factory.mktemp("instructions") / "ieb"
+    tiny_encoder(folder.parent / "tiny", words=[*VERBS, *NOUNS])
     folder.mkdir()
 
     def write(name, rows):
@@ -53,72 +55,88 @@ def data(tmp_path):
     return folder
 
 
-def encoder(*arguments, data):
+def encoder(kind, *arguments, data):
     shared = ("instructions", "--data", data, "--json")
-    kind, *rest = arguments
-    done = toolbank("encoder", kind, *shared, *rest, cwd=data.parent)
+    return toolbank("encoder", kind, *shared, *arguments, cwd=data.parent)
+
+
+def train(data, out, *options):
+    fast = ("--epochs", "20", "--learning-rate", "0.003")
+    return encoder(
+        "train", "--model", "./tiny", "--out", out, *fast, *options, data=data
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(data):
+    done = train(data, "tuned")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("options", "rows"),
-    [([], 55), (["--no-hard-negatives"], 55), (["--unsupervised"], 55)],
-)
-def test_a_trained_encoder_is_one_that_a_recipe_reads(data, options, rows):
-    found = encoder(
-        *("train", "--model", "./tiny", "--positives", "1", "--prompt", "pie"),
-        *("--out", "tuned", *options),
-        data=data,
-    )
-    assert found["rows"] == found["instructions"] == rows
-    assert found["tasks"] == 11
+def weights(data, out):
+    return (data.parent / out / "model.safetensors").read_bytes()
+
+
+def test_a_trained_encoder_is_one_that_a_recipe_reads(data, trained):
+    assert trained["rows"] == trained["instructions"] == 55
+    assert trained["tasks"] == 11
     read = load_encoder(SentenceConfig(model=str(data.parent / "tuned")))
     assert read.encode_queries(["write a story"]).shape == (1, 32)
     assert not (data.parent / "tuned" / "checkpoints").exists()
 
 
-def test_training_tells_tasks_apart_that_random_weights_do_not(data):
-    encoder(
-        *("train", "--model", "./tiny", "--epochs", "20", "--learning-rate", "0.003"),
-        *("--out", "tuned"),
-        data=data,
-    )
-    found = encoder(
+def test_training_tells_tasks_apart_that_random_weights_do_not(data, trained):
+    done = encoder(
         *("evaluate", "--model", "./tiny", "--model", "./tuned", "--prompt", "plain"),
         *("--out", "found"),
         data=data,
     )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     before, after = found["rows"]
     assert after["ari"] > before["ari"] + 0.3
     assert json.loads((data.parent / "found" / "result.json").read_text()) == found
 
 
+@pytest.mark.parametrize("option", ["--no-hard-negatives", "--unsupervised"])
+def test_other_trainings_learn_something_else(data, trained, option):
+    done = train(data, option[2:], option, "--prompt", "pie", "--epochs", "1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 55
+    assert weights(data, option[2:]) != weights(data, "tuned")
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(data, trained, monkeypatch):
+    forward, steps = MaskedRankingLoss.forward, []
+
+    def count(self, *given):
+        steps.append(1)
+        if len(steps) == 8:
+            signal.raise_signal(signal.SIGINT)
+        return forward(self, *given)
+
+    monkeypatch.setattr(MaskedRankingLoss, "forward", count)
+    stopped = train(data, "stopped")
+    assert stopped.returncode == 1
+    assert "Step 8 of 20" in stopped.stderr
+    refused = train(data, "stopped", "--seed", "1")
+    assert refused.returncode == 2
+    assert "other settings was stopped there" in " ".join(refused.stderr.split())
+    assert train(data, "stopped").returncode == 0
+    assert len(steps) == 20
+    assert weights(data, "stopped") == weights(data, "tuned")
+
+
 def test_what_is_wrong_is_told_before_anything_is_trained(data):
-    def refusal(*arguments):
-        done = toolbank(
-            "encoder", *arguments, "--data", data, "--out", "tuned", cwd=data.parent
-        )
+    def refusal(kind, *arguments, data=data):
+        done = encoder(kind, *arguments, "--out", "none", data=data)
         assert done.returncode == 2
         return " ".join(done.stderr.split())
 
-    assert "there are plain, semantic, pie" in refusal(
-        "train", "instructions", "--prompt", "none"
-    )
-    (data / "eft_test.jsonl").write_text('{"instruction": "Sing."}\n')
-    said = refusal("evaluate", "instructions", "--model", "./tiny")
-    assert 'no "label"' in said
-    assert not (data.parent / "tuned").exists()
-
-
-def test_a_stopped_training_goes_on_with_its_own_settings_only(data):
-    out = data.parent / "tuned"
-    (out / "checkpoints").mkdir(parents=True)
-    (out / "settings.json").write_text('{"model": "another"}')
-    done = toolbank(
-        *("encoder", "train", "instructions", "--model", "./tiny"),
-        *("--data", data, "--out", out),
-        cwd=data.parent,
-    )
-    assert done.returncode == 2
-    assert "other settings was stopped there" in " ".join(done.stderr.split())
+    assert "there are plain, semantic, pie" in refusal("train", "--prompt", "none")
+    broken = data.parent / "broken"
+    broken.mkdir()
+    (broken / "eft_test.jsonl").write_text('{"instruction": "Sing."}\n')
+    assert 'no "label"' in refusal("evaluate", "--model", "./tiny", data=broken)
+    assert not (data.parent / "none").exists()
