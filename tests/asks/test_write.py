@@ -261,10 +261,10 @@ def test_by_batch_files_the_asks_are_those_of_an_endpoint(tmp_path):
 
 def test_more_asks_than_kinds_take_the_kinds_in_turn(tmp_path):
     with ChatServer(good) as server:
-        written = ask(server, tmp_path, kinds=["terse", "plain"], per_tool=3)
-    assert server.calls[0].keys == ["terse", "plain", "terse_2"]
+        written = ask(server, tmp_path, kinds=["terse", "plain", "plain"], per_tool=4)
+    assert server.calls[0].keys == ["terse", "plain", "plain_2", "terse_2"]
     kinds = [kind for tool, kind, _ in told(written) if tool == SHOP[0].name]
-    assert kinds == ["terse", "plain", "terse"]
+    assert kinds == ["terse", "plain", "plain", "terse"]
 
 
 def test_instructions_and_every_kind_stand_in_the_prompt(tmp_path):

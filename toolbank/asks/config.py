@@ -1,5 +1,7 @@
 """Configuration of the asks."""
 
+from collections import Counter
+from itertools import cycle, islice
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
@@ -53,10 +55,10 @@ class AsksConfig(EngineConfig):
     def keys(self) -> dict[str, Kind]:
         """What a reply has for a tool: the key of each ask, and its kind."""
         keys: dict[str, Kind] = {}
-        for number in range(self.per_tool):
-            turn, place = divmod(number, len(self.kinds))
-            kind = self.kinds[place]
-            keys[f"{kind}_{turn + 1}" if turn else kind] = kind
+        turns: Counter[Kind] = Counter()
+        for kind in islice(cycle(self.kinds), self.per_tool):
+            turns[kind] += 1
+            keys[f"{kind}_{turns[kind]}" if turns[kind] > 1 else kind] = kind
         return keys
 
 
