@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from pathlib import Path
 
-import numpy as np
 from development import make_development, read_rows
-from natural import recall
+from natural import interval, recall
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
@@ -159,19 +158,8 @@ def train(
         retriever.fit(bank, FitContext(seed=seed, fitted=needs))
         fitted[retriever_config.label] = retriever
         found, _ = retriever.search([query.query for query in development], 5)
-        each = recall(found, development, bank)
-        low, high = interval(each)
-        print(
-            f"  {retriever_config.label:9s} {100 * each.mean():5.1f}"
-            f" ({100 * low:.1f} to {100 * high:.1f})",
-            flush=True,
-        )
-
-
-def interval(each: np.ndarray) -> np.ndarray:
-    """The 95 % bootstrap interval of a mean [2]."""
-    draws = np.random.default_rng(0).integers(0, len(each), (2000, len(each)))
-    return np.quantile(each[draws].mean(axis=1), [0.025, 0.975])
+        each = interval(recall(found, development, bank))
+        print(f"  {retriever_config.label:9s} {each}", flush=True)
 
 
 def read_arguments() -> argparse.Namespace:

@@ -9,6 +9,7 @@ from toolbank.bank.records import Tool
 from toolbank.chat.chat import Offer
 from toolbank.generate.affinity import Affinity
 from toolbank.generate.config import GenerateConfig
+from toolbank.generate.decks import Decks
 from toolbank.generate.families import Families
 from toolbank.generate.tool_numbers import draw_numbers, fit_to_tools
 
@@ -38,14 +39,14 @@ class RelatedOffers:
         self._config = fit_to_tools(config, tools)
         self._seed = seed
         self._affinity = affinity
-        self._decks: dict[int, list[int]] = {}
+        self._deal = Decks(len(self._families), 1, seed).deal
 
     def offer(self, attempt: int) -> Offer:
         """Offer the tools of attempt `attempt`."""
         families, size = self._families, self._config.offered
         random = Random(f"{self._seed}:offer:{attempt}")
         members = Random(f"{self._seed}:member:{attempt}")
-        chosen = families.choose([self._deal(attempt)], members)
+        chosen = families.choose(self._deal(attempt), members)
         neighbours = self._affinity.neighbours(chosen[0], families)
         n_related = round(_RELATED * size)
         while neighbours and len(chosen) <= min(n_related, size - 1):
@@ -62,11 +63,3 @@ class RelatedOffers:
         else:
             at_most = random.randint(at_least, at_most)
         return Offer(tuple(self._tools[n].name for n in chosen), at_most, at_least)
-
-    def _deal(self, attempt: int) -> int:
-        number, place = divmod(attempt, len(self._families))
-        if number not in self._decks:
-            deck = list(range(len(self._families)))
-            Random(f"{self._seed}:deck:{number}").shuffle(deck)
-            self._decks[number] = deck
-        return self._decks[number][place]
