@@ -19,10 +19,10 @@ from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.keeping import advise_to_force, explain_loss, keep_tools
 from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
-from toolbank.sources.collect import collect_readable, collect_tools
+from toolbank.sources.collect import collect_anew
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
-from toolbank.system.shell import advise_to_finish
+from toolbank.system.shell import advise_to_finish, command
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
@@ -144,20 +144,24 @@ def _collect(
     file: RecipeFile, folder: RunFolder, *, dry_run: bool, force: bool
 ) -> tuple[Collected, tuple[str, ...]]:
     """What the sources give, and the labels of those that can't be read."""
-    sources = file.recipe.sources
     with tempfile.TemporaryDirectory() as aside:
         cache = folder.cache
         if dry_run:
             cache = Path(aside, cache.name)
             if folder.cache.is_dir():
                 shutil.copytree(folder.cache, cache)
-        if force:
-            return collect_readable(sources, cache)
         try:
-            return collect_tools(sources, cache), ()
+            collected, failed = collect_anew(file.recipe.sources, cache)
         except ToolbankError as error:
-            said = f"{error}\n{advise_to_force(folder.path)}"
-            raise type(error)(said) from error
+            raise type(error)(f"{error}\nNothing was changed.") from error
+    if failed and not force:
+        reasons = "\n".join(map(str, failed.values()))
+        first = next(iter(failed.values()))
+        raise type(first)(
+            f"{reasons}\nNothing was changed. To take the tools of {', '.join(failed)} out of the "
+            f"run: {command('refresh', folder.path)} --force"
+        ) from first
+    return collected, tuple(failed)
 
 
 def _foresee(

@@ -11,7 +11,7 @@ from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
 from toolbank.sources.merge import Merged, with_prefix
 from toolbank.sources.twins import mark_twins, read_named
-from toolbank.system.errors import InputError, Interrupted, ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 
 _EXAMPLES = 3
@@ -31,12 +31,12 @@ def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
     return _merge(sources, [_read(source, cache) for source in sources])
 
 
-def collect_readable(
+def collect_anew(
     sources: Sequence[SourceConfig], cache: Path
-) -> tuple[Collected, tuple[str, ...]]:
-    """As `collect_tools`, without the sources that can't be read, whose labels come second.
+) -> tuple[Collected, dict[str, ToolbankError]]:
+    """As `collect_tools`, and by label why sources can't be read, whose tools are left out.
 
-    Why they can't is among the problems.
+    What `cache` has is asked for again where it may have changed.
 
     Raises:
         InputError, ToolbankError: none can be read, or as `collect_tools`.
@@ -45,16 +45,14 @@ def collect_readable(
     failed: dict[str, ToolbankError] = {}
     for n, source in enumerate(sources):
         try:
-            read[n] = _read(source, cache)
-        except Interrupted:
-            raise
+            read[n] = _read(_find(source).anew(source), cache)
         except ToolbankError as error:
             failed[source.label] = error
     if failed and not read:
         raise next(iter(failed.values()))
     merged = _merge([sources[n] for n in read], list(read.values()))
     problems = (*merged.problems, *map(str, failed.values()))
-    return replace(merged, problems=problems), tuple(failed)
+    return replace(merged, problems=problems), failed
 
 
 def _merge(

@@ -82,8 +82,7 @@ class SourceKind(Generic[C]):
 
     `config` is its part of a recipe, whose module imports nothing heavy. `read_tools` gives the
     tools, sorted by name and without prompt names, and may keep files in the folder that it is
-    given;
-    it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
+    given; it raises InputError where there is nothing to be read, and ToolbankError where that may pass.
     `content_id` stands for the content without reading it: when it changes, the tools are read
     again. The file of `scope_name` is no part of it. `keeps` is a sentence on what of a reading
     that is stopped stays in the folder, where something does. `places` are folders and files on
@@ -91,8 +90,9 @@ class SourceKind(Generic[C]):
     what reading it starts on this machine, which only happens where the user wants the tools
     themselves. `recognise` gives the configuration that reads what a user points at, or None for
     what is another's: an address by its text, or else by `Location.content`; it starts nothing.
-    `takes` says what that may be, such as "an installed package". Use `read` and `version`, which
-    make errors for people of what the two did not foresee.
+    `takes` says what that may be, such as "an installed package". `anew` gives the configuration
+    that trusts nothing which it kept before. Use `read` and `version`, which make errors for people
+    of what the two did not foresee.
     """
 
     config: type[C]
@@ -103,6 +103,7 @@ class SourceKind(Generic[C]):
     starts: Callable[[C], tuple[str, ...]] = lambda _: ()
     recognise: Callable[[Location], C | None] = lambda _: None
     takes: str = ""
+    anew: Callable[[C], C] = lambda config: config
 
     def read(self, config: C, cache: Path) -> Collected:
         """Read a source; files may be kept in `cache`.

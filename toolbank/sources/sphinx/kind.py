@@ -32,6 +32,12 @@ def _content_id(config: SphinxSource) -> str:
     return f"{config.label}@{config.base_url}"
 
 
+def _anew(config: SphinxSource) -> SphinxSource:
+    """With a policy by which the site is asked of each page whether it has changed."""
+    policy = config.crawl.model_copy(update={"max_age_h": 0})
+    return config.model_copy(update={"crawl": policy})
+
+
 def _recognise(location: Location) -> SphinxSource | None:
     """A page that Sphinx made, or the inventory of a site."""
     if not location.is_url:
@@ -51,4 +57,5 @@ KIND = SourceKind(
     keeps="Pages that were read are kept.",
     recognise=_recognise,
     takes="the URL of a site that Sphinx made",
+    anew=_anew,
 )

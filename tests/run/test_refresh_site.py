@@ -1,0 +1,61 @@
+"""A site that changes while a run lives."""
+
+import os
+import time
+
+import pytest
+
+from tests.sources.sphinx_server import (
+    PAGE,
+    SiteServer,
+    described,
+    signed,
+    write_inventory,
+    write_small_site,
+)
+from toolbank.recipe import load_recipe
+from toolbank.run.refresh import refresh_run
+from toolbank.run.run import run_recipe
+
+
+@pytest.fixture
+def server(tmp_path):
+    write_small_site(tmp_path, pages=6)
+    with SiteServer(tmp_path / "site") as server:
+        yield server
+
+
+def test_pages_are_asked_for_again_though_they_were_read_a_moment_ago(tmp_path, server):
+    site, out = tmp_path / "site", tmp_path / "run"
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        f"name: mine\nsources: [{{type: sphinx, base_url: '{server.url}'}}]\n"
+        "generate: {engine: rules}\n"
+    )
+    run_recipe(load_recipe(str(recipe)), out, until="sources")
+
+    def write_page(name, words):
+        page = site / f"{name}.html"
+        page.write_text(PAGE.format(described(name, words, signed("a"))), "utf-8")
+        later = time.time() + 60
+        os.utime(page, (later, later))
+
+    write_page("small.f1", "<p>Do it otherwise.</p>")
+    write_page("small.new", "<p>Do what is new.</p>")
+    left = [f"small.f{n}" for n in range(5)]
+    write_inventory(
+        site,
+        [("py:function", name, f"{name}.html#$") for name in (*left, "small.new")],
+    )
+    later = time.time() + 60
+    os.utime(site / "objects.inv", (later, later))
+    assert refresh_run(out, dry_run=True).changes == (done := refresh_run(out)).changes
+    assert done.kept
+    assert [tool.name for tool in done.changes.added] == ["small.new"]
+    assert [tool.name for tool in done.changes.removed] == ["small.f5"]
+    assert done.changes.changed == {"small.f1": ("summary",)}
+    assert not refresh_run(out).kept
+    server.stop()
+    again = refresh_run(out)
+    assert not again.kept
+    assert "could not be checked" in "\n".join(again.problems)
