@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from toolbank.config.base import Config
 from toolbank.encoders import AnyEncoder
+from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.llm.config import ENGINE_NAME, EngineConfig
 
@@ -93,6 +94,17 @@ class GenerateConfig(EngineConfig):
         description="report queries whose explanation does not support their tools; unset: "
         "explanations are not looked at",
     )
+    diverse_examples: AnyEncoder | None = Field(
+        default=None,
+        description="an encoder that puts examples into as many groups as a prompt shows; one of "
+        "each is drawn; unset: any are drawn",
+    )
+
+    @property
+    def encoders(self) -> tuple[EncoderConfig, ...]:
+        """Those that shape the queries, or what is reported of them."""
+        checks = (self.explanations.encoder,) if self.explanations else ()
+        return (*checks, *((self.diverse_examples,) if self.diverse_examples else ()))
 
     @property
     def fewest_tools(self) -> int:

@@ -13,6 +13,7 @@ from toolbank.chat.chat import ChatRequest, Message, PolishTask, WriteTask
 from toolbank.config.assets import Asset, find_asset
 from toolbank.generate.brief import brief
 from toolbank.generate.config import GenerateConfig
+from toolbank.generate.diverse import group_texts
 from toolbank.generate.examples import (
     Example,
     find_examples,
@@ -119,7 +120,14 @@ class Prompts:
             fit = [one for one in self._examples if len(one["tools"]) >= least]
         random = Random(f"{self._seed}:examples:{attempt}")
         size = min(self._config.examples, len(fit))
-        return random.sample(fit, size)
+        encoder = self._config.diverse_examples
+        if encoder is None or size < 2:
+            return random.sample(fit, size)
+        texts = tuple(one["query"] for one in fit)
+        groups = group_texts(texts, encoder, size, self._seed)
+        return [
+            fit[random.choice(group)] for group in random.sample(groups, len(groups))
+        ]
 
     def _show_tools(self, tools: Sequence[Tool]) -> list[dict[str, str]]:
         for tool in tools:

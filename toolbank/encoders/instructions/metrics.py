@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.encoders.clusters import cluster
+
 Vectors = NDArray[np.float32]
 
 
@@ -18,7 +20,6 @@ def cluster_figures(
     The adjusted Rand index; purity, the share of instructions that have their cluster's most
     frequent label; homogeneity; and the mean silhouette of the clusters, by Euclidean distance.
     """
-    from sklearn.cluster import KMeans
     from sklearn.metrics import (
         adjusted_rand_score,
         homogeneity_score,
@@ -26,7 +27,7 @@ def cluster_figures(
     )
 
     count = len(set(labels))
-    found = KMeans(count, n_init=10, random_state=seed).fit_predict(vectors)
+    found = cluster(vectors, count, seed)
     several = 1 < len(set(found.tolist())) < len(vectors)
     return {
         "ari": float(adjusted_rand_score(labels, found)),

@@ -47,13 +47,12 @@ class GenerateStage(Stage):
         from toolbank.run.catalogue import depends_on_catalogue
 
         config = self.recipe.generate
-        checks = config.explanations
         return {
             "tools": hash_file(self.folder.bank / "tools.parquet"),
             **depends_on_catalogue(self.folder),
             "sources": hash_file(self.folder.bank / "sources.json"),
             "config": shape(config),
-            "encoder": encoder_identity(checks.encoder) if checks else None,
+            "encoders": [encoder_identity(one) for one in config.encoders],
             "files": [hash_file(path) for path in self._writer.files(config)],
             "domain": self.recipe.domain_name,
             "prompts": prompt_hash(self.recipe.domain_name, config),
@@ -175,8 +174,8 @@ class GenerateStage(Stage):
         from toolbank.encoders.model import demand_model
 
         self._writer.check(self.recipe.generate)
-        if checks := self.recipe.generate.explanations:
-            demand_model(locate(checks.encoder))
+        for encoder in self.recipe.generate.encoders:
+            demand_model(locate(encoder))
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of the engine, and where it is."""
