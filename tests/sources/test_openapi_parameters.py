@@ -78,13 +78,20 @@ def test_an_operation_s_parameter_stands_for_its_path_s(tmp_path: Path) -> None:
         "parameters": [
             parameter("id", "path", description="Any."),
             parameter("a", "query"),
+            parameter("X-Trace", "header"),
         ],
-        "get": operation(parameters=[parameter("id", "path", "integer")]),
+        "get": operation(
+            parameters=[
+                parameter("id", "path", "integer"),
+                parameter("x-trace", "header", "integer"),
+            ]
+        ),
     }
     tool = read_tool(tmp_path, described({"/pets/{id}": path}))
     assert tool.parameters["properties"] == {
         "id": {"type": "integer"},
         "a": {"type": "string"},
+        "x-trace": {"type": "integer"},
     }
     assert tool.parameters["required"] == ["id"]
 
@@ -285,7 +292,8 @@ def test_a_parameter_may_have_content_style_and_examples(tmp_path: Path) -> None
         "day": {"type": "string", "examples": ["monday"]},
     }
     assert tool.call is not None and tool.call.type == "http"
-    ids = tool.call.arguments[1]
+    written, ids, _ = tool.call.arguments
+    assert written.style == "application/json"
     assert (ids.style, ids.explode) == ("pipeDelimited", False)
 
 

@@ -93,7 +93,7 @@ class ParameterReader:
                 continue
             parameter = self._once(node)
             if parameter is not None:
-                found[parameter.place, parameter.property] = parameter
+                found[parameter.place, _as_told(node)] = parameter
         return [*found.values(), *_undeclared(operation, found)], bodies
 
     def _once(self, node: Node) -> Parameter | None:
@@ -109,10 +109,10 @@ class ParameterReader:
                 "a parameter without a `name` or a place (`in`) is left out", node.place
             )
             return None
-        lowered = name.lower() if place == "header" else name
-        if place == "header" and lowered in _OWN_HEADERS:
-            return None
-        if (place, lowered) in self._credentials:
+        told = _as_told(node)
+        if (place == "header" and told in _OWN_HEADERS) or (
+            (place, told) in self._credentials
+        ):
             return None
         style, explode = self._style(node)
         return Parameter(
@@ -134,6 +134,8 @@ class ParameterReader:
                 else ("", None)
             )
         style, explode = node.get("style"), node.get("explode")
+        if contents := node.child("content").members():
+            style = next(iter(contents))
         return (
             style if isinstance(style, str) else "",
             explode if isinstance(explode, bool) else None,
@@ -160,11 +162,13 @@ class ParameterReader:
         if schema.value is None:
             contents = [*node.child("content").members().values()]
             schema = contents[0].child("schema") if contents else schema
-        return schema if schema.value is not None else Node(True, *_at(schema))
+        return schema if schema.value is not None else schema._replace(value=True)
 
 
-def _at(node: Node) -> tuple[Any, str]:
-    return node.document, node.pointer
+def _as_told(node: Node) -> str:
+    """The name by which a parameter is told from others of its place; case counts in no header."""
+    name: str = node.get("name")
+    return name.lower() if node.get("in") == "header" else name
 
 
 def _examples(node: Node) -> list[Any]:
