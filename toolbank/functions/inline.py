@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from toolbank.system.pointer import unescape
+
 _DEEPEST = 3
 _DATA = ("default", "enum", "const", "examples")
 _HELD = ("$defs", "definitions")
@@ -71,7 +73,7 @@ def find_target(root: dict[str, Any], pointer: str) -> Any:
     found: Any = root
     path, _, names = pointer.partition("#")
     for name in [] if path else names.split("/")[1:]:
-        key = unquote(name).replace("~1", "/").replace("~0", "~")
+        key = unescape(unquote(name))
         found = found.get(key) if isinstance(found, dict) else None
     return None if path else found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from toolbank.bank.records import Tool
 from toolbank.functions.read import describe_tool, make_parameters, parse_tool
+from toolbank.system.pointer import escape
 from toolbank.system.text import replace_surrogates
 
 _WRAPS = ("tools", "functions", "functionDeclarations", "function_declarations")
@@ -33,7 +34,10 @@ def find_functions(content: Any, pointer: str = "") -> Iterator[tuple[str, Any]]
         elif _is_by_name(content):
             for name, one in content.items():
                 said = {"description": one} if isinstance(one, str) else one
-                yield f"{pointer}/{_escape(name)}", {"name": name, **said}
+                yield (
+                    f"{pointer}/{escape(replace_surrogates(name))}",
+                    {"name": name, **said},
+                )
 
 
 def is_function(content: dict[str, Any]) -> bool:
@@ -118,7 +122,3 @@ def read_api(api: dict[str, Any]) -> Tool:
 def _text(api: dict[str, Any], key: str) -> str:
     value = api.get(key)
     return "" if value is None else replace_surrogates(str(value).strip())
-
-
-def _escape(name: str) -> str:
-    return replace_surrogates(name).replace("~", "~0").replace("/", "~1")

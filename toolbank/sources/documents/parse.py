@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import yaml
 
 from toolbank.sources.documents.page import explain_page
-from toolbank.sources.documents.pointer import escape
 from toolbank.system.errors import InputError
+from toolbank.system.pointer import escape
 from toolbank.system.text import replace_surrogates
 
 _MOST_YAML_MB = 32

@@ -15,13 +15,14 @@ from toolbank.sources.openapi.media import FORMS, bare
 from toolbank.sources.openapi.names import name_operations
 from toolbank.sources.openapi.parameters import Parameter, ParameterReader
 from toolbank.sources.openapi.path_items import Operation, list_operations
-from toolbank.sources.openapi.references import Node, References, UnresolvedError
+from toolbank.sources.openapi.references import Node, References
 from toolbank.sources.openapi.responses import ResponseReader
 from toolbank.sources.openapi.schemas import Schemas
+from toolbank.sources.openapi.security import find_credentials, list_security
 from toolbank.sources.openapi.servers import find_server
 from toolbank.sources.openapi.signature import Signature
 from toolbank.sources.openapi.source import OpenApiSource
-from toolbank.sources.openapi.version import Version, read_version
+from toolbank.sources.openapi.version import read_version
 from toolbank.system.errors import InputError
 
 _MOST_PARAMETERS = 1_000_000
@@ -60,7 +61,7 @@ class _Reader:
             references,
             self._findings,
             self._version,
-            _credentials(root, references, self._version),
+            find_credentials(root, references, self._version),
         )
         self._bodies = BodyReader(self._schemas, references, self._findings)
         self._responses = ResponseReader(
@@ -137,7 +138,7 @@ class _Reader:
                 path=operation.path,
                 arguments=signature.arguments,
                 content_type=self._content_type(operation, parameters, body),
-                security=_security(operation, self._root),
+                security=list_security(operation, self._root),
                 server=find_server(operation, self._root, self._version),
             ),
         )
@@ -198,35 +199,6 @@ def _tags(operation: Operation) -> tuple[str, ...]:
         [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     )
     return tuple(dict.fromkeys(named))
-
-
-def _security(operation: Operation, root: Node) -> tuple[tuple[str, ...], ...]:
-    """The groups of schemes that the operation says, or else the description."""
-    own = operation.node.get("security")
-    listed = own if isinstance(own, list) else root.get("security")
-    groups = listed if isinstance(listed, list) else []
-    return tuple(tuple(map(str, group)) for group in groups if isinstance(group, dict))
-
-
-def _credentials(
-    root: Node, references: References, version: Version
-) -> frozenset[tuple[str, str]]:
-    """Place and name of the keys that security schemes send."""
-    where = (
-        ("securityDefinitions",)
-        if version.is_swagger
-        else ("components", "securitySchemes")
-    )
-    found = set()
-    for listed in root.child(*where).members().values():
-        try:
-            scheme: Any = references.follow(listed).value
-        except UnresolvedError:
-            continue
-        if isinstance(scheme, dict) and scheme.get("type") == "apiKey":
-            place, name = scheme.get("in"), str(scheme.get("name"))
-            found.add((str(place), name.lower() if place == "header" else name))
-    return frozenset(found)
 
 
 def _title(root: Node, findings: Findings) -> str:

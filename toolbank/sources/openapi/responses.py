@@ -51,7 +51,7 @@ class ResponseReader:
 
     def _good(self, responses: Node) -> Iterator[Node]:
         """The responses of 2xx, or where there are none, the default one."""
-        nodes = dict(responses.members().items())
+        nodes = responses.members()
         good = [
             code for code in nodes if re.fullmatch(r"2(\d\d|XX)", code, re.IGNORECASE)
         ]

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolbank.sources.documents.documents import Document
-from toolbank.sources.documents.pointer import unescape
 from toolbank.sources.openapi.circles import cut_circles
 from toolbank.sources.openapi.findings import Findings
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.translation import Schema, Translation
+from toolbank.system.pointer import unescape
 
 _MOST = 100_000_000
 """Characters of the `$defs` of all tools: those of 4,000 schemas that all lead to one another would

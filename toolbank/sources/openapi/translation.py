@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from toolbank.sources.documents.documents import Document
-from toolbank.sources.documents.pointer import escape
 from toolbank.sources.openapi.findings import Findings
 from toolbank.sources.schema_check import (
     COUNTS,
@@ -20,6 +19,7 @@ from toolbank.sources.schema_check import (
     is_number,
     is_pattern,
 )
+from toolbank.system.pointer import escape
 
 Schema = dict[str, Any]
 Refer = Callable[[str, Document, str], str]
