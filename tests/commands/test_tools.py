@@ -201,7 +201,8 @@ def test_what_an_address_gives_is_looked_at(tmp_path, address):
         ("docs", f"It links to {url}/openapi.json; give that."),
         ("sphinx.html", "no inventory there"),
         ("note", "nothing is there that tools can be read from"),
-        ("gone", "HTTP status 404"),
+        ("gone", "HTTP status 404. Check the address. Give one of these: "),
+        ("gone", "an MCP server's URL (https://HOST/mcp)"),
         ("gone.json", "HTTP status 404"),
     ):
         done = toolbank("tools", f"{url}/{name}", cwd=tmp_path)

@@ -33,6 +33,10 @@ def recognise(text: str) -> SourceConfig:
             found: SourceConfig | None = kind.recognise(location)
         except ValidationError as error:
             raise InputError(f"{_name(location)}: {first_problem(error)}.") from error
+        except InputError as error:
+            if not location.is_url:
+                raise
+            raise InputError(f"{error} Give one of these: {list_choices()}.") from error
         if found is not None:
             return found
     if location.is_url and is_page(location.content):
