@@ -254,7 +254,7 @@ def test_another_variable_in_the_file_is_another_command(write, light, tmp_path)
         KIND.read(source, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "NODE_OPTIONS", "PYTHONPATH"])
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "NODE_OPTIONS", "JAVA_HOME"])
 def test_what_decides_what_is_run_is_named_with_its_value(
     write, light, tmp_path, monkeypatch, name
 ):

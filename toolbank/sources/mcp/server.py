@@ -24,8 +24,8 @@ from toolbank.system.trust import Grant
 
 # Of the environment, what changes which program runs, or what it loads and runs besides.
 _STEERS = re.compile(
-    r"PATH|HOME|SHELL|ENV|IFS|CLASSPATH|PYTHON.*|(?:LD|DYLD|BASH|XDG|GIT|DOCKER)_.*|.*_ASKPASS"
-    r"|NODE_(?:OPTIONS|PATH)|(?:NPM|PNPM|YARN)_CONFIG_.*|(?:UV|PIP|BUN|DENO|BUNDLE)_.*"
+    r"(?:.*_)?(?:PATH|HOME)|SHELL|ENV|IFS|CLASSPATH|PYTHON.*|(?:LD|DYLD|BASH|XDG|GIT|DOCKER)_.*|.*_ASKPASS"
+    r"|NODE_OPTIONS|(?:NPM|PNPM|YARN)_CONFIG_.*|(?:UV|PIP|BUN|DENO|BUNDLE)_.*"
     r"|RUBY(?:OPT|LIB)|PERL5(?:OPT|LIB)|.*JAVA.*_OPTIONS|DOTNET_STARTUP_HOOKS",
     re.IGNORECASE,
 )
