@@ -383,7 +383,7 @@ def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
     code, told = preview(tmp_path, terminal=True, said="n\n")
     assert (code, len(server.calls)) == (2, 0)
     assert "To do without AWS_SECRET_ACCESS_KEY, set `api_key_env: null`" in told
-    assert "take the variable out of `headers`" in told
+    assert "take the variable out of `headers` or `token_env`" in told
     code, told = preview(tmp_path, terminal=True, said="y\n")
     assert code == 0, told
     assert "mine.yaml has the value of AWS_SECRET_ACCESS_KEY sent to" in told

@@ -31,7 +31,9 @@ _HEAD = """\
 # Which environment variable's value may be sent to which host, a line each. toolbank asks, and
 # writes this; a line that is taken out is asked for again.
 """
-_WITHOUT = "set `api_key_env: null`, or take the variable out of `headers`."
+_WITHOUT = (
+    "set `api_key_env: null`, or take the variable out of `headers` or `token_env`."
+)
 _ENTRY = re.compile(r"(?:([A-Z_][A-Z0-9_]*)=)?((?:https?://)?[^=@/?#]+)/?")
 # A variable without its `=HOST`; as a host it would be one that nobody has.
 _VARIABLE_ALONE = re.compile(r"[A-Z_][A-Z0-9_]*")
