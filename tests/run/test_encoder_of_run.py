@@ -13,7 +13,7 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import hash_tree
-from toolbank.search import load
+from toolbank.search import open_finder
 from toolbank.system.errors import InputError
 
 TRAINING = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3}
@@ -48,7 +48,8 @@ def tuned(name, **encoder):
 
 def first(project, *retrievers):
     """Make the run runs/first."""
-    run(recipe(project, "first", *retrievers), project / "runs" / "first")
+    path = recipe(project, "first", *retrievers)
+    run(path, project / "runs" / "first", until="retrievers")
 
 
 def second(project, **encoder):
@@ -58,7 +59,7 @@ def second(project, **encoder):
 
 
 def fitted(project, name, label):
-    return load(project / "runs" / name, retriever=label)
+    return open_finder(project / "runs" / name, label)
 
 
 def test_it_embeds_what_the_other_run_reads(project):
@@ -88,6 +89,7 @@ def test_a_run_that_lies_elsewhere_counts_by_its_weights(project):
         recipe(project, "first", tuned("tool2vec")),
         project / "runs" / "first",
         "retrievers.0.training.learning_rate=0.01",
+        until="retrievers",
     )
     changed = run(second(project), project / "runs" / "second")
     assert changed.did[0] == "retrievers/descriptions"
@@ -97,7 +99,7 @@ def test_one_of_several_is_said(project):
     first(project, tuned("one"), tuned("two"), {"type": "bm25"})
     with pytest.raises(InputError, match=r"`retriever`.*Those with one: one, two"):
         run(second(project), project / "out")
-    run(second(project, retriever="two"), project / "out")
+    run(second(project, retriever="two"), project / "out", until="retrievers")
     with pytest.raises(InputError, match=r"bm25 of .*: of which no encoder was tuned"):
         run(second(project, retriever="bm25"), project / "out")
     with pytest.raises(InputError, match=r"three of .*: not fitted there"):
@@ -117,7 +119,7 @@ def test_what_is_missing_is_told_before_anything_is_made(project):
     path = recipe(project, "first", {"type": "bm25"})
     run(path, project / "runs" / "first", until="dataset")
     refused("has fitted no retriever yet. First: toolbank run")
-    run(path, project / "runs" / "first")
+    run(path, project / "runs" / "first", until="retrievers")
     refused("has fine-tuned no encoder .bm25 have none")
     first(project, tuned("tool2vec"))
     encoder = project / "runs" / "first" / "models" / "tool2vec" / "encoder"
@@ -137,7 +139,8 @@ def test_prefixes_are_those_that_it_was_tuned_with(project):
     first(project, tuned("tool2vec", query_prefix="query: "))
     with pytest.raises(InputError, match=r"query_prefix: '', .* tuned with 'query: '"):
         run(second(project), project / "out")
-    run(second(project, query_prefix="query: "), project / "out")
+    same = second(project, query_prefix="query: ")
+    run(same, project / "out", until="retrievers")
 
 
 @pytest.mark.parametrize(
