@@ -82,8 +82,9 @@ class Finder:
         The result of MCP's tools/list, {"tools": [...]}, is taken for the list in it.
         `save` keeps them.
 
-        `asks` are requests for some of them, {name: [request, ...]}, by which Tool2Vec, nearest
-        neighbours and what is built on them find a tool far better than by its description.
+        `asks` are requests for some of them, {name: [request, ...]}, by which Tool2Vec, MLC,
+        nearest neighbours, BM25 with `requests` and what is built on them find a tool far better
+        than by its description.
 
         Raises:
             InputError: one of them is there already, has no name or no description, or can't be
