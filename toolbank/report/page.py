@@ -24,6 +24,7 @@ from toolbank.report.calls import part_searches, summarise_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
 from toolbank.report.curves import overlay
+from toolbank.report.groups import group_requests
 from toolbank.report.maps import Point, lay_out
 from toolbank.report.numbers import (
     count_endings,
@@ -272,6 +273,7 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
         "cosines": [],
         "maps": [],
         "modules": [],
+        "groups": None,
         "no_vectors": "",
     }
     try:
@@ -287,6 +289,7 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
     return {
         **nothing,
         "cosines": _describe_cosines(space, content),
+        "groups": group_requests(space, content.seed),
         "maps": {name: points[name] for name in _DRAWN if name in points},
         "moves": _moves(points),
         "tool_points": tools,
