@@ -122,6 +122,16 @@ def test_a_schema_that_refers_to_itself_ends_after_three_levels(form: str) -> No
     assert "Node" in cut
 
 
+def test_a_schema_in_which_all_refer_to_all_stays_of_a_size_to_be_sent() -> None:
+    parts = {f"p{n}": {"$ref": f"#/$defs/E{n}"} for n in range(40)}
+    whole = {"type": "object", "properties": parts}
+    defs = {f"E{n}": whole for n in range(40)}
+    tool = Tool(name="ring", parameters={**whole, "$defs": defs})
+    written, cut = write_function(tool, "openai")
+    assert len(json.dumps(written)) < 3_000_000
+    assert "E39" in cut
+
+
 def test_mcp_keeps_references_and_so_does_a_schema_without_a_circle() -> None:
     tool = Tool(name="tree", parameters=TREE)
     assert write_function(tool, "mcp") == (

@@ -9,6 +9,9 @@ from urllib.parse import unquote
 from toolbank.system.pointer import unescape
 
 _DEEPEST = 3
+_MOST = 20_000
+"""Objects in a schema that is written out; forty properties that refer to as many each, three
+levels deep, would be 71 MB."""
 _DATA = ("default", "enum", "const", "examples")
 _HELD = ("$defs", "definitions")
 
@@ -33,27 +36,35 @@ def is_circular(schema: dict[str, Any]) -> bool:
 def inline_references(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """A schema with what it refers to in its place, three references deep, without `$defs`.
 
-    What lies deeper, or is not there, is any object; the second value says what that cut, "" for
-    nothing.
+    What lies deeper or past 20,000 objects, or is not there, is any object; the second value says
+    what that cut, "" for nothing.
     """
     cut: set[str] = set()
+    left = iter(range(_MOST))
     top = {key: value for key, value in schema.items() if key not in _HELD}
-    inlined = _inline(top, schema, 0, cut)
+    inlined = _inline(top, schema, 0, cut, left)
     names = ", ".join(sorted(pointer.rpartition("/")[2] for pointer in cut))
-    return inlined, f"schemas below three levels: {names}" if cut else ""
+    return inlined, (
+        f"schemas below three levels, or past {_MOST:,} objects: {names}" if cut else ""
+    )
 
 
-def _inline(value: Any, root: dict[str, Any], depth: int, cut: set[str]) -> Any:
+def _inline(
+    value: Any, root: dict[str, Any], depth: int, cut: set[str], left: Iterator[int]
+) -> Any:
     if isinstance(value, list):
-        return [_inline(one, root, depth, cut) for one in value]
+        return [_inline(one, root, depth, cut, left) for one in value]
     if not isinstance(value, dict):
         return value
+    is_full = next(left, None) is None
     rest = {
-        key: {name: _inline(inner, root, depth, cut) for name, inner in one.items()}
+        key: {
+            name: _inline(inner, root, depth, cut, left) for name, inner in one.items()
+        }
         if key == "properties" and isinstance(one, dict)
         else one
         if key in _DATA
-        else _inline(one, root, depth, cut)
+        else _inline(one, root, depth, cut, left)
         for key, one in value.items()
         if key not in _HELD
     }
@@ -62,10 +73,10 @@ def _inline(value: Any, root: dict[str, Any], depth: int, cut: set[str]) -> Any:
         return rest
     del rest["$ref"]
     target = find_target(root, pointer)
-    if not isinstance(target, dict) or depth >= _DEEPEST:
+    if not isinstance(target, dict) or depth >= _DEEPEST or is_full:
         cut.add(pointer)
         return {"type": "object", **rest}
-    return {**_inline(target, root, depth + 1, cut), **rest}
+    return {**_inline(target, root, depth + 1, cut, left), **rest}
 
 
 def find_target(root: dict[str, Any], pointer: str) -> Any:
