@@ -57,6 +57,28 @@ def test_a_vector_is_what_the_model_gives_for_the_text_alone(llama, layer):
         np.testing.assert_allclose(found, unit(vector), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mask_behind_the_prompt_stands_for_the_text(tmp_path, kind):
+    folder = tiny_encoder(tmp_path, kind)
+    found = encode(folder, pooling="mask", prompt="play {text}", max_length=12)
+    # What is too long loses its end, and not the mask.
+    for text, vector in [
+        *zip(["song", "rain"], found[[0, 2]], strict=True),
+        ("play the song that I want to play", found[1]),
+    ]:
+        states = states_alone(folder, f"play {text} [MASK]", -1)
+        np.testing.assert_allclose(vector, unit(states[-2]), atol=1e-5)
+
+
+def test_a_model_without_a_mask_is_told(tmp_path):
+    folder = tiny_llama(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.mask_token = None
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(InputError, match="was not trained to guess masks"):
+        encode(folder, pooling="mask")
+
+
 def test_layer_0_is_the_token_embeddings(llama):
     model = AutoModel.from_pretrained(llama)
     ids = AutoTokenizer.from_pretrained(llama)("rain")["input_ids"]

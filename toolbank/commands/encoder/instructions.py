@@ -9,11 +9,13 @@ import typer
 from toolbank.commands.encoder.options import DataOption, JsonOption, OutOption, leave
 from toolbank.commands.options import echo
 from toolbank.encoders.instructions.prompts import PROMPTS
+from toolbank.encoders.layers.config import Pooling
 from toolbank.encoders.sentence.config import DEFAULT_MODEL
 from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
 
 _PROMPTS = ", ".join(PROMPTS)
+_POOLINGS: dict[str, Pooling] = {"mean": "mean", "last": "last", "mask": "mask"}
 
 
 def train(
@@ -87,10 +89,13 @@ def evaluate(
             help=f"Around each instruction: {_PROMPTS}; repeatable. If not given, each of them.",
         ),
     ] = None,
-    last_token: Annotated[
-        bool,
-        typer.Option("--last-token", help="Pool so, for causal models; else the mean."),
-    ] = False,
+    pooling: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="mean; last, for causal models; or mask, for masked ones, behind the prompt.",
+        ),
+    ] = "mean",
     seed: Annotated[int, typer.Option(metavar="N", help="Of the clusters.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -106,11 +111,13 @@ def evaluate(
     models, prompts = model or [DEFAULT_MODEL], prompt or list(PROMPTS)
     for name in prompts:
         _check(name)
+    if pooling not in _POOLINGS:
+        raise InputError(
+            f"--pooling: no {pooling!r}; there are {', '.join(_POOLINGS)}."
+        )
     for name in models:
         demand_model(name)
-    found = evaluate_instructions(
-        data, models, prompts, "last" if last_token else "mean", seed
-    )
+    found = evaluate_instructions(data, models, prompts, _POOLINGS[pooling], seed)
     leave(found, out, as_json)
 
 

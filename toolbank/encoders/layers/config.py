@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.kind import EncoderKind
 
-Pooling = Literal["mean", "sum", "last"]
+Pooling = Literal["mean", "sum", "last", "mask"]
 """How the states of a text's tokens become one vector; "last" is that of its last token."""
 
 TEXT = "{text}"
@@ -26,7 +26,7 @@ class LayersConfig(EncoderConfig):
     pooling: Pooling = Field(
         default="mean",
         description="of the tokens' states; sum and mean are one by cosine; last: the last token's "
-        "alone, for causal models",
+        "alone, for causal models; mask: that of a mask behind the prompt, for masked models",
     )
     prompt: str = Field(
         default=TEXT,

@@ -11,6 +11,7 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.encoder import Encoder
 from toolbank.encoders.layers.config import LayersConfig
 from toolbank.encoders.layers.pooling import pool
+from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     from toolbank.encoders.layers.model import LanguageModel
@@ -27,11 +28,20 @@ class LayersEncoder(Encoder):
 
     @classmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
-        """Read the model, of a name or a folder."""
+        """Read the model, of a name or a folder.
+
+        Raises:
+            InputError: there is none, or it lacks the layer or the mask that is asked for.
+        """
         from toolbank.encoders.layers.model import read_language_model
 
         assert isinstance(config, LayersConfig)
-        return cls(read_language_model(name, config.layer), config)
+        model = read_language_model(name, config.layer)
+        if config.pooling == "mask" and not model.mask_token:
+            raise InputError(
+                f"encoder.pooling: {name} was not trained to guess masks. Give mean or last."
+            )
+        return cls(model, config)
 
     @property
     def dimension(self) -> int:
@@ -41,8 +51,14 @@ class LayersEncoder(Encoder):
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Unit vectors [n, dimension] of texts, each in the prompt."""
         config = self.config
-        tokens = self._model.tokenize(texts, config.prompt, config.max_length)
+        is_mask = config.pooling == "mask"
+        prompt = (
+            f"{config.prompt} {self._model.mask_token}" if is_mask else config.prompt
+        )
+        tokens = self._model.tokenize(texts, prompt, config.max_length)
         states, mask = self._model.states(tokens)
+        if is_mask:
+            mask = self._model.find_masks(tokens)
         vectors = pool(states[config.layer], mask, config.pooling).cpu().numpy()
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

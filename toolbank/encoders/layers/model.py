@@ -47,6 +47,11 @@ class LanguageModel:
         self.name = name
 
     @property
+    def mask_token(self) -> str:
+        """What stands for a word to be guessed; "" where it was not trained to."""
+        return str(self._tokenizer.mask_token or "")
+
+    @property
     def layers(self) -> int:
         """How many layers it has; with the token embeddings, it has states of one more."""
         return int(self._model.config.num_hidden_layers)
@@ -72,6 +77,15 @@ class LanguageModel:
         # A tokenizer without a sign for the beginning makes nothing of an empty text.
         nothing = [self._pad]
         return [ids or nothing for ids in found]
+
+    def find_masks(self, tokens: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Which of the tokens [n, most] are masks: 1 there, else 0."""
+        import torch
+
+        found = torch.zeros(len(tokens), max(map(len, tokens)), dtype=torch.int64)
+        for row, ids in enumerate(tokens):
+            found[row, : len(ids)] = torch.tensor(ids) == self._tokenizer.mask_token_id
+        return found.to(self._model.device)
 
     def states(
         self, tokens: Sequence[Sequence[int]]

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
     """Vectors [n, d] of texts, as float32: the sum or mean of their states, or the last one.
 
-    `states` is [n, tokens, d]; `mask` [n, tokens] is 1 at tokens and 0 at padding, whatever side
-    that is on. Every text has a token.
+    `states` is [n, tokens, d]; `mask` [n, tokens] is 1 at the tokens that count and 0 elsewhere, as
+    at padding, whatever side that is on. Every text has such a token.
     """
     import torch
 
-    if pooling == "last":
+    if pooling in ("last", "mask"):
         places = torch.arange(mask.shape[1], device=mask.device)
         last = torch.where(mask > 0, places, -1).argmax(dim=1)
         return states[torch.arange(len(states), device=mask.device), last].float()
