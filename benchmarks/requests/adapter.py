@@ -5,7 +5,8 @@
 
 BANKS has a folder with tools.parquet, as crawled, for each of numpy, aws and pandas; TEXTS has written/
 and asks/. Trained on all requests and asks of these APIs with the descriptions of the tools that they
-use; of siblings that share an ask, one is drawn. OUT gets what toolbank/encoders/adapter holds.
+use; of siblings that share an ask, one is drawn. OUT gets what toolbank/encoders/adapter holds: half of the
+change that was trained (WiSE-FT, arXiv 2109.01903), or so much of it as `--kept` says.
 `--leave-out` trains on the other two, so that OUT can be tested on an API that it has not seen;
 `--full` changes all weights in place of an adapter, to compare with.
 """
@@ -77,9 +78,10 @@ def add_adapter(model, rank: int, alpha: int) -> None:
     )
 
 
-def save_adapter(model, folder: Path) -> None:
+def save_adapter(model, folder: Path, kept: float) -> None:
     model[0].auto_model.save_pretrained(folder)
     settings = read_json(folder / SETTINGS)
+    settings["lora_alpha"] *= kept
     # peft has put down the folder of this machine, and a set without order.
     settings["base_model_name_or_path"] = hub_name(ENCODER.model)
     settings["target_modules"].sort()
@@ -95,8 +97,9 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--alpha", type=int, default=16)
+    parser.add_argument("--kept", type=float, default=0.5)
     parser.add_argument("--rate", type=float, default=1e-3)
-    parser.add_argument("--epochs", type=float, default=1)
+    parser.add_argument("--epochs", type=float, default=0.5)
     parser.add_argument("--pairs", nargs="+", default=["query-description"])
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -129,7 +132,7 @@ def main() -> None:
     if given.full:
         save_model(model, given.out)
     else:
-        save_adapter(model, given.out)
+        save_adapter(model, given.out, given.kept)
     print(
         f"{given.out}: {', '.join(apis)}; {(~is_ask).sum()} requests, {is_ask.sum()} asks, "
         f"{len(rows)} pairs; {took:.0f} s, CPU {cpu:.0f} s",

@@ -5,6 +5,7 @@ import re
 
 from tests.commands.in_process import toolbank
 from tests.commands.refusals import bad
+from toolbank.recipe import load_recipe
 
 
 def test_init_writes_a_recipe_that_reads(tmp_path):
@@ -39,6 +40,23 @@ def test_init_leaves_nothing_that_a_plan_takes_for_an_answer(tmp_path):
     assert "needs `sources`" in done.stderr
     for name in ("mine", "bare"):
         assert "your" not in re.sub("#.*", "", (tmp_path / f"{name}.yaml").read_text())
+
+
+def test_a_recipe_reads_with_the_adapted_encoder_but_for_apis_that_it_has_seen(
+    tmp_path,
+):
+    def encoders(*source):
+        path = tmp_path / f"{source[1].rpartition('/')[2]}.yaml"
+        toolbank("init", path.stem, *source, cwd=tmp_path)
+        retrievers = load_recipe(str(path)).recipe.retrievers
+        return {e.model for r in retrievers for e in r.encoders}
+
+    assert encoders("--package", "json") == {"toolbank"}
+    assert encoders("--package", "numpy") == {"all-MiniLM-L6-v2"}
+    assert encoders("--site", "boto3") == {"all-MiniLM-L6-v2"}
+    assert encoders("--sphinx", "https://pandas.pydata.org/docs") == {
+        "all-MiniLM-L6-v2"
+    }
 
 
 def test_init_gives_editors_the_schema(tmp_path):
