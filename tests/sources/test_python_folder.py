@@ -286,3 +286,57 @@ def test_an_argument_of_an_enumeration_has_its_values_as_choices(
     }
     assert tools["shop.sort"]["by"] == {"format": "Key"}
     assert tools["shop.sort"]["last"] == choices
+
+
+def test_an_argument_of_a_record_has_its_properties(tmp_path: Path) -> None:
+    package = write(
+        tmp_path / "shop",
+        __init__="from .orders import place",
+        models="from dataclasses import dataclass, field\n"
+        "from typing import ClassVar\n"
+        "from pydantic import BaseModel, Field\n"
+        "class Named(BaseModel):\n    name: str = Field(description='Its name,' ' as everybody calls it, and as it stands in the catalogue.')\n"
+        "class Part(Named):\n"
+        "    count: int = Field(1, ge=0)\n    parts: list[Part] = Field(default_factory=list)\n"
+        "    plural: ClassVar[str] = 'parts'\n    _seen = 0\n"
+        "@dataclass\nclass Place:\n    street: str\n    tags: list[str] = field(default_factory=list)\n"
+        "    floor: int | None = None\n",
+        orders="from . import models\nfrom .models import Part\n"
+        "def place(first: Part, *, more: list[Part] = (), at: models.Place | None = None):\n"
+        "    'Place an order.'\n",
+    )
+    [tool] = read(package).tools
+    part = {"$ref": "#/$defs/shop.models.Part"}
+    assert tool.parameters == {
+        "type": "object",
+        "properties": {
+            "first": part,
+            "more": {"type": "array", "items": part, "default": []},
+            "at": {"anyOf": [{"$ref": "#/$defs/shop.models.Place"}, {"type": "null"}]},
+        },
+        "required": ["first"],
+        "$defs": {
+            "shop.models.Part": {
+                "type": "object",
+                "properties": {
+                    "name": {
+                        "type": "string",
+                        "description": "Its name, as everybody calls it, and as it stands in the "
+                        "catalogue.",
+                    },
+                    "count": {"type": "integer", "default": 1},
+                    "parts": {"type": "array", "items": part},
+                },
+                "required": ["name"],
+            },
+            "shop.models.Place": {
+                "type": "object",
+                "properties": {
+                    "street": {"type": "string"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "floor": {"type": ["integer", "null"]},
+                },
+                "required": ["street"],
+            },
+        },
+    }

@@ -16,7 +16,7 @@ from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring
-from toolbank.sources.python.folder.choices import read_choices
+from toolbank.sources.python.folder.annotations import read_annotation
 from toolbank.sources.python.folder.files import find_broken, find_roots
 from toolbank.sources.python.folder.kinds import base_classes, kind_of_class
 from toolbank.sources.python.folder.public import Found, find_public
@@ -231,8 +231,8 @@ def _signature(
     if previous is kinds.positional_only:
         written.append("/")
     read = read_signature(f"({', '.join(written)})")
-    choices = {one.name: read_choices(one.annotation) for one in parameters}
-    known = (replace(one, schema=choices.get(one.name)) for one in read.parameters)
+    schemas = {one.name: read_annotation(one.annotation) for one in parameters}
+    known = (replace(one, schema=schemas.get(one.name)) for one in read.parameters)
     read = replace(read, parameters=tuple(known))
     return replace(read, text=f"{read.text} -> {_plain(returns)}") if returns else read
 
