@@ -96,7 +96,6 @@ LABELS = (
     "hard-protip",
     "nnn",
     "decomposition",
-    pytest.param("over-refiner", marks=pytest.mark.slow),
 )
 
 
@@ -108,8 +107,14 @@ def fit(label, bank, configs):
     return retriever
 
 
-@pytest.mark.parametrize("validates", [True, False], ids=["validated", "not"])
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(
+    ("label", "validates"),
+    [
+        *((label, True) for label in LABELS),
+        *((label, False) for label in ("tuned-tool2vec", "mlc", "refiner", "protip")),
+        pytest.param("over-refiner", True, marks=pytest.mark.slow),
+    ],
+)
 def test_the_steps_that_are_planned_are_those_that_are_done(
     label, validates, bank, configs, monkeypatch
 ):

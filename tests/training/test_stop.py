@@ -51,7 +51,8 @@ def checkpoints(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("killed_in", range(1, 13))
+# The first step, the ends of the epochs and what begins after them, and one amid each.
+@pytest.mark.parametrize("killed_in", [1, 2, 4, 5, 9, 11, 12])
 def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_weights(
     folder, whole, tmp_path, killed_in
 ):
@@ -132,10 +133,7 @@ def train_in_turn(folder, context, length, killed_in=None):
 
 @pytest.mark.parametrize(
     ("length", "killed_in"),
-    [
-        *((24, 36), (24, 60), (40, 24), (40, 47), (55, 36), (55, 60)),
-        *((90, 24), (90, 47), (110, 36), (110, 60)),
-    ],
+    [(24, 60), (40, 24), (40, 47), (55, 36), (90, 47), (110, 36)],
 )
 def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
     folder, tmp_path, length, killed_in
@@ -175,19 +173,21 @@ class SlowToSave(list):
         assert saved == {}
 
 
-@pytest.mark.parametrize("save_s", [1, 30, 300, 30_000])
+@pytest.mark.parametrize("save_s", [1, 30, 100, 30_000])
 def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
     classifier = Classifier(folder, clock=Clock(PAUSE_S))
     classifier.rows = rows = SlowToSave(classifier.rows, classifier.clock, save_s)
-    config = CONFIG.model_copy(update={"epochs": 50})
+    config = CONFIG.model_copy(update={"epochs": 20})
     classifier.train(config, FitContext(checkpoints=tmp_path))
     # By the first one it is known how long it takes; more of them are within their share, with it.
     assert rows.saves == 1 or save_s * rows.saves <= 0.05 * classifier.clock.now
-    assert rows.saves >= min(199, 0.045 * 200 * PAUSE_S / save_s)
+    assert rows.saves >= min(79, 0.045 * 80 * PAUSE_S / save_s)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", [1, 6, 8])
+@pytest.mark.parametrize(
+    ("number", "step"),
+    [(signal.SIGINT, 1), (signal.SIGTERM, 6), (signal.SIGINT, 8)],
+)
 def test_a_signal_ends_it_when_the_step_is_done_and_kept(
     folder, whole, tmp_path, capfd, number, step
 ):
