@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from toolbank.bank.call import Place
 from toolbank.sources.openapi.findings import Findings
+from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.media import choose, is_form, is_json
 from toolbank.sources.openapi.objects import Flat, flatten
 from toolbank.sources.openapi.path_items import Operation
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.schemas import Schemas
-from toolbank.sources.openapi.translation import Schema
 
 _JSON = "application/json"
 _ANY = ("*/*", "application/*")

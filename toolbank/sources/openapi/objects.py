@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbank.sources.openapi.translation import Schema
+from toolbank.sources.openapi.keywords import Schema
 
 _SAID = frozenset(
     {

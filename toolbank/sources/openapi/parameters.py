@@ -9,10 +9,10 @@ from typing import Any
 
 from toolbank.bank.call import Place
 from toolbank.sources.openapi.findings import Findings
+from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.path_items import Operation
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.schemas import Schemas
-from toolbank.sources.openapi.translation import Schema
 from toolbank.sources.openapi.version import Version
 
 _PLACES: dict[str, Place] = {

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from toolbank.sources.openapi.bodies import read_media
 from toolbank.sources.openapi.findings import Findings
+from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.media import choose, is_json
 from toolbank.sources.openapi.path_items import Operation
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.schemas import Schemas
-from toolbank.sources.openapi.translation import Schema
 from toolbank.sources.openapi.version import Version
 
 _MOST = 100_000

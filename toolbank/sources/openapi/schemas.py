@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 from toolbank.sources.documents.documents import Document
 from toolbank.sources.openapi.circles import cut_circles
 from toolbank.sources.openapi.findings import Findings
+from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
-from toolbank.sources.openapi.translation import Schema, Translation
+from toolbank.sources.openapi.translation import Translation
 from toolbank.system.pointer import unescape
 
 _MOST = 100_000_000

@@ -7,9 +7,9 @@ from typing import Any
 
 from toolbank.bank.call import Argument, Place
 from toolbank.sources.openapi.bodies import Body
+from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.parameters import Parameter
 from toolbank.sources.openapi.schemas import Schemas
-from toolbank.sources.openapi.translation import Schema
 
 
 class Signature:

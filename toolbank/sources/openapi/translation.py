@@ -8,20 +8,16 @@ from typing import Any
 
 from toolbank.sources.documents.documents import Document
 from toolbank.sources.openapi.findings import Findings
+from toolbank.sources.openapi.keywords import READERS, Schema, join_keywords
 from toolbank.sources.schema_check import (
-    COUNTS,
     HOLD_LIST,
     HOLD_NAMED,
     HOLD_ONE,
-    TYPES,
     VALUES,
-    are_texts,
-    is_number,
     is_pattern,
 )
 from toolbank.system.pointer import escape
 
-Schema = dict[str, Any]
 Refer = Callable[[str, Document, str], str]
 """The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""
 
@@ -105,9 +101,11 @@ class Translation:
         elif reference is not None:
             self.wrong("a `$ref` that is no text", document, pointer)
         for key, item in value.items():
-            read = _READERS.get(key)
-            if read is not None:
-                is_sound = read(self, schema, key, item, document, pointer)
+            if key in _HOLDERS:
+                holder = _HOLDERS[key]
+                is_sound = holder(self, schema, key, item, document, pointer)
+            elif key in READERS:
+                is_sound = READERS[key](schema, key, item)
             elif key in VALUES:
                 is_sound = VALUES[key](item)
                 if is_sound:
@@ -116,7 +114,7 @@ class Translation:
                 continue
             if not is_sound:
                 self._refuse(key, item, document, pointer)
-        return _finish(schema, value)
+        return join_keywords(schema, value)
 
     def _refuse(self, key: str, item: Any, document: Document, pointer: str) -> None:
         """Say that a keyword has a value that it can't have; null stands for nothing."""
@@ -131,69 +129,8 @@ class Translation:
         self.wrong(f"`{key}` can't be {said}", document, f"{pointer}/{key}")
 
 
-# Each reader puts a keyword into the schema, and says whether its value is one.
-_Reader = Callable[[Translation, Schema, str, Any, Document, str], bool]
-
-
-def _read_flag(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
-    if item is True:  # false says no more than its absence
-        schema[key] = True
-    return isinstance(item, bool)
-
-
-def _read_count(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
-    """3.0 is a count, too."""
-    if not is_number(item) or item < 0 or item != item // 1:
-        return False
-    schema[key] = int(item)
-    return True
-
-
-def _read_limit(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
-    """`exclusiveMinimum` is a flag of `minimum` up to OpenAPI 3.0 (see `_finish`)."""
-    if is_number(item):
-        schema[key] = item
-    return is_number(item) or isinstance(item, bool)
-
-
-def _read_names(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
-    if not are_texts(item):
-        return False
-    schema[key] = list(dict.fromkeys(item))
-    return True
-
-
-def _read_name_lists(
-    _: Translation, schema: Schema, key: str, item: Any, *__: Any
-) -> bool:
-    if not isinstance(item, dict) or not all(map(are_texts, item.values())):
-        return False
-    schema[key] = {name: list(dict.fromkeys(item[name])) for name in item}
-    return True
-
-
-def _read_type(_: Translation, schema: Schema, key: str, item: Any, *__: Any) -> bool:
-    if isinstance(item, str):
-        if item in TYPES:
-            schema[key] = item
-        elif item == "file":
-            schema[key], schema["format"] = "string", "binary"
-        else:
-            return False
-        return True
-    if not are_texts(item):
-        return False
-    known = [name for name in dict.fromkeys(item) if name in TYPES]
-    if known:
-        schema[key] = known
-    return len(known) == len(set(item))
-
-
-def _read_example(
-    _: Translation, schema: Schema, __: str, item: Any, *___: Any
-) -> bool:
-    schema.setdefault("examples", [item])
-    return True
+# Each puts a keyword into the schema, and says whether its value is one.
+_Holder = Callable[[Translation, Schema, str, Any, Document, str], bool]
 
 
 def _read_schema(
@@ -277,51 +214,10 @@ def _translated(
     ]
 
 
-_READERS: dict[str, _Reader] = {
-    **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), _read_flag),
-    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _read_limit),
-    **dict.fromkeys(COUNTS, _read_count),
-    "required": _read_names,
-    "dependentRequired": _read_name_lists,
-    "type": _read_type,
-    "example": _read_example,
+_HOLDERS: dict[str, _Holder] = {
     **dict.fromkeys(HOLD_ONE, _read_schema),
     "items": _read_items,
     **dict.fromkeys(HOLD_LIST, _read_list),
     **dict.fromkeys(HOLD_NAMED, _read_named),
 }
-"""Keywords that OpenAPI says otherwise, and those that hold schemas; all others are kept."""
-
-
-def _finish(schema: Schema, value: dict[str, Any]) -> Schema:
-    """Translate what is said by two keywords together."""
-    for limit, exclusive in (
-        ("minimum", "exclusiveMinimum"),
-        ("maximum", "exclusiveMaximum"),
-    ):
-        if value.get(exclusive) is True and limit in schema:
-            schema[exclusive] = schema.pop(limit)
-    if value.get("nullable") is True or value.get("x-nullable") is True:
-        return _or_null(schema)
-    return schema
-
-
-def _or_null(schema: Schema) -> Schema:
-    kind = schema.get("type")
-    if kind is not None:
-        kinds = [kind] if isinstance(kind, str) else kind
-        if "null" not in kinds:
-            schema["type"] = [*kinds, "null"]
-        values = schema.get("enum")
-        if values is not None and None not in values:
-            schema["enum"] = [*values, None]
-        return schema
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            if {"type": "null"} not in schema[key]:
-                schema[key] = [*schema[key], {"type": "null"}]
-            return schema
-    if "$ref" in schema or "allOf" in schema:
-        rest = {key: schema.pop(key) for key in ("$ref", "allOf") if key in schema}
-        schema["anyOf"] = [rest, {"type": "null"}]
-    return schema
+"""Keywords that hold schemas."""
