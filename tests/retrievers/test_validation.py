@@ -1,4 +1,4 @@
-"""Validation queries that can tell nothing are none, and the others give Recall@5."""
+"""Validation queries that can tell nothing are none, and the others give Recall@5, and order."""
 
 import numpy as np
 import pytest
@@ -37,8 +37,19 @@ def test_recall_is_over_the_tools_that_the_bank_has_and_the_first_five_hits():
         return np.tile(np.arange(9), (len(queries), 1)), np.zeros((len(queries), 9))
 
     # Of b's tools one is among the first five, of c's all that there are.
-    assert validation_recall(search, bank) == pytest.approx((0.5 + 1) / 2)
+    assert validation_recall(search, bank) == pytest.approx((0.5 + 1) / 2, abs=1e-5)
     assert asked == ["b", "c"]
+
+
+def test_of_searches_that_find_as_much_the_one_that_ranks_higher_is_better():
+    bank = Bank(TOOLS, (query("a", "t1"),))
+
+    def best_first(*ranked):
+        hits = np.array([ranked]), np.zeros((1, len(ranked)))
+        return validation_recall(lambda *_: hits, bank)
+
+    last, first = best_first(0, 2, 3, 4, 1), best_first(1, 0, 2, 3, 4)
+    assert best_first(0, 2, 3, 4, 5) < last < first
 
 
 def test_a_training_goes_on_where_validation_names_only_unknown_tools(tmp_path):
