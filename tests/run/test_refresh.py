@@ -270,7 +270,7 @@ def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
 def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, monkeypatch):
     calls = len(world.server.calls)
     world.change()
-    killed = {name: files(world.out) for name in ()}
+    killed = {}
     for n in range(7):
         copy = world.out.with_name(f"killed-{n}")
         shutil.copytree(world.out, copy)

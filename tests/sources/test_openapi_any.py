@@ -282,7 +282,11 @@ def test_a_description_gives_sound_tools_and_every_operation_is_accounted_for(
     assert len(set(names)) == len(names)
     own = [item for item in description["paths"].values() if "$ref" not in item]
     listed = sum(method in item for item in own for method in ("get", "post"))
-    left_out = sum(collected.info["left_out"].values())
+    left_out = sum(
+        count
+        for reason, count in collected.info["left_out"].items()
+        if "which the API calls" not in reason
+    )
     assert listed <= len(names) + left_out
     json.dumps([collected.info, collected.problems, collected.notes], allow_nan=False)
 
