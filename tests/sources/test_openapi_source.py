@@ -85,11 +85,16 @@ def test_without_a_summary_the_first_words_are_it(tmp_path: Path) -> None:
             "https://eu.pets.example:443/v1",
         ),
         ([{"url": "https://me:secret@pets.example/"}], "https://pets.example/"),
+        (
+            [{"url": "https://pets.example/v1?key=secret#top"}],
+            "https://pets.example/v1",
+        ),
+        ([{"url": "https://[pets.example/v1?key=secret"}], "https://[pets.example/v1"),
         ([{"url": "/v1"}], "/v1"),
         ([], ""),
     ],
 )
-def test_the_first_server_is_proposed_and_no_password(
+def test_the_first_server_is_proposed_and_nothing_secret(
     tmp_path: Path, servers: Any, address: str
 ) -> None:
     tool = read_operation(tmp_path, description_of={"servers": servers})

@@ -13,8 +13,8 @@ from toolbank.sources.openapi.version import Version
 def find_server(operation: Operation, root: Node, version: Version) -> str:
     """The first server of the operation, its path or the description, its variables filled.
 
-    One that is relative starts at the description's address. It holds no name or password; ""
-    where none is proposed.
+    One that is relative starts at the description's address. It holds no name, password or
+    query, which may be a key; "" where none is proposed.
     """
     own = operation.nearest("servers")
     if version.is_swagger:
@@ -24,7 +24,7 @@ def find_server(operation: Operation, root: Node, version: Version) -> str:
     place = (own.document if own else root.document).address
     if "://" in place:
         address = _join(place, address)
-    return _without_user(address)
+    return _without_secrets(address)
 
 
 def _server(server: Node) -> str:
@@ -56,12 +56,10 @@ def _join(place: str, address: str) -> str:
         return address
 
 
-def _without_user(address: str) -> str:
+def _without_secrets(address: str) -> str:
     try:
         parts = urlsplit(address)
     except ValueError:
-        return re.sub(r"//[^/]*@", "//", address)
-    if "@" not in parts.netloc:
-        return address
+        return re.split("[?#]", re.sub(r"//[^/]*@", "//", address))[0]
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host))
+    return urlunsplit(parts._replace(netloc=host, query="", fragment=""))
