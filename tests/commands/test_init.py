@@ -5,6 +5,7 @@ import re
 
 from tests.commands.in_process import toolbank
 from tests.commands.refusals import bad
+from tests.sources.sphinx_server import SiteServer
 from toolbank.recipe import load_recipe
 
 
@@ -188,3 +189,17 @@ def test_a_few_tools_that_do_not_belong_together_come_to_a_search(tmp_path):
     query = "what is the weather like in the city"
     found = toolbank("search", "runs/home", query, cwd=tmp_path)
     assert "get_forecast" in found.stdout.splitlines()[0]
+
+
+def test_init_says_that_the_query_of_an_address_goes_into_the_recipe(tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/spec.json").write_text(
+        json.dumps({"openapi": "3.1.0", "paths": {"/a": {"get": {"summary": "Do."}}}})
+    )
+    with SiteServer(tmp_path / "site") as site:
+        plain = toolbank("init", "a", f"{site.url}spec.json", cwd=tmp_path)
+        told = toolbank("init", "b", f"{site.url}spec.json?key=s3cr3t", cwd=tmp_path)
+    assert (plain.returncode, told.returncode) == (0, 0), told.stderr
+    assert "query" not in plain.stdout
+    assert "a query, which stands in b.yaml" in told.stdout
+    assert "s3cr3t" not in told.stdout

@@ -157,7 +157,7 @@ def test_a_server_that_says_nothing_is_left(
 
 def test_no_secret_of_an_address_is_shown(site: SiteServer) -> None:
     site.statuses["/spec.json?token=s3cr3t-value"] = [401]
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match="download the file") as caught:
         Documents().open(f"{site.url}spec.json?token=s3cr3t-value")
     assert "s3cr3t" not in str(caught.value)
     with pytest.raises(InputError) as caught:

@@ -56,7 +56,7 @@ def init(
 ) -> None:
     """Write a recipe for an API of your own."""
     from toolbank.commands.init.describe import describe_source
-    from toolbank.commands.init.given import find_given, read_ahead
+    from toolbank.commands.init.given import find_given, has_query, read_ahead
     from toolbank.commands.init.recipe import (
         copy_prompts,
         find_unnamed,
@@ -89,6 +89,11 @@ def init(
         )
     following = f"run {path} --until sources" if unread else f"plan {path}"
     echo(f"Wrote {path}. Look it over, then: toolbank {following}")
+    if given.source and has_query(given.source):
+        echo(
+            f"The address has a query, which stands in {path} now and comes into every run's copy. "
+            "If it is a secret, delete that file, download the document and give its path."
+        )
     if base_url and (unnamed := find_unnamed(base_url)):
         for grant in unnamed:
             echo(

@@ -61,6 +61,13 @@ def entry(source: SourceConfig, folder: Path) -> dict[str, Any]:
     return {"type": source.type, **data, **moved}
 
 
+def has_query(source: SourceConfig) -> bool:
+    """Whether an address of the source has a query, which may be a secret."""
+    values = source.model_dump(mode="json", exclude_unset=True).values()
+    urls = (one for one in values if isinstance(one, str) and is_url(one))
+    return any(urlsplit(url).query for url in urls)
+
+
 def read_ahead(source: SourceConfig) -> Collected | str:
     """The tools that a source gives, or why they are not read for a recipe yet.
 

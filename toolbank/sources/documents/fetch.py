@@ -64,6 +64,10 @@ def fetch(
         message = f"{shown(url)}: the server answers with HTTP status {answer.status}."
         if may_pass_status(answer.status):
             raise ToolbankError(f"{message} Try again later.")
+        if answer.status in (401, 403):
+            raise InputError(
+                f"{message} It may want a login, and none is sent: download the file, and give that."
+            )
         raise InputError(f"{message} Check the address.")
     return asked[-1], answer.body
 
