@@ -11,7 +11,7 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
     """The parameters of a tool as a JSON Schema of an object, and what was mended, or "".
 
     A property of which there is prose instead of a schema has that as its description; one whose
-    schema is none keeps what is said of it.
+    schema is none keeps the keywords that are right, at any depth.
     """
     if isinstance(schema, dict) and not check.explain(schema):
         return schema, ""
@@ -48,8 +48,18 @@ def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
         return {}
     if not check.explain_schema(schema):
         return schema
-    said = {key: schema.get(key) for key in ("title", "description")}
-    return {key: text for key, text in said.items() if isinstance(text, str)}
+    nested = {**schema}
+    if isinstance(schema.get("properties"), dict):
+        nested["properties"] = {
+            n: _mend_property(p, check) for n, p in schema["properties"].items()
+        }
+    if isinstance(schema.get("items"), dict):
+        nested["items"] = _mend_property(schema["items"], check)
+    return {
+        key: part
+        for key, part in nested.items()
+        if not check.explain_schema({key: part})
+    }
 
 
 def _nothing() -> dict[str, Any]:
