@@ -170,6 +170,45 @@ def test_what_can_not_be_read_is_counted_and_named(tmp_path: Path) -> None:
     assert any("such as odd; mended" in note for note in collected.notes)
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("int", "integer"),
+        ("str", "string"),
+        ("List", "array"),
+        ("Bool", "boolean"),
+        (["int", "null"], ["integer", "null"]),
+    ],
+)
+def test_types_as_languages_name_them_and_properties_alone_are_read(
+    tmp_path: Path, said: Any, meant: Any
+) -> None:
+    properties = {"days": {"type": said, "default": 1}}
+    for parameters in (properties, {"type": "object", "properties": properties}):
+        path = write(tmp_path / "list.json", [{**PLAIN, "parameters": parameters}])
+        [tool] = read(path).tools
+        assert tool.parameters == {
+            "type": "object",
+            "properties": {"days": {"type": meant, "default": 1}},
+        }
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_table_is_read_as_programs_of_offices_write_it(
+    tmp_path: Path, separator: str
+) -> None:
+    path = tmp_path / "list.csv"
+    rows = [["Name", "Description", "Note"], ["rain", "Say if it rains.", "x"]]
+    text = "\r\n".join(separator.join(row) for row in rows)
+    path.write_bytes(text.encode("utf-8-sig"))
+    [tool] = read(path).tools
+    assert (tool.name, tool.summary) == ("rain", "Say if it rains.")
+    for encoding in ("utf-16", "latin-1"):
+        path.write_bytes((text + "é").encode(encoding))
+        with pytest.raises(InputError, match="in UTF-8"):
+            read(path)
+
+
 def test_lines_are_read_whatever_the_file_is_called(tmp_path: Path) -> None:
     path = tmp_path / "BFCL_v3_simple.json"
     lines = [{"id": str(n), "function": [{**PLAIN, "name": f"f{n}"}]} for n in (1, 2)]

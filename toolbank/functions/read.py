@@ -23,11 +23,14 @@ _INNER = frozenset(
 )
 _OBJECTS = ("object", "OBJECT", "dict")
 _TYPES = ("string", "number", "boolean", "integer", "array", "object")
-_TYPE_NAMES = {name.upper(): name for name in (*_TYPES, "null")} | {
-    "dict": "object",
-    "float": "number",
-    "tuple": "array",
-    "any": "string",
+_TYPE_NAMES = {name: name for name in (*_TYPES, "null")} | {
+    **dict.fromkeys(("dict", "map"), "object"),
+    **dict.fromkeys(("float", "double"), "number"),
+    **dict.fromkeys(("int", "long"), "integer"),
+    **dict.fromkeys(("list", "tuple"), "array"),
+    **dict.fromkeys(("str", "any"), "string"),
+    "bool": "boolean",
+    "none": "null",
 }
 
 
@@ -130,13 +133,16 @@ def _schema(
 ) -> dict[str, Any] | None:
     """The JSON Schema of an object at the first of the keys that has something.
 
-    One with properties may have another type: published data have "dict".
+    One with properties may have another type: published data have "dict". Properties alone,
+    with no schema about them, are those of an object.
     """
     key = next((key for key in keys if row.get(key)), None)
     if key is None:
         return None
     schema = row[key]
     if isinstance(schema, dict):
+        if _are_properties(schema):
+            return {"type": "object", "properties": schema}
         if isinstance(schema.get("properties"), dict):
             return schema
         if "properties" not in schema and schema.get("type", "object") in _OBJECTS:
@@ -147,8 +153,15 @@ def _schema(
     )
 
 
+def _are_properties(schema: dict[str, Any]) -> bool:
+    """Whether these are schemas by name, and not a schema."""
+    return all(isinstance(one, dict) for one in schema.values()) and not (
+        schema.keys() & (_MAPS | _INNER)
+    )
+
+
 def _lower_types(schema: Any) -> Any:
-    """A schema with Gemini's and BFCL's names of types as JSON Schema has them."""
+    """A schema with Gemini's, BFCL's and languages' names of types as JSON Schema has them."""
     if isinstance(schema, list):
         return [_lower_types(one) for one in schema]
     if not isinstance(schema, dict):
@@ -161,9 +174,16 @@ def _lower_types(schema: Any) -> Any:
         else value
         for key, value in schema.items()
     }
-    if isinstance(kind := schema.get("type"), str) and kind in _TYPE_NAMES:
-        lowered["type"] = _TYPE_NAMES[kind]
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        lowered["type"] = [_lower_name(one) for one in kind]
+    elif kind is not None:
+        lowered["type"] = _lower_name(kind)
     return lowered
+
+
+def _lower_name(kind: Any) -> Any:
+    return _TYPE_NAMES.get(kind.lower(), kind) if isinstance(kind, str) else kind
 
 
 def _name(entry: dict[str, Any]) -> str:

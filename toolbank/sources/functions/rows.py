@@ -73,6 +73,24 @@ def _lines(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
                 yield f"{place}{inner and ', '}{inner}", entry
 
 
+def _find_separator(path: Path) -> str:
+    """What parts the columns of a table's first line: what is there most, or a comma.
+
+    Raises:
+        InputError: the file is not UTF-8 text.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            head = file.readline(_LONGEST_LINE)
+            while file.read(_LONGEST_LINE):
+                pass
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: not UTF-8 text. Save it again as CSV in UTF-8."
+        ) from error
+    return max(",;\t", key=head.count)
+
+
 def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
     import polars as pl
 
@@ -80,13 +98,16 @@ def _table_rows(path: Path, repeated: list[str]) -> Iterator[tuple[str, Any]]:
         if path.suffix.lower() == ".parquet":
             table = pl.read_parquet(path)
         else:
-            separator = "\t" if path.suffix.lower() == ".tsv" else ","
+            separator = _find_separator(path)
             table = pl.read_csv(path, infer_schema=False, separator=separator)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise InputError(
             f"{path}: can't be read as a table ({said}). Is it {path.suffix[1:]}?"
         ) from error
+    lowered = [column.strip().lower() for column in table.columns]
+    if len({*lowered}) == len(lowered):
+        table.columns = lowered
     lacking = {"name", "description"} - set(table.columns)
     if lacking:
         raise InputError(

@@ -11,7 +11,8 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
     """The parameters of a tool as a JSON Schema of an object, and what was mended, or "".
 
     A property of which there is prose instead of a schema has that as its description; one whose
-    schema is none keeps the keywords that are right, at any depth.
+    schema is none keeps the keywords that are right, at any depth. `required: true` within a
+    property makes it required.
     """
     if isinstance(schema, dict) and not check.explain(schema):
         return schema, ""
@@ -23,6 +24,7 @@ def mend_parameters(schema: Any, check: SchemaCheck) -> tuple[dict[str, Any], st
     properties = {} if properties is None else properties
     if not isinstance(properties, dict) or (kind != "object" and not properties):
         return _nothing(), "a schema that describes no object"
+    schema = _with_required(schema)
     mended = {
         **schema,
         "type": "object",
@@ -50,6 +52,7 @@ def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
         return schema
     nested = {**schema}
     if isinstance(schema.get("properties"), dict):
+        nested = _with_required(schema)
         nested["properties"] = {
             n: _mend_property(p, check) for n, p in schema["properties"].items()
         }
@@ -60,6 +63,20 @@ def _mend_property(schema: Any, check: SchemaCheck) -> dict[str, Any]:
         for key, part in nested.items()
         if not check.explain_schema({key: part})
     }
+
+
+def _with_required(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object, with properties that say `required: true` listed as required."""
+    asked = [
+        name
+        for name, one in (schema.get("properties") or {}).items()
+        if isinstance(one, dict) and one.get("required") is True
+    ]
+    listed = schema.get("required")
+    listed = listed if isinstance(listed, list) else []
+    if not asked:
+        return {**schema}
+    return {**schema, "required": [*listed, *(n for n in asked if n not in listed)]}
 
 
 def _nothing() -> dict[str, Any]:
