@@ -275,6 +275,30 @@ def test_an_example_that_many_requests_share_stands_once(tmp_path: Path) -> None
     assert tool.parameters["properties"]["a"]["examples"] == [{"day": 1}, 2]
 
 
+def test_a_form_s_encoding_and_a_referenced_media_type_are_read(tmp_path: Path) -> None:
+    form = {
+        "schema": {
+            "type": "object",
+            "properties": {"address": {"type": "object"}, "file": {}, "note": {}},
+            "required": ["note"],
+        },
+        "encoding": {
+            "address": {"style": "deepObject", "explode": True},
+            "file": {"contentType": "application/xml"},
+        },
+    }
+    body = {"content": {"multipart/form-data": {"$ref": "#/components/mediaTypes/F"}}}
+    spec = described({"/pets": {"post": operation(requestBody=body)}})
+    spec |= {"openapi": "3.2.0", "components": {"mediaTypes": {"F": form}}}
+    tool = read_tool(tmp_path, spec)
+    assert isinstance(tool.call, HttpCall)
+    assert [(one.name, one.style, one.explode) for one in tool.call.arguments] == [
+        ("address", "deepObject", True),
+        ("file", "application/xml", None),
+        ("note", "", None),
+    ]
+
+
 def test_a_parameter_may_have_content_style_and_examples(tmp_path: Path) -> None:
     listed: list[dict[str, Any]] = [
         {

@@ -15,7 +15,7 @@ class Argument(Record):
     """Where a property of a tool's parameters goes in an HTTP request.
 
     `name` is what it is called there; "" for a property that is the whole body. `style` and
-    `explode` are OpenAPI's, of a parameter that says them; of one that is written in a content type,
+    `explode` are OpenAPI's, of what says them; of what is written in a content type of its own,
     such as application/json, that is its style.
     """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from toolbank.bank.call import Place
 from toolbank.sources.openapi.findings import Findings
@@ -20,13 +20,17 @@ _ANY = ("*/*", "application/*")
 
 @dataclass(frozen=True)
 class Body:
-    """The body of a request; `flat` are its properties, None where it is told as a whole."""
+    """The body of a request; `flat` are its properties, None where it is told as a whole.
+
+    `styles` are the style, or else the content type, and `explode` of properties that say them.
+    """
 
     content_type: str
     required: bool
     schema: Schema
     flat: Flat | None
     name: str = "body"
+    styles: Mapping[str, tuple[str, bool | None]] = field(default_factory=dict)
 
     @property
     def place(self) -> Place:
@@ -63,13 +67,22 @@ class BodyReader:
             )
             return None
         content_type = choose(contents)
-        schema = read_media(content_type, contents[content_type], self._schemas)
-        return self._body(
+        listed = contents[content_type]
+        try:
+            media = self._references.follow(listed)
+        except UnresolvedError as error:
+            self._findings.problem(
+                f"the `$ref` of a content type {error}, and is left out", listed.place
+            )
+            return None
+        schema = read_media(content_type, media, self._schemas)
+        body = self._body(
             content_type,
             schema,
             words=node,
             required=node.get("required") is True,
         )
+        return replace(body, styles=_read_styles(media.child("encoding")))
 
     def read_parameter(self, node: Node, content_types: Sequence[str]) -> Body:
         """The body that a parameter of Swagger 2.0 describes."""
@@ -100,6 +113,18 @@ class BodyReader:
             schema = self._schemas.derive({**schema, "description": text}, [schema])
         sent = _JSON if content_type in _ANY else content_type
         return Body(sent, required, schema, flat, name)
+
+
+def _read_styles(encoding: Node) -> dict[str, tuple[str, bool | None]]:
+    found = {}
+    for name, said in encoding.members().items():
+        style = said.get("style") or said.get("contentType")
+        explode = said.get("explode")
+        found[name] = (
+            style if isinstance(style, str) else "",
+            explode if isinstance(explode, bool) else None,
+        )
+    return found
 
 
 def read_media(content_type: str, media: Node, schemas: Schemas) -> Schema:

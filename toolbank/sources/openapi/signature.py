@@ -53,8 +53,15 @@ class Signature:
             if schema.get("readOnly") is True:
                 continue  # it is in responses only
             names[name] = self._put(name, body.place, schema, required=False)
+            style, explode = body.styles.get(name, ("", None))
             self._arguments.append(
-                Argument(property=names[name], place=body.place, name=name)
+                Argument(
+                    property=names[name],
+                    place=body.place,
+                    name=name,
+                    style=style,
+                    explode=explode,
+                )
             )
         required = [names[name] for name in flat.required if name in names]
         if body.required:
