@@ -16,8 +16,6 @@ from toolbank.training.run import Training, seed_weights, train_model
 from toolbank.training.text import pad
 
 if TYPE_CHECKING:
-    import torch
-
     from toolbank.planner.config import PlannerConfig
     from toolbank.planner.plans import Example
     from toolbank.training.context import TrainingContext
@@ -63,12 +61,15 @@ def train_planner(
         rows.append({"prompt": ids, "said": said})
         cut += is_cut
 
-    def collate(batch: list[Mapping[str, list[int]]]) -> dict[str, torch.Tensor]:
+    def collate(batch: list[Mapping[str, list[int]]]) -> dict[str, Any]:
         whole = pad([[*row["prompt"], *row["said"]] for row in batch], model.end)
-        labels: list[list[int]] = [
-            [_NOT_LEARNT] * len(row["prompt"]) + row["said"] for row in batch
-        ]
-        return {**whole, "labels": pad(labels, _NOT_LEARNT)["input_ids"]}
+        labels = pad(
+            [[_NOT_LEARNT] * len(row["prompt"]) + row["said"] for row in batch],
+            _NOT_LEARNT,
+        )["input_ids"]
+        # Of what is before the first step of all, no token's logits are needed.
+        kept = labels.shape[1] - min(len(row["prompt"]) for row in batch) + 1
+        return {**whole, "labels": labels[:, -kept:], "logits_to_keep": kept}
 
     network: Any = model.model
     training = train_model(
