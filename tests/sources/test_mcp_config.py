@@ -73,6 +73,18 @@ def test_each_server_is_the_prefix_of_its_tools(write, light, tmp_path, key):
     assert read.tools[0].call.source == "Two words"
 
 
+def test_a_file_may_have_comments_and_commas_as_editors_leave_them(write, light):
+    source = write({"a//b": light("a"), "c,]": light("c")}, "servers")
+    text = source.config.read_text()
+    source.config.write_text(
+        "// servers\n" + text[:-1] + ", // the last\n /* of all, */\n}"
+    )
+    assert [s.name for s in read_client_config(source.config, None).servers] == [
+        "a//b",
+        "c,]",
+    ]
+
+
 def test_only_wanted_servers_are_started(write, light, tmp_path):
     source = write({"a": light("a"), "b": light("b")}, servers=("b",))
     assert {t.call.source for t in KIND.read(source, tmp_path).tools} == {"b"}

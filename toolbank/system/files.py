@@ -105,7 +105,15 @@ def read_json(path: Path) -> Any:
     Raises:
         InputError: the file is missing, can't be read, or is not JSON.
     """
-    text = read_text(path)
+    return parse_json(read_text(path), path)
+
+
+def parse_json(text: str, path: Path) -> Any:
+    """Read the JSON of a file.
+
+    Raises:
+        InputError: it is not JSON.
+    """
     try:
         return json.loads(text)
     except ValueError as error:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from toolbank.sources.mcp.server import Server
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json
+from toolbank.system.files import parse_json, read_text
 from toolbank.system.terminal import one_line
 from toolbank.system.trust import Grant
 
@@ -25,6 +25,10 @@ _STREAMABLE = ("http", "streamable-http", "streamableHttp", "streamable_http")
 _URLS = ("url", "serverUrl", "httpUrl")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+# Editors write JSON with comments; a string is matched first, so that none is looked for in it.
+_STRING = r'("(?:\\.|[^"\\])*")'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 # Known to editors only, though written as a variable of the environment is.
 _OF_EDITORS = re.compile(r"input:.*|command:.*|config:.*|workspace.*|file.*|selected.*")
 
@@ -57,6 +61,8 @@ def list_names(path: Path, wanted: tuple[str, ...] | None) -> list[str]:
 def read_client_config(path: Path, wanted: tuple[str, ...] | None) -> ClientConfig:
     """Read a file with `mcpServers` or `servers`; of the entries only those that are wanted.
 
+    Comments and commas before a closing bracket are passed over, as editors do.
+
     `${NAME}`, `${env:NAME}` and `${NAME:-default}` stand for variables of the environment,
     `${userHome}` for the home folder. What the file says is secret, and no message repeats it.
 
@@ -78,7 +84,10 @@ def read_client_config(path: Path, wanted: tuple[str, ...] | None) -> ClientConf
 
 
 def _read_entries(path: Path, wanted: tuple[str, ...] | None) -> dict[str, Any]:
-    data = read_json(path)
+    text = read_text(path)
+    for no_json in (_COMMENT, _LAST_COMMA):
+        text = no_json.sub(lambda found: found[1] or " ", text)
+    data = parse_json(text, path)
     data = data if isinstance(data, dict) else {}
     inner = data.get("mcp")
     places = (
