@@ -107,6 +107,14 @@ def test_a_tool_keeps_all_that_its_server_says(light, tmp_path):
     assert tool.source == "mcp:my.server"
 
 
+def test_a_docstring_as_description_loses_its_indentation(light, tmp_path):
+    said = "\n    Add numbers.\n\n    Args:\n        a: the first\n    "
+    read = KIND.read(light(tools=[{"name": "add", "description": said}]), tmp_path)
+    [tool] = read.tools
+    assert tool.summary == "Add numbers."
+    assert tool.description == "Args:\n    a: the first"
+
+
 def test_a_description_that_was_cut_within_a_sign_is_read(light, tmp_path):
     [tool] = KIND.read(
         light([{"name": "a", "description": "Smile \ud83d"}]), tmp_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +35,9 @@ def read_tools(entries: Sequence[Any], server: str, source: str, found: Listed) 
                 )
                 if isinstance(entry.get(key), kind)
             }
+            if "description" in said:
+                # Servers in Python send a function's docstring, indented as it stands.
+                said["description"] = inspect.cleandoc(said["description"])
             here = {
                 "name": f"{server}/{name}",
                 "source": source,
