@@ -59,7 +59,7 @@ def find_broken(home: Path, name: str) -> Iterator[tuple[Path, str]]:
         try:
             ast.parse(path.read_text(encoding="utf-8-sig"), str(path))
         except UnicodeDecodeError:
-            yield path, "not UTF-8 text"
+            yield path, "not UTF-8 text; save it as UTF-8"
         except SyntaxError as error:
             line = f"line {error.lineno}: " if error.lineno else ""
             yield path, f"{line}{error.msg}"
