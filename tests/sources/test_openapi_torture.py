@@ -65,6 +65,10 @@ def test_methods_of_3_2_are_read(tmp_path: Path) -> None:
             "pets.json#/swagger: the version '1.2' can't be read",
         ),
         ({"asyncapi": "3.0.0"}, "holds no OpenAPI description .it looks like AsyncAPI"),
+        (
+            {"info": {"_postman_id": "1", "name": "shop"}, "item": []},
+            "holds no OpenAPI description .it looks like a Postman collection",
+        ),
         ({"paths": GET}, "it has `paths`, but no `openapi` that says the version"),
         ({}, "it has neither `openapi` nor `swagger`"),
         ([1], "holds no OpenAPI description .it is a list"),

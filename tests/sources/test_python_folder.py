@@ -202,7 +202,10 @@ def test_a_file_that_can_not_be_parsed_is_named_with_its_line(tmp_path: Path) ->
         "weather/broken.py, line 1: invalid syntax" in p for p in collected.problems
     )
     assert any("weather/old.py, line 1: " in p for p in collected.problems)
-    assert any("weather/latin.py, not UTF-8 text; save it as UTF-8" in p for p in collected.problems)
+    assert any(
+        "weather/latin.py, not UTF-8 text; save it as UTF-8" in p
+        for p in collected.problems
+    )
     assert any("weather/binary.py" in p for p in collected.problems)
 
 

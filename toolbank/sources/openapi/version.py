@@ -76,6 +76,8 @@ def _guess(content: dict[str, Any]) -> str:
     for key, name in _OTHERS.items():
         if key in content:
             return f"it looks like {name}"
+    if "postman" in str(content.get("info")):
+        return "it looks like a Postman collection"
     if "paths" in content:
         return "it has `paths`, but no `openapi` that says the version"
     return "it has neither `openapi` nor `swagger`"
