@@ -65,6 +65,23 @@ def test_which_tools_are_siblings_is_what_the_file_says(tmp_path):
     assert any("without an ask: 14 tools of 16" in line for line in written.problems)
 
 
+def test_recorded_asks_that_are_not_played_are_counted(tmp_path):
+    first, second = (tool.name for tool in SHOP[:2])
+    more = [*asks_for(first).values(), "One ask more than there are kinds."]
+    lines = [
+        {"tool": first, "asks": more},
+        {"tool": second, "asks": [*asks_for(second).values()]},
+        {"tool": second, "asks": ["Another line of a tool that stood above."]},
+    ]
+    said = "not used: 2 recorded asks of 2 tools, such as"
+    assert any(
+        p.startswith(said) for p in write(tmp_path, record(tmp_path, *lines)).problems
+    )
+    (tmp_path / "other").mkdir()
+    written = write(tmp_path / "other", record(tmp_path, *lines[1:2]))
+    assert not any("not used" in line for line in written.problems)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

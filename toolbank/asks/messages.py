@@ -53,6 +53,14 @@ def list_problems(asker: Asker, folded: Folded, n_tools: int) -> Iterator[str]:
             f"not in the bank: {count(len(missing), 'tool that has', 'tools that have')} recorded "
             f"asks, such as {next(iter(missing))}; all are in asks.json"
         )
+    unused: dict[str, int] = getattr(asker.engine, "unused", {})
+    if unused:
+        asks = count(sum(unused.values()), "recorded ask")
+        yield (
+            f"not used: {asks} of {count(len(unused), 'tool')}, such as {next(iter(unused))}; of a "
+            "tool those of its first line count, as many and of those kinds that asks.per_tool "
+            "and asks.kinds say"
+        )
 
 
 def explain_interrupt(asker: Asker, ended: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,8 @@ from toolbank.system.files import sha256_file
 from toolbank.system.jsonl import read_lines
 
 if TYPE_CHECKING:
-    from toolbank.asks.config import AsksConfig
+    from toolbank.asks.config import AsksConfig, Kind
     from toolbank.bank.records import Tool
-
-
-_PLACES: dict[str, int] = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class RecordedAsks(BaseModel):
@@ -42,7 +39,9 @@ class RecordedAskEngine:
     """Plays the asks of a file; which tools are siblings is what its lines say.
 
     `groups` are the lines' tools, as far as the bank has them; `missing` counts, by name, those
-    that it lacks. Of a tool that stands in several lines, the first counts.
+    that it lacks. Of a tool that stands in several lines, the first counts; `unused` counts, by
+    the tool of their line, the asks that are not played: those of other lines, and of a line
+    those that `keys` has no place for.
 
     Raises:
         InputError: the file can't be read, a line has no asks, or no line's tool is in the bank.
@@ -51,11 +50,15 @@ class RecordedAskEngine:
     name = "recorded"
     offers = None
 
-    def __init__(self, path: Path, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, path: Path, tools: Sequence[Tool], keys: Mapping[str, Kind]
+    ) -> None:
         index = Bank(tuple(tools)).index
         self.model = path.name
         self.identity = f"recorded {sha256_file(path)}"
         self.missing: Counter[str] = Counter()
+        self.unused: Counter[str] = Counter()
+        places = {*_place(keys).values()}
         self._asks: dict[str, tuple[str, ...]] = {}
         groups: list[tuple[str, ...]] = []
         taken: set[str] = set()
@@ -70,6 +73,12 @@ class RecordedAskEngine:
             if group:
                 self._asks[group[0]] = line.asks
                 groups.append(tuple(group))
+            elif line.tool not in index:
+                continue
+            played = places if group else ()
+            unused = [n for n, ask in enumerate(line.asks) if ask and n not in played]
+            if unused:
+                self.unused[line.tool] += len(unused)
         if not groups:
             raise InputError(
                 f"{path}: none of its tools, such as {next(iter(self.missing))}, is in the bank."
@@ -87,17 +96,25 @@ class RecordedAskEngine:
             raise EngineError(
                 "recorded asks answer nothing but requests for asks.", reason="no-task"
             )
-        turns: Counter[str] = Counter()
-        answer: dict[str, Any] = {}
         asks = self._asks.get(task.tool.name, ())
-        for key, kind in task.kinds.items():
-            place = turns[kind] * len(KINDS) + _PLACES[kind]
-            turns[kind] += 1
-            answer[key] = asks[place] if place < len(asks) else ""
+        answer = {
+            key: asks[place] if place < len(asks) else ""
+            for key, place in _place(task.kinds).items()
+        }
         return ChatReply(json.dumps(answer, ensure_ascii=False), self.model)
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+
+def _place(kinds: Mapping[str, str]) -> dict[str, int]:
+    """Where in a line the ask of each key is: the kinds in their order, again and again."""
+    turns: Counter[str] = Counter()
+    places = {}
+    for key, kind in kinds.items():
+        places[key] = turns[kind] * len(KINDS) + KINDS.index(kind)
+        turns[kind] += 1
+    return places
 
 
 def _read(path: Path) -> list[RecordedAsks]:
@@ -118,7 +135,7 @@ def _parse(row: dict[str, Any], _: int) -> RecordedAsks:
 
 def _make(config: AsksConfig, context: EngineContext) -> RecordedAskEngine:
     return RecordedAskEngine(
-        find_replies(config.section, config.replies), context.tools
+        find_replies(config.section, config.replies), context.tools, config.keys
     )
 
 

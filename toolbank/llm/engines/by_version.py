@@ -22,6 +22,7 @@ class EngineByVersion:
         self.name, self.model = newest.name, newest.model
         self.identity = engines[0].identity
         self.missing: dict[str, int] = getattr(newest, "missing", {})
+        self.unused: dict[str, int] = getattr(newest, "unused", {})
 
     @property
     def offers(self) -> Offers | None:
