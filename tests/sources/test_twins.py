@@ -134,6 +134,10 @@ def test_a_users_file_counts_and_reads_the_source_anew_when_it_changes(
     found = {tool.name: tool.twins for tool in collect_tools([source], tmp_path).tools}
     assert found[f"{package}.a"] == (f"{package}.b",)
     assert found[f"{package}.c"] == ()
+    file.write_text(f"{package}.a {package}.bb\n")
+    assert f"{file}: 1 name of no tool, such as {package}.bb, passed over" in (
+        collect_tools([source], tmp_path).notes
+    )
     file.write_text(f"\n{package}.a\n")
     with pytest.raises(InputError, match=r"\.twins, line 2: .*a stands alone"):
         collect_tools([source], tmp_path)

@@ -1,11 +1,13 @@
 """All sources of a recipe, read into one list of tools."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
@@ -73,6 +75,7 @@ def _merge(
             "{type: python, package: numpy}."
         )
     named = [names for source in sources for names in _read_twins(source)]
+    notes += _describe_unknown(sources, tools)
     return Collected(
         mark_twins(tools, named),
         {"tools": len(tools), "sources": infos},
@@ -182,6 +185,24 @@ def _read_twins(source: SourceConfig) -> list[list[str]]:
         if file.name.endswith(_TWINS)
         for names in read_named(file)
     ]
+
+
+def _describe_unknown(
+    sources: Sequence[SourceConfig], tools: Sequence[Tool]
+) -> Iterator[str]:
+    """A line for each of the user's own files of twins that has names of no tool."""
+    index = Bank(tuple(tools)).index
+    for source in sources:
+        lead = f"{source.prefix}/" if source.prefix else ""
+        for file in source_files([source]):
+            if file.own and file.name.endswith(_TWINS):
+                names = {name for line in read_named(file) for name in line}
+                unknown = sorted(n for n in names if f"{lead}{n}" not in index)
+                if unknown:
+                    yield (
+                        f"{file.path}: {count(len(unknown), 'name')} of no tool, such as "
+                        f"{', '.join(unknown[:_EXAMPLES])}, passed over"
+                    )
 
 
 def _describe_known(
