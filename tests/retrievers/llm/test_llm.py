@@ -115,12 +115,14 @@ def test_the_order_shown_is_drawn_by_seed_and_request_and_not_by_rank(fit):
 
 
 def test_nothing_is_asked_for_twice_nor_of_train_queries_nor_where_there_is_no_choice(
-    fit, many
+    fit, many, capsys
 ):
     with ChatServer(answer_by_words) as server:
         retriever = fit(server)
         retriever.search([REQUEST, "irrigation", REQUEST, "nonesuch"], 5)
         assert [asked(call) for call in server.calls] == [REQUEST]
+        told = "llm: of 3 requests 2 not asked about, because bm25 finds no two tools"
+        assert told in " ".join(capsys.readouterr().err.split())
         retriever.search([REQUEST], 9)
         retriever.search_train(many, 3)
         assert len(server.calls) == 1

@@ -18,7 +18,9 @@ from toolbank.retrievers.llm.model import ask_orders
 from toolbank.retrievers.llm.prompt import summarise
 from toolbank.retrievers.stored import Arrays, Texts, integers
 from toolbank.retrievers.two_stage import TwoStage
+from toolbank.system.numbers import count
 from toolbank.system.seeds import unsigned
+from toolbank.system.terminal import print_above_bars
 
 _SEED_BITS = 16
 
@@ -68,11 +70,16 @@ class LlmRetriever(TwoStage):
             for text, row in zip(queries, found, strict=True)
         }
         # There is nothing to choose of one.
-        shown = {text: tools for text, tools in shown.items() if len(tools) > 1}
+        asked = {text: tools for text, tools in shown.items() if len(tools) > 1}
+        if fewer := len(shown) - len(asked):
+            print_above_bars(
+                f"{self.config.label}: of {count(len(shown), 'request')} {fewer:,} not asked "
+                f"about, because {self.config.first_stage} finds no two tools to choose of."
+            )
         orders = ask_orders(
             {
                 text: [(self.tools[tool], self.summaries[tool]) for tool in tools]
-                for text, tools in shown.items()
+                for text, tools in asked.items()
             },
             self.config,
         )
