@@ -62,7 +62,7 @@ def told(tmp_path_factory):
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_where_figures_will_mean_nothing_it_is_said_before(told, command):
     said = told[command]
-    few = said.index("With 1 tool in all, R@5 is 100 whatever the retriever: add")
+    few = said.index("With 1 tool in all, R@5 is 100 for whatever ranks them all: add")
     untested = said.index(
         "Forecast for 1 accepted request: no request is left to test on, so that no"
     )

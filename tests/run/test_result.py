@@ -52,7 +52,9 @@ def test_of_a_sound_dataset_nothing_is_advised(told):
 
 
 def test_so_few_tools_that_any_retriever_finds_them(told):
-    assert "With 5 tools in all, R@5 is 100 whatever the retriever" in told(40, known=5)
+    assert "With 5 tools in all, R@5 is 100 for whatever ranks them all" in told(
+        40, known=5
+    )
 
 
 def test_tools_without_descriptions(told):

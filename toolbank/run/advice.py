@@ -64,7 +64,7 @@ def _on_ranks(tools: int, recipe: EvaluateConfig) -> str:
     if k is None or tools > k:
         return ""
     return (
-        f"With {count(tools, 'tool')} in all, R@{k} is 100 whatever the retriever: add tools, "
+        f"With {count(tools, 'tool')} in all, R@{k} is 100 for whatever ranks them all: add tools, "
         "or go by R@1."
     )
 
