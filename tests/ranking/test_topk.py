@@ -79,7 +79,7 @@ def test_blocks_give_the_same_as_one_search(monkeypatch):
     ties = draw_ties(list(map(str, range(23))), tuple(map(str, range(11))))
     whole = search_vectors(queries, vectors, ties, 4)
     monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 30)
-    for one, other in zip(
-        search_vectors(queries, vectors, ties, 4), whole, strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    hits, scores = search_vectors(queries, vectors, ties, 4)
+    np.testing.assert_array_equal(hits, whole[0])
+    # A processor may add up a product of another height in another order.
+    np.testing.assert_allclose(scores, whole[1], rtol=1e-5, atol=1e-5)
