@@ -96,6 +96,18 @@ def test_an_operation_s_parameter_stands_for_its_path_s(tmp_path: Path) -> None:
     assert tool.parameters["required"] == ["id"]
 
 
+def test_a_parameter_that_its_list_has_twice_is_told(tmp_path: Path) -> None:
+    twice = [parameter("n", "query"), parameter("n", "query", "integer")]
+    collected = read(
+        tmp_path, described({"/pets": {"get": operation(parameters=twice)}})
+    )
+    [tool] = collected.tools
+    assert tool.parameters["properties"] == {"n": {"type": "integer"}}
+    assert any(
+        "a parameter that its list has twice" in note for note in collected.notes
+    )
+
+
 def test_names_of_two_places_stay_apart(tmp_path: Path) -> None:
     body = {
         "type": "object",

@@ -53,6 +53,15 @@ def test_methods_of_3_2_are_read(tmp_path: Path) -> None:
     assert [tool.signature for tool in collected.tools] == ["COPY /pets", "QUERY /pets"]
 
 
+def test_a_method_that_its_path_has_twice_is_counted(tmp_path: Path) -> None:
+    item = {"get": operation(operationId="one"), "GET": operation(operationId="two")}
+    collected = read(tmp_path, described({"/pets": item}))
+    assert [tool.name for tool in collected.tools] == ["one"]
+    [reason] = collected.info["left_out"]
+    assert reason.startswith("operation whose path has its method twice")
+    assert collected.info["left_out_examples"] == {reason: ["GET /pets"]}
+
+
 @pytest.mark.parametrize(
     ("description", "said"),
     [

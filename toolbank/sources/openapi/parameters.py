@@ -79,6 +79,7 @@ class ParameterReader:
         And of Swagger 2.0 the nodes of those with `in: body`.
         """
         found: dict[tuple[str, str], Parameter] = {}
+        lists: dict[tuple[str, str], str] = {}
         bodies: list[Node] = []
         for listed in operation.parameters():
             try:
@@ -93,7 +94,14 @@ class ParameterReader:
                 continue
             parameter = self._once(node)
             if parameter is not None:
-                found[parameter.place, _as_told(node)] = parameter
+                key, holder = (parameter.place, _as_told(node)), listed.place
+                holder = holder.rpartition("/")[0]
+                if lists.get(key) == holder:
+                    what = (
+                        "a parameter that its list has twice, of which the last counts"
+                    )
+                    self._findings.note(what, listed.place)
+                found[key], lists[key] = parameter, holder
         return [*found.values(), *_undeclared(operation, found)], bodies
 
     def _once(self, node: Node) -> Parameter | None:

@@ -87,8 +87,14 @@ def _operations(
     found: dict[str, Operation] = {}
     for item in reversed(items):
         _check_types(item, findings)
+        own: dict[str, Operation] = {}
         for method, said in _methods(item, version):
-            found[method] = Operation(method, path, said, items)
+            if method in own:
+                reason = "operation whose path has its method twice; the first counts"
+                findings.left_out.add(reason, own[method].route)
+            else:
+                own[method] = Operation(method, path, said, items)
+        found |= own
     for operation in found.values():
         if isinstance(operation.node.value, dict):
             _check_types(operation.node, findings)
