@@ -17,6 +17,7 @@ from toolbank.bank.files import (
     write_queries,
     write_tools,
 )
+from toolbank.bank.labels import Label, read_labels, write_labels
 from toolbank.bank.records import Ask, Query, Split, Tool
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
@@ -27,12 +28,14 @@ class Bank:
     """Tools, the queries that use them, and `info`, the content of bank.json.
 
     `asks` are requests for one tool each. They are in no split: all are there to learn from.
+    `labels` are what a verification found of the queries' tools; `queries` stay as written.
     """
 
     tools: tuple[Tool, ...]
     queries: tuple[Query, ...] = ()
     info: dict[str, Any] = field(default_factory=dict)
     asks: tuple[Ask, ...] = ()
+    labels: tuple[Label, ...] = ()
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -97,9 +100,9 @@ class Bank:
         )
 
     def save(self, folder: Path) -> None:
-        """Write tools.parquet, queries.parquet, asks.parquet and bank.json, each atomically.
+        """Write tools.parquet, queries.parquet, asks.parquet, labels.parquet and bank.json.
 
-        Without asks there is no asks.parquet.
+        Each is written atomically. Without asks there is no asks.parquet, and so with labels.
         """
         write_tools(folder / "tools.parquet", self.tools)
         write_queries(folder / "queries.parquet", self.queries)
@@ -108,6 +111,11 @@ class Bank:
             write_asks(asks, self.asks)
         else:
             asks.unlink(missing_ok=True)
+        labels = folder / "labels.parquet"
+        if self.labels:
+            write_labels(labels, self.labels)
+        else:
+            labels.unlink(missing_ok=True)
         write_json(folder / "bank.json", self.info)
 
     @classmethod
@@ -120,9 +128,10 @@ class Bank:
         tools = read_tools(folder / "tools.parquet")
         queries = read_queries(folder / "queries.parquet")
         asks = read_asks(folder / "asks.parquet")
+        labels = read_labels(folder / "labels.parquet")
         info = read_json(folder / "bank.json")
         if not isinstance(info, dict):
             raise InputError(
                 explain_foreign_file(folder / "bank.json", TypeError("no JSON object"))
             )
-        return cls(tools, queries, info, asks)
+        return cls(tools, queries, info, asks, labels)

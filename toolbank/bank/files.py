@@ -28,7 +28,7 @@ _R = TypeVar("_R", bound=Record)
 
 def write_tools(path: Path, tools: Iterable[Tool]) -> None:
     """Write tools to a parquet file, atomically; same tools, same bytes."""
-    _write_records(path, Tool, tools)
+    write_records(path, Tool, tools)
 
 
 def write_queries(path: Path, queries: Iterable[Query]) -> None:
@@ -36,17 +36,17 @@ def write_queries(path: Path, queries: Iterable[Query]) -> None:
 
     They are written as they come: no more than a few thousand are held.
     """
-    _write_records(path, Query, queries)
+    write_records(path, Query, queries)
 
 
 def write_asks(path: Path, asks: Iterable[Ask]) -> None:
     """Write asks to a parquet file as `write_queries` does queries."""
-    _write_records(path, Ask, asks)
+    write_records(path, Ask, asks)
 
 
 def write_attempts(path: Path, attempts: Iterable[AttemptRecord]) -> None:
     """Write attempts to a parquet file as `write_queries` does queries."""
-    _write_records(path, AttemptRecord, attempts)
+    write_records(path, AttemptRecord, attempts)
 
 
 def read_tools(path: Path) -> tuple[Tool, ...]:
@@ -55,7 +55,7 @@ def read_tools(path: Path) -> tuple[Tool, ...]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    return tuple(_read_records(path, Tool))
+    return tuple(read_records(path, Tool))
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
@@ -64,7 +64,7 @@ def read_queries(path: Path) -> tuple[Query, ...]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    return tuple(_read_records(path, Query))
+    return tuple(read_records(path, Query))
 
 
 def read_asks(path: Path) -> tuple[Ask, ...]:
@@ -73,7 +73,7 @@ def read_asks(path: Path) -> tuple[Ask, ...]:
     Raises:
         InputError: the file is damaged, or not of this layout.
     """
-    return tuple(_read_records(path, Ask)) if path.exists() else ()
+    return tuple(read_records(path, Ask)) if path.exists() else ()
 
 
 def read_query(path: Path, name: str) -> Query | None:
@@ -82,7 +82,7 @@ def read_query(path: Path, name: str) -> Query | None:
     Raises:
         InputError: as of `read_queries`.
     """
-    return next(_read_records(path, Query, id=name), None)
+    return next(read_records(path, Query, id=name), None)
 
 
 def read_attempts(path: Path) -> Iterator[AttemptRecord]:
@@ -91,7 +91,7 @@ def read_attempts(path: Path) -> Iterator[AttemptRecord]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    return _read_records(path, AttemptRecord)
+    return read_records(path, AttemptRecord)
 
 
 def read_attempt(path: Path, number: int) -> AttemptRecord | None:
@@ -100,7 +100,7 @@ def read_attempt(path: Path, number: int) -> AttemptRecord | None:
     Raises:
         InputError: as of `read_attempts`.
     """
-    return next(_read_records(path, AttemptRecord, attempt=number), None)
+    return next(read_records(path, AttemptRecord, attempt=number), None)
 
 
 def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:
@@ -126,8 +126,8 @@ def explain_foreign_file(path: Path, error: Exception) -> str:
     return f"{path}: not a file of this version of toolbank ({error})."
 
 
-def _write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
-    """Write records as they come, so that few are in memory at a time."""
+def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:
+    """Write records of a kind to a parquet file as they come, atomically."""
     from polars.io.plugins import register_io_source
 
     left = iter(records)
@@ -161,7 +161,12 @@ def _with_os_errors() -> Iterator[None]:
         raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
 
 
-def _read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
+def read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
+    """The records of a parquet file as they are asked for; those that have the wanted values.
+
+    Raises:
+        InputError: the file is missing, damaged, or not of this layout.
+    """
     for frame in [read_frame(path, **wanted)] if wanted else _read_groups(path):
         for row in frame.iter_rows(named=True):
             try:

@@ -23,7 +23,9 @@ def make_schema(kind: type[Record]) -> dict[str, pl.DataType]:
     import polars as pl
 
     return {
-        name: pl.String() if name in _JSON else _column_type(field.annotation)
+        field.alias or name: pl.String()
+        if name in _JSON
+        else _column_type(field.annotation)
         for name, field in kind.model_fields.items()
     }
 
@@ -38,7 +40,7 @@ def make_frame(kind: type[Record], records: Iterable[Record]) -> pl.DataFrame:
 
 def make_row(record: Record) -> dict[str, Any]:
     """A record as a row of plain values; what is a JSON object of any keys becomes text."""
-    row = record.model_dump()
+    row = record.model_dump(by_alias=True)
     if isinstance(record, Tool):
         for name in _JSON:
             row[name] = None if row[name] is None else _to_json(row[name])

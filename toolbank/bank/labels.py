@@ -1,0 +1,73 @@
+"""Verified labels: what was found of the tools of a request after it was written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from toolbank.bank.files import read_records, write_records
+from toolbank.bank.record import Record
+
+Grade = Literal["needed", "alternative", "aside"]
+
+
+class Label(Record):
+    """What a tool is to a request, and why.
+
+    A tool that is `needed`; an `alternative`, which serves as well as the needed tool that it
+    `stands_for`; or, with no tool, that the request is set `aside`: it is nothing to learn from.
+    Tools without a row are not needed.
+    """
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    query: str
+    tool: str = ""
+    grade: Grade
+    stands_for: str = Field(default="", alias="for")
+    reason: str = ""
+
+
+@dataclass
+class Verified:
+    """The labels of one request: its needed tools, and what may take the place of each.
+
+    `aside` is the reason why it is set aside, "" where it is not.
+    """
+
+    needed: list[str] = field(default_factory=list)
+    alternatives: dict[str, list[str]] = field(default_factory=dict)
+    aside: str = ""
+
+
+def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:
+    """The labels by the id of their request."""
+    of: defaultdict[str, Verified] = defaultdict(Verified)
+    for label in labels:
+        verified = of[label.query]
+        if label.grade == "aside":
+            verified.aside = label.reason
+        elif label.grade == "needed":
+            verified.needed.append(label.tool)
+        else:
+            verified.alternatives.setdefault(label.stands_for, []).append(label.tool)
+    return dict(of)
+
+
+def write_labels(path: Path, labels: Iterable[Label]) -> None:
+    """Write a labels.parquet, atomically; same labels, same bytes."""
+    write_records(path, Label, labels)
+
+
+def read_labels(path: Path) -> tuple[Label, ...]:
+    """Read a labels.parquet; a bank without the file has none.
+
+    Raises:
+        InputError: the file is damaged, or not of this layout.
+    """
+    return tuple(read_records(path, Label)) if path.exists() else ()
