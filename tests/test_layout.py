@@ -23,7 +23,7 @@ LAYERS = (
     ("retrievers",),
     ("generate",),
     ("asks",),
-    ("judge",),
+    ("judge", "verify"),
     ("evaluation",),
     ("planner",),
     ("report",),

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from toolbank.asks.config import AsksConfig
+from toolbank.bank.labels import Labels
 from toolbank.bank.split import SplitConfig
 from toolbank.config.assets import AssetKind, find_asset, has_asset, name_others
 from toolbank.config.base import Config, renamed
@@ -45,6 +46,7 @@ from toolbank.system.files import reading
 from toolbank.system.outputs import is_run_folder
 from toolbank.system.text import find_control_sign
 from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
+from toolbank.verify.config import VerifyConfig
 
 # What makes a bank, where no dataset takes its place.
 _MADE = ("sources", "generate", "judge")
@@ -89,6 +91,15 @@ class Recipe(Config):
     )
     split: SplitConfig = SplitConfig()
     judge: JudgeConfig = JudgeConfig()
+    verify: VerifyConfig | None = Field(
+        default=None,
+        description="labels of requests checked and graded again; unset: as first written",
+    )
+    labels: Labels = Field(
+        default="verified",
+        description="what retrievers learn from: `verified` labels where a request has them, or "
+        "those `first` written",
+    )
     baselines: bool = Field(
         default=True,
         description="also fit and evaluate bm25, descriptions and nearest if they aren't listed",
@@ -111,9 +122,10 @@ class Recipe(Config):
 
     @property
     def unused_keys(self) -> tuple[str, ...]:
-        """The keys that count for nothing: the bank is made, or it isn't, or has no asks."""
+        """The keys that count for nothing: the bank is made, or it isn't, or lacks an option."""
         origin = ("dataset",) if self.dataset is None else _MADE
-        return origin if self.asks is not None else (*origin, "asks")
+        options = {"asks": self.asks, "verify": self.verify}
+        return *origin, *(name for name, config in options.items() if config is None)
 
     def demand_validation(self) -> None:
         """Refuse `patience` where no query is held back for validation.

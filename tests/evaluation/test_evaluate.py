@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.labels import Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.details import format_details
 from toolbank.evaluation.evaluate import make_figures, measure
 from toolbank.evaluation.figures import SetLabels
-from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
+from toolbank.evaluation.sets import (
+    describe_labels,
+    held_out_set,
+    make_set,
+    verified_set,
+)
 from toolbank.evaluation.table import format_notes, format_table
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -251,3 +257,39 @@ def test_metrics_need_no_five(bank, retriever):
     assert "COMP@2" in format_table(records)
     assert "nDCG@2" in format_details(records, [])
     assert np.isclose(pick(records, set="test", metric="recall", k=3).value, 1)
+
+
+def test_by_verified_labels_an_alternative_fills_the_place_of_its_needed_tool():
+    tools = tuple(Tool(name=name, summary="Sort.") for name in ("a", "b", "c"))
+    queries = (
+        make_query("x", "a", split="test"),
+        make_query("y", "b", split="test"),
+        make_query("z", "c", split="test"),
+    )
+    labels = (
+        Label(query="x", tool="b", grade="needed"),
+        Label.alternative("x", "c", "b", ""),
+        Label(query="y", grade="aside", reason="two readings"),
+    )
+    bank = Bank(tools, queries, labels=labels)
+    retriever = create_retriever(Bm25Config())
+    retriever.fit(bank)
+    found = verified_set(bank)
+    assert found.queries == ("x", "z")
+    hits = np.array([[2, 0, 1], [2, 0, 1]]), np.zeros((2, 3), np.float32)
+    config = EvaluateConfig(ks=(1,))
+    measured = measure(retriever, found, config, hits)
+    [recalls] = [
+        measured.values[:, column]
+        for column, metric in enumerate(measured.metrics(config))
+        if metric == ("recall", 1)
+    ]
+    assert recalls.tolist() == [1, 1]
+    strict = measure(
+        retriever,
+        held_out_set(bank),
+        config,
+        (np.array([[2, 0, 1]] * 3), np.zeros((3, 3), np.float32)),
+    )
+    assert strict.values[:, 0].tolist() == [0, 0, 1]
+    assert verified_set(Bank(tools, queries)) is None

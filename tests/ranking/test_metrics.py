@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from toolbank.ranking.metrics import (
     comp,
+    find_filled,
     find_gold,
     mrr,
     ndcg,
@@ -141,3 +144,38 @@ def test_a_tool_is_found_where_it_or_a_twin_is(ranked, k, groups):
     np.testing.assert_allclose(recall_or_twin(twins[hits], pad(gold), twins, k), found)
     alone = recall_or_twin(hits, pad(gold), np.arange(N_TOOLS), k)
     np.testing.assert_allclose(alone, strict)
+
+
+@st.composite
+def ranked_places(draw):
+    """A ranking, and needed tools with what may stand for each."""
+    hits = draw(st.permutations(range(N_TOOLS)))[: draw(st.integers(1, N_TOOLS))]
+    tools = st.integers(0, N_TOOLS + 1)
+    needed = draw(st.sets(tools, min_size=1, max_size=4))
+    others = st.frozensets(tools, max_size=3)
+    return hits, {tool: draw(others) - needed for tool in sorted(needed)}
+
+
+@given(ranked_places())
+def test_so_many_places_are_filled_by_each_prefix_as_a_matching_can_fill(ranked):
+    hits, places = ranked
+    found = find_filled(np.array([hits]), [places])[0]
+    fits = np.array(
+        [[tool in {n, *others} for n, others in places.items()] for tool in hits]
+    )
+    for k in range(1, len(hits) + 1):
+        matched = maximum_bipartite_matching(csr_array(fits[:k]), perm_type="column")
+        assert found[:k].sum() == (matched >= 0).sum()
+
+
+@given(judged_rankings())
+def test_without_alternatives_places_are_filled_by_the_needed_tools_alone(ranked):
+    hits, gold = ranked
+    places = [dict.fromkeys(tools, ()) for tools in gold]
+    np.testing.assert_array_equal(find_filled(hits, places), find_gold(hits, pad(gold)))
+
+
+def test_an_alternative_fills_one_place_and_the_second_hit_for_it_none():
+    places = [{1: {2}, 3: {2, 4}}]
+    hits = np.array([[2, 1, 4, 3, -1]])
+    assert find_filled(hits, places).tolist() == [[True, True, False, False, False]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,13 @@ from toolbank.bank.files import (
     write_queries,
     write_tools,
 )
-from toolbank.bank.labels import Label, read_labels, write_labels
+from toolbank.bank.labels import (
+    Label,
+    Verified,
+    group_labels,
+    read_labels,
+    write_labels,
+)
 from toolbank.bank.records import Ask, Query, Split, Tool
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
@@ -86,6 +92,32 @@ class Bank:
             )
             for number, (text, asks) in enumerate(by_text.items())
         )
+
+    @cached_property
+    def verified(self) -> Mapping[str, Verified]:
+        """The labels of each request that has some, by its id."""
+        return group_labels(self.labels)
+
+    def alternatives(self, query: Query) -> tuple[str, ...]:
+        """The tools that would serve in place of one that a request needs."""
+        verified = self.verified.get(query.id)
+        return verified.all_alternatives if verified else ()
+
+    def with_verified(self) -> Bank:
+        """One that is learnt from by its labels: train and validation need what these say.
+
+        A request that is set aside is in no split. Test requests, and those without a label, stay
+        as they are.
+        """
+        return replace(self, queries=tuple(map(self._verify, self.queries)))
+
+    def _verify(self, query: Query) -> Query:
+        verified = self.verified.get(query.id)
+        if verified is None or query.split == "test":
+            return query
+        if verified.aside:
+            return query.model_copy(update={"split": None})
+        return query.model_copy(update={"tools": tuple(verified.needed)})
 
     def without_train_queries(self, rows: Iterable[int]) -> Bank:
         """One without some of `train_queries`, given by their positions among these."""

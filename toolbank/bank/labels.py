@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.record import Record
+
+Labels = Literal["verified", "first"]
+"""Which labels of a request count where it has verified ones."""
 
 Grade = Literal["needed", "alternative", "aside"]
 
@@ -32,6 +36,12 @@ class Label(Record):
     stands_for: str = Field(default="", alias="for")
     reason: str = ""
 
+    @classmethod
+    def alternative(cls, query: str, tool: str, stands_for: str, reason: str) -> Self:
+        """One of a tool that may stand for a needed one."""
+        content = {"query": query, "tool": tool, "for": stands_for, "reason": reason}
+        return cls.model_validate({**content, "grade": "alternative"})
+
 
 @dataclass
 class Verified:
@@ -43,6 +53,11 @@ class Verified:
     needed: list[str] = field(default_factory=list)
     alternatives: dict[str, list[str]] = field(default_factory=dict)
     aside: str = ""
+
+    @property
+    def all_alternatives(self) -> tuple[str, ...]:
+        """Those of any needed tool, each once."""
+        return tuple(dict.fromkeys(chain.from_iterable(self.alternatives.values())))
 
 
 def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:

@@ -46,7 +46,15 @@ class AskTask:
     kinds: Mapping[str, str]
 
 
-Task = WriteTask | PolishTask | AskTask
+@dataclass(frozen=True)
+class VerifyTask:
+    """Grade `tools` for the request that has the id `query`."""
+
+    query: str
+    tools: tuple[str, ...]
+
+
+Task = WriteTask | PolishTask | AskTask | VerifyTask
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from toolbank.commands.search import search
 from toolbank.commands.show.command import show
 from toolbank.commands.tools.command import tools
 from toolbank.commands.train import train
+from toolbank.commands.verify import verify
 from toolbank.system.errors import Interrupted
 from toolbank.system.version import __version__
 
@@ -105,6 +106,7 @@ _COMMANDS = (
     (preview, "preview quickstart --set generate.engine=rules"),
     (show, "show runs/quickstart numpy-000012"),
     (judge, "judge runs/quickstart --set judge.pairs=300"),
+    (verify, "verify runs/quickstart --set verify.set_aside=[round-trip]"),
     (train, "train runs/quickstart"),
     (evaluate, "evaluate runs/quickstart --on requests.jsonl --out metrics.json"),
     (report, "report runs/quickstart"),

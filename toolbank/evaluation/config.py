@@ -15,6 +15,9 @@ TEST_PARTS = (
 )
 """Parts of the test split that are evaluated apart."""
 
+VERIFIED = "test-verified"
+"""The test split by its verified labels."""
+
 
 def main_k(ks: Iterable[int | None]) -> int | None:
     """The cut-off that stands for the others: 5, or else the smallest; None where there is none."""
@@ -43,7 +46,7 @@ class EvaluateConfig(Config):
     @field_validator("on")
     @classmethod
     def _names_differ(cls, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-        names = ["test", *TEST_PARTS]
+        names = ["test", *TEST_PARTS, VERIFIED]
         for path in paths:
             if path.stem in names:
                 raise ValueError(

@@ -14,6 +14,7 @@ from toolbank.evaluation.sets import EvaluationSet
 from toolbank.ranking.metrics import (
     Values,
     comp,
+    find_filled,
     find_gold,
     mrr,
     ndcg,
@@ -72,7 +73,11 @@ def measure(
         return Measured(retriever.name, evaluated, hits, scores, values)
     hits, scores = searched or retriever.search(evaluated.queries, search_depth(config))
     gold = evaluated.padded_gold()
-    found = find_gold(hits, gold)
+    found = (
+        find_filled(hits, evaluated.alternatives)
+        if evaluated.alternatives
+        else find_gold(hits, gold)
+    )
     n_gold = np.array([len(tools) for tools in evaluated.gold], dtype=np.int64)
     columns = [
         metric(found, n_gold, k) for metric in (recall, ndcg, comp) for k in config.ks

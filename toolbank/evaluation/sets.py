@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.labels import Verified
 from toolbank.bank.records import Query
 from toolbank.bank.twins import find_first_twins
-from toolbank.evaluation.config import TEST_PARTS
+from toolbank.evaluation.config import TEST_PARTS, VERIFIED
 from toolbank.evaluation.figures import SetLabels
 
 _Tools = frozenset[int | str]
@@ -27,6 +28,8 @@ class EvaluationSet:
     tools, as the bank has them. `parts` are positions of queries, evaluated apart as well.
     `unknown` says how often each name that the bank lacks is asked for. `refusals` counts lines
     of a file that need no tool and are left out. `first_twins` is as of `find_first_twins`.
+    `alternatives` are, for each query, what may stand for each of its tools; empty where that is
+    not known of any.
     """
 
     name: str
@@ -39,6 +42,7 @@ class EvaluationSet:
     unknown: dict[str, int] = field(default_factory=dict)
     refusals: int = 0
     first_twins: tuple[int, ...] = ()
+    alternatives: tuple[Mapping[int, frozenset[int]], ...] = ()
 
     @property
     def has_twins(self) -> bool:
@@ -132,6 +136,35 @@ def held_out_set(bank: Bank) -> EvaluationSet:
             word = "seen" if is_seen(_tool_set(bank, query)) else "unseen"
             parts[f"test-{word}-{what}"].append(position)
     return make_set("test", bank, test, parts=parts)
+
+
+def verified_set(bank: Bank) -> EvaluationSet | None:
+    """The test requests by their verified labels, where any has some; else none.
+
+    A needed tool counts as found where an alternative to it is, one that fills no other place.
+    Requests without a verified label have their first ones; those set aside are left out.
+    """
+    queries, labels = [], []
+    for query in bank.split("test"):
+        verified = bank.verified.get(query.id, Verified(list(query.tools)))
+        if not verified.aside:
+            needed = tuple(verified.needed)
+            queries.append(query.model_copy(update={"tools": needed}))
+            labels.append(verified)
+    if not any(query.id in bank.verified for query in bank.split("test")):
+        return None
+    made = make_set(VERIFIED, bank, queries)
+    return replace(
+        made,
+        alternatives=tuple(
+            dict.fromkeys(gold, frozenset[int]())
+            | {
+                bank.index[tool]: frozenset(bank.index[name] for name in others)
+                for tool, others in verified.alternatives.items()
+            }
+            for gold, verified in zip(made.gold, labels, strict=True)
+        ),
+    )
 
 
 def _tool_set(bank: Bank, query: Query) -> _Tools:

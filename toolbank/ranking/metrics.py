@@ -4,6 +4,8 @@ All but the last take `found` [n, depth], whether the hit at each rank is one of
 and `n_gold` [n], how many tools the query needs (at least 1).
 """
 
+from collections.abc import Collection, Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,41 @@ def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
     for column in gold.T:
         found |= hits == column[:, None]
     return found & (hits >= 0)
+
+
+def find_filled(
+    hits: NDArray[np.int64], places: Sequence[Mapping[int, Collection[int]]]
+) -> Found:
+    """Whether each of `hits` [n, depth] fills a place of its query that those before leave.
+
+    `places` are, for each query, its needed tools and what may stand for each. Every tool fills
+    one place at most, and so many places are filled by the first k hits as any choice among them
+    can fill: an augmenting path is looked for at every hit (Kuhn 1955). Hits are padded with -1.
+    """
+    found = np.zeros(hits.shape, dtype=np.bool_)
+    for row, ranked, of_query in zip(found, hits.tolist(), places, strict=True):
+        fits: dict[int, list[int]] = {}
+        for place, (needed, others) in enumerate(of_query.items()):
+            for tool in {needed, *others}:
+                fits.setdefault(tool, []).append(place)
+        filled: dict[int, int] = {}
+        for rank, tool in enumerate(ranked):
+            if tool in fits:
+                row[rank] = _fill(tool, fits, filled, set())
+    return found
+
+
+def _fill(
+    tool: int, fits: Mapping[int, list[int]], filled: dict[int, int], tried: set[int]
+) -> bool:
+    """Give a tool a place, others making way where they can."""
+    for place in fits[tool]:
+        if place not in tried:
+            tried.add(place)
+            if place not in filled or _fill(filled[place], fits, filled, tried):
+                filled[place] = tool
+                return True
+    return False
 
 
 def recall(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from toolbank.evaluation.config import TEST_PARTS, VERIFIED
 from toolbank.evaluation.figures import Difference, Figure, Opponent
 
 T = TypeVar("T")
@@ -17,6 +18,7 @@ _SETS = {
     "test-unseen-sets": "Held-out, set of tools new",
     "test-seen-tools": "Held-out, all tools seen in training",
     "test-unseen-tools": "Held-out, needs a tool new to training",
+    VERIFIED: "Held-out, verified labels",
 }
 _OPPONENTS: dict[Opponent, str] = {
     "first stage": "its first stage",
@@ -56,7 +58,7 @@ class ScoreTable:
     @property
     def is_part(self) -> bool:
         """Whether it is a part of the test split."""
-        return self.name.startswith("test-")
+        return self.name in TEST_PARTS
 
     def column(self, name: str) -> list[tuple[str, Score | None]]:
         """One column as (retriever, score); empty where the set has no such column."""

@@ -171,7 +171,11 @@ class DenseRetriever(Retriever):
             config,
             training,
             make_texts(
-                config, relevance.queries, relevance.tools, self.read(bank.tools)
+                config,
+                relevance.queries,
+                relevance.tools,
+                self.read(bank.tools),
+                relevance.spared,
             ),
             context,
             validate if validation_queries(bank) else None,

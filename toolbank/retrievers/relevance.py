@@ -16,7 +16,8 @@ _RULES_WEIGHT = 0.25
 class Relevance:
     """Queries, and the indices of their tools, [n_queries, most], padded with -1.
 
-    `weights` [n_queries] say how much each query tells of its tools, in queries of a language
+    `spared` [n_queries, most], padded alike, are tools that would serve in place of one of those,
+    as far as that was verified: no query is taught to stay away from them. `weights` [n_queries] say how much each query tells of its tools, in queries of a language
     model or a person. One by the `rules` engine counts for a quarter: its words are mostly the
     reference's own.
     """
@@ -24,6 +25,7 @@ class Relevance:
     queries: list[str]
     tools: NDArray[np.int64]
     weights: NDArray[np.float64]
+    spared: NDArray[np.int64]
 
 
 def train_relevance(bank: Bank) -> Relevance:
@@ -37,14 +39,25 @@ def train_relevance(bank: Bank) -> Relevance:
 def find_relevance(bank: Bank, queries: Sequence[Query]) -> Relevance:
     """The labels of these queries, as of `train_relevance`."""
     used = [
-        sorted({bank.index[n] for n in query.tools if n in bank.index})
-        for query in queries
+        {bank.index[n] for n in query.tools if n in bank.index} for query in queries
     ]
-    tools = np.full((len(queries), max(map(len, used), default=0)), -1, dtype=np.int64)
-    for row, indices in zip(tools, used, strict=True):
-        row[: len(indices)] = indices
-    weights = np.array([_weight(query) for query in queries], dtype=np.float64)
-    return Relevance([query.query for query in queries], tools, weights)
+    others = [
+        {bank.index[n] for n in bank.alternatives(query) if n in bank.index} - own
+        for query, own in zip(queries, used, strict=True)
+    ]
+    return Relevance(
+        [query.query for query in queries],
+        _pad(used),
+        np.array([_weight(query) for query in queries], dtype=np.float64),
+        _pad(others),
+    )
+
+
+def _pad(rows: Sequence[set[int]]) -> NDArray[np.int64]:
+    padded = np.full((len(rows), max(map(len, rows), default=0)), -1, dtype=np.int64)
+    for row, indices in zip(padded, rows, strict=True):
+        row[: len(indices)] = sorted(indices)
+    return padded
 
 
 def _weight(query: Query) -> float:

@@ -11,15 +11,17 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolbank.bank.labels import Labels
 from toolbank.run.folder import RunFolder
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks
 
 if TYPE_CHECKING:
+    from toolbank.bank.bank import Bank
     from toolbank.retrievers.base import Retriever
     from toolbank.retrievers.kind import RetrieverConfig
 
@@ -31,7 +33,8 @@ _GRACE_S = 5.0
 class Fit:
     """A fit that all processes are given: of which retriever, on the bank of which run.
 
-    `planned` are its trainings, and those of the fits after it.
+    `planned` are its trainings, and those of the fits after it. `labels` are those that it learns
+    from.
     """
 
     config: RetrieverConfig
@@ -39,6 +42,19 @@ class Fit:
     seed: int
     checkpoints: Path
     planned: tuple[PlannedTraining, ...] = ()
+    labels: Labels = "verified"
+
+
+def load_labelled(folder: RunFolder, labels: Labels) -> Bank:
+    """The bank of a run as it is learnt from, by its verified labels or those written first.
+
+    Raises:
+        InputError: a file is missing, damaged, or not of this layout.
+    """
+    from toolbank.bank.bank import Bank
+
+    bank = Bank.load(folder.bank)
+    return bank.with_verified() if labels == "verified" else replace(bank, labels=())
 
 
 def fit_together(fit: Fit) -> Retriever:
@@ -83,7 +99,6 @@ def take_part() -> None:
 
 
 def _fit(fit: Fit) -> Retriever:
-    from toolbank.bank.bank import Bank
     from toolbank.retrievers import answering_for, create_retriever, load_retriever
     from toolbank.retrievers.base import FitContext
 
@@ -98,7 +113,7 @@ def _fit(fit: Fit) -> Retriever:
         logs=folder.logs / fit.config.label,
         planned=fit.planned,
     )
-    bank = Bank.load(folder.bank)
+    bank = load_labelled(folder, fit.labels)
     with answering_for(fit.config, "be fitted"):
         retriever.fit(bank, context)
     return retriever

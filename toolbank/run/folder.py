@@ -115,6 +115,16 @@ class RunFolder:
         return self.path / "judge.json"
 
     @property
+    def verify(self) -> Path:
+        """The candidates that were graded, and what the checks found."""
+        return self.path / "verify"
+
+    @property
+    def verified(self) -> Path:
+        """What the verification came to."""
+        return self.path / "verify.json"
+
+    @property
     def planner(self) -> Path:
         """One folder a trained planner, and what each setting said."""
         return self.path / "planner"
@@ -139,9 +149,9 @@ class RunFolder:
         """What costs time or money to make again, there or not."""
         figures = (self.metrics, self.comparisons, self.validation, self.labels)
         queries = self.bank / "queries.parquet"
-        made = (queries, self.journal, self.models, self.judge, self.hits)
+        made = (queries, self.journal, self.models, self.judge, self.hits, self.verify)
         plans = (self.planner, self.planner_figures)
-        return (*made, self.searches, *figures, *plans)
+        return (*made, self.verified, self.searches, *figures, *plans)
 
     @property
     def results(self) -> tuple[Path, ...]:

@@ -192,6 +192,13 @@ def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, st
     return {name: hash_file(folder.bank / name) for name in names}
 
 
+def label_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
+    """The hash of the verified labels, where the recipe has these made, or its dataset has some."""
+    path = folder.bank / "labels.parquet"
+    has_labels = recipe.verify is not None or folder.is_left_by(path, ["dataset"])
+    return {"labels": hash_file(path)} if has_labels else {}
+
+
 def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:
     """Hashes of the files of every fitted retriever, by its label."""
     return {

@@ -54,6 +54,19 @@ def mark_twins(
     )
 
 
+def find_aliases(tools: Sequence[Tool]) -> dict[str, str]:
+    """The names of tools that a text of theirs, or of the other, calls an alias of another tool.
+
+    With the other's name. Where each is called one of the other, the first keeps its name.
+    """
+    found: dict[str, str] = {}
+    for one, other in _pair_aliases(tools, Bank(tuple(tools)).index):
+        alias, name = tools[one].name, tools[other].name
+        if alias != name and found.get(name) != alias:
+            found[alias] = name
+    return found
+
+
 def read_named(file: Asset) -> list[list[str]]:
     """The lines of crawlers/<api>.twins: names of tools that are twins; after # nothing counts.
 

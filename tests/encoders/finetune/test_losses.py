@@ -120,7 +120,8 @@ def test_gradient_caching_changes_neither_loss_nor_gradients(tmp_path, mini_batc
 
 
 def test_triplets_are_compared_by_cosine_as_the_search_does():
-    texts = TrainingTexts(("a", "b", "c"), np.array([[0], [0], [1]]), 3)
+    tools = np.array([[0], [0], [1]])
+    texts = TrainingTexts(("a", "b", "c"), tools, tools, 3)
     training = EncoderTraining(loss="triplet", margin=0.5)
     loss = make_loss(NOTHING, training, np.array([[0, 1, 2]]), texts)
     negative = E1 + E2

@@ -16,7 +16,12 @@ def make_rows(hits, own_tools, own=None):
     scores = np.broadcast_to(falling, indices.shape)
     return train_rows(
         search_rows([[1, 2]] * len(indices), (indices, scores), VECTORS),
-        Relevance([""] * len(indices), own_tools, np.ones(len(indices))),
+        Relevance(
+            [""] * len(indices),
+            own_tools,
+            np.ones(len(indices)),
+            np.zeros((len(indices), 0), np.int64),
+        ),
         own=np.zeros((*own_tools.shape, D), np.float32) if own is None else own,
     )
 

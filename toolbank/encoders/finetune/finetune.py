@@ -121,7 +121,7 @@ def make_loss(
     if training.loss == "triplet":
         loss = TripletLoss(model, TripletDistanceMetric.COSINE, training.margin)
         return loss
-    shared = SharedTools(rows, texts.tools)
+    shared = SharedTools(rows, texts.related)
     if training.mini_batch:
         loss = CachedMaskedRankingLoss(
             model, shared, training.scale, training.mini_batch

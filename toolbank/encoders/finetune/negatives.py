@@ -25,13 +25,13 @@ def draw_negatives(texts: TrainingTexts, pairs: Rows, seed: int) -> Rows:
         drawn = start[left] + np.floor(random.random(len(left)) * count[left]).astype(
             np.int64
         )
-        fits = ~_shares(texts.tools[pairs[left, 0]], texts.tools[drawn])
+        fits = ~_shares(texts.related[pairs[left, 0]], texts.related[drawn])
         negatives[left[fits]] = drawn[fits]
         left = left[~fits]
     # What is left uses tools that nearly all others use: look through them all.
     for row in left:
         pool = np.arange(start[row], start[row] + count[row])
-        fits = ~share_tool(texts.tools[pairs[row, :1]], texts.tools[pool])[0]
+        fits = ~share_tool(texts.related[pairs[row, :1]], texts.related[pool])[0]
         if fits.any():
             negatives[row] = random.choice(pool[fits])
     return negatives
@@ -53,13 +53,13 @@ def mine_negatives(
     )
     for chosen, pool in halves:
         rows = np.flatnonzero(chosen)
-        tools, candidates = texts.tools[pool], vectors[pool]
+        related, candidates = texts.related[pool], vectors[pool]
         most = min(count, len(candidates))
         for part in blocks(len(rows), len(candidates)):
             block = rows[part]
             anchors = pairs[block, 0]
             cosines = vectors[anchors] @ candidates.T
-            cosines[share_tool(texts.tools[anchors], tools)] = -np.inf
+            cosines[share_tool(texts.related[anchors], related)] = -np.inf
             best, nearness = top_k(cosines, most)
             negatives[block, :most] = np.where(
                 np.isfinite(nearness),

@@ -18,11 +18,14 @@ class TrainingTexts:
     """Queries and, behind them, the tools' descriptions; each behind its prefix.
 
     `tools` [n_texts, most] are the indices of the tools that each text is about, padded with
-    -1: those that a query uses, the one that a description describes.
+    -1: those that a query uses, the one that a description describes. `related` [n_texts, more]
+    are these and the tools that would serve in their place: texts that have one in common are no
+    negatives of each other.
     """
 
     texts: tuple[str, ...]
     tools: Rows
+    related: Rows
     n_queries: int
 
     @property
@@ -36,8 +39,13 @@ def make_texts(
     queries: Sequence[str],
     uses: Rows,
     documents: Sequence[str],
+    spared: Rows | None = None,
 ) -> TrainingTexts:
-    """Put prefixes before queries and documents; `uses` [n_queries, most] is padded with -1."""
+    """Put prefixes before queries and documents.
+
+    `uses` [n_queries, most] and `spared` [n_queries, any], tools that would serve in place of
+    those, are padded with -1.
+    """
     tools = np.full(
         (len(queries) + len(documents), max(uses.shape[1], 1)), -1, np.int64
     )
@@ -47,7 +55,12 @@ def make_texts(
         *(encoder.query_prefix + text for text in queries),
         *(encoder.document_prefix + text for text in documents),
     )
-    return TrainingTexts(texts, tools, len(queries))
+    related = tools
+    if spared is not None and spared.size:
+        more = np.full((len(tools), spared.shape[1]), -1, np.int64)
+        more[: len(queries)] = spared
+        related = np.concatenate([tools, more], axis=1)
+    return TrainingTexts(texts, tools, related, len(queries))
 
 
 def share_tool(left: Rows, right: Rows) -> NDArray[np.bool_]:

@@ -13,15 +13,26 @@ Rows = list[dict[str, Any]]
 
 
 def make_rows(
-    inputs: Sequence[Any], labels: NDArray[np.int64], weights: NDArray[np.float64]
+    inputs: Sequence[Any],
+    labels: NDArray[np.int64],
+    spared: NDArray[np.int64],
+    weights: NDArray[np.float64],
 ) -> Rows:
     """A row a query that has a label: what the model reads of it, its labels, its weight.
 
-    `labels` [n, most] are padded with -1; `weights` [n].
+    `labels` [n, most] and `spared` [n, any], the labels of which it says nothing, are padded with
+    -1; `weights` [n].
     """
     return [
-        {"input": given, "labels": own[own >= 0], "weight": float(weight)}
-        for given, own, weight in zip(inputs, labels, weights, strict=True)
+        {
+            "input": given,
+            "labels": own[own >= 0],
+            "spared": others[others >= 0],
+            "weight": float(weight),
+        }
+        for given, own, others, weight in zip(
+            inputs, labels, spared, weights, strict=True
+        )
         if (own >= 0).any()
     ]
 
@@ -44,6 +55,7 @@ class Collator:
         """The model's arguments, and `labels` [n, n_labels] and `weights` [n]."""
         labels = torch.zeros(len(rows), self._n_labels)
         for place, row in zip(labels, rows, strict=True):
+            place[torch.from_numpy(row["spared"])] = -1
             place[torch.from_numpy(row["labels"])] = 1
         weights = torch.tensor([row["weight"] for row in rows])
         inputs = self._batch([row["input"] for row in rows])

@@ -9,12 +9,13 @@ def multi_label_loss(
 ) -> torch.Tensor:
     """Binary cross-entropy of independent labels, summed over the labels of an example.
 
-    `logits` and `labels` are [n, n_labels], labels 0 or 1; the mean over the examples, each
-    times its own of `weights` [n], is given (arXiv 2409.02141, section 4.2). Taken in 32 bits.
+    `logits` and `labels` are [n, n_labels], labels 0 or 1, or -1 where neither is to be learnt; the
+    mean over the examples, each times its own of `weights` [n], is given (arXiv 2409.02141,
+    section 4.2). Taken in 32 bits.
     """
     losses = binary_cross_entropy_with_logits(
         logits.float(), labels.float(), reduction="none"
-    )
+    ).masked_fill(labels < 0, 0)
     return (losses.sum(dim=1) * weights).mean()
 
 

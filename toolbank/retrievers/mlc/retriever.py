@@ -200,8 +200,13 @@ class MlcRetriever(Retriever):
         self.classifier = self._make_classifier(bank)
         inputs = self._read(relevance.queries)
         # The last label is that of the padding.
-        labels = np.append(self.labels, -1)[relevance.tools]
-        rows = make_rows(inputs, labels, relevance.weights)
+        of_tool = np.append(self.labels, -1)
+        rows = make_rows(
+            inputs,
+            of_tool[relevance.tools],
+            of_tool[relevance.spared],
+            relevance.weights,
+        )
         counts = np.zeros(int(self.labels.max()) + 1)
         for row in rows:
             counts[row["labels"]] += row["weight"]

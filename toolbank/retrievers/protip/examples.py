@@ -98,7 +98,7 @@ class PlanCollator:
     Gives `queries` and `tools` as padded tokens, `plans` [n, steps] the places of each plan's
     tools among those of the batch, padded with -1, `positives` [n, steps, m] the tools that serve
     a step, and `negatives` [n, steps, m]: of a plan with mined ones those of its step, else all
-    tools of the batch that are not the plan's. Those come from the draws of all the batch, and
+    tools of the batch that are not the plan's and would not serve in place of one. Those come from the draws of all the batch, and
     the cost of encoding them is shared.
     """
 
@@ -130,7 +130,8 @@ class PlanCollator:
                     negatives[row, step, [place[index] for index in hard]] = True
             else:
                 negatives[row, :steps] = True
-                negatives[row, :, own] = False
+                spared = [place[i] for i in example["plan"].spared if i in place]
+                negatives[row, :, own + spared] = False
         return {
             "queries": pad([example["query"] for example in examples], self._pad_id),
             "tools": pad([self._tools[index] for index in present], self._pad_id),

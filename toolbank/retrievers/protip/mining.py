@@ -1,4 +1,4 @@
-"""Hard negatives: the tools that are nearest to a step and none of its plan's."""
+"""Hard negatives: the tools that are nearest to a step and would not serve its plan."""
 
 from collections.abc import Sequence
 
@@ -26,10 +26,11 @@ def mine_negatives(
     squares = np.square(offered).sum(axis=1)
     for plan, query in zip(plans, queries, strict=True):
         own = list(plan.tools)
+        is_near = np.isin(used, [*own, *plan.spared])
         before = np.cumsum(tools[own], axis=0) - tools[own]
         steps = query - before[: plan.steps]
         nearness = 2 * steps @ offered.T - squares
-        nearness[:, np.isin(used, own)] = -np.inf
-        nearest, _ = top_k(nearness, min(most, len(used) - len(own)))
+        nearness[:, is_near] = -np.inf
+        nearest, _ = top_k(nearness, min(most, int((~is_near).sum())))
         mined.append(used[nearest].tolist())
     return mined

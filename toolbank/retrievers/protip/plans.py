@@ -16,12 +16,14 @@ from toolbank.system.errors import InputError
 class Plan:
     """A request and the indices of its tools in call order, none twice.
 
-    Or, with `either`, the tools each of which serves it alone, by one step.
+    Or, with `either`, the tools each of which serves it alone, by one step. `spared` are others
+    that would serve in place of one of its tools.
     """
 
     query: str
     tools: tuple[int, ...]
     either: bool = False
+    spared: tuple[int, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -61,7 +63,11 @@ def read_plans(bank: Bank, queries: Sequence[Query]) -> list[Plan]:
     for query in queries:
         known = (bank.index[name] for name in query.tools if name in bank.index)
         if tools := tuple(dict.fromkeys(known)):
-            plans.append(Plan(query.query, tools))
+            others = {
+                bank.index[n] for n in bank.alternatives(query) if n in bank.index
+            }
+            spared = tuple(sorted(others.difference(tools)))
+            plans.append(Plan(query.query, tools, spared=spared))
     return plans
 
 

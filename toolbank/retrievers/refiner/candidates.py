@@ -54,12 +54,13 @@ class Rows(Sequence[Row]):
 class TrainRows(Sequence[Row]):
     """`rows` with `labels` [n, k] and `weights` [n], and with vectors made without the query.
 
+    A label is 1 or 0, or -1 where a candidate would serve in place of a tool that is needed.
     A query's own tools, `own_tools` [n, most] padded with -1, have the vectors `own`
     [n, most, d].
     """
 
     rows: Rows
-    labels: NDArray[np.bool_]
+    labels: NDArray[np.int8]
     weights: NDArray[np.float64]
     own_tools: NDArray[np.int64]
     own: NDArray[np.float32]
@@ -91,9 +92,11 @@ def train_rows(
     Gold tools that the first stage missed are not put in: they will be missed at search as
     well.
     """
+    labels = find_gold(rows.candidates, relevance.tools).astype(np.int8)
+    labels[find_gold(rows.candidates, relevance.spared)] = -1
     return TrainRows(
         rows,
-        labels=find_gold(rows.candidates, relevance.tools),
+        labels=labels,
         weights=relevance.weights,
         own_tools=relevance.tools,
         own=own,

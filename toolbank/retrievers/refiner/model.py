@@ -50,7 +50,8 @@ class RefinerModel(nn.Module):
         `input_ids` and `attention_mask` [b, l] are the request's tokens, `vectors`
         [b, n, dimension] and `features` [b, n, 2] the candidates'. Where `candidate_mask`
         [b, n] is 0 there is none: its logit says nothing, and the loss, the mean over all
-        real candidates, each times its request's of `weights` [b], leaves it out.
+        real candidates, each times its request's of `weights` [b], leaves it out, as it does one
+        whose label is -1.
         """
         words = self.body.get_input_embeddings()(input_ids)
         tools = self.project(vectors)
@@ -64,7 +65,7 @@ class RefinerModel(nn.Module):
         losses = nn.functional.binary_cross_entropy_with_logits(
             logits, labels.float(), reduction="none"
         )
-        counts = candidate_mask.float() * weights.float()[:, None]
+        counts = candidate_mask * (labels >= 0) * weights.float()[:, None]
         # A batch may be of requests for which the first stage found nothing.
         total = counts.sum().clamp_min(1e-9)
         return {"loss": (losses * counts).sum() / total, "logits": logits}

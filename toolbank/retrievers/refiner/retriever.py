@@ -92,8 +92,10 @@ class RefinerRetriever(TwoStage):
             locate(self.config.encoder), self.dense.vectors.shape[1]
         )
         rows = self._train_rows(bank, context)
-        real = rows.rows.candidates >= 0
-        slopes, intercept = fit_log_odds(rows.rows.features[real], rows.labels[real])
+        told = (rows.rows.candidates >= 0) & (rows.labels >= 0)
+        slopes, intercept = fit_log_odds(
+            rows.rows.features[told], rows.labels[told] == 1
+        )
         self.model.start_from(torch.from_numpy(slopes), intercept)
         training = train_model(
             self.model,

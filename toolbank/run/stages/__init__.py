@@ -13,6 +13,7 @@ from toolbank.run.stages.generate import GenerateStage
 from toolbank.run.stages.judge import JudgeStage
 from toolbank.run.stages.report import ReportStage
 from toolbank.run.stages.sources import SourcesStage
+from toolbank.run.stages.verify import VerifyStage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,7 @@ STAGES: tuple[type[Stage], ...] = (
     GenerateStage,
     AsksStage,
     JudgeStage,
+    VerifyStage,
     FitStage,
     EvaluateStage,
     ReportStage,

@@ -16,6 +16,7 @@ from toolbank.run.stage import (
     bank_hashes,
     files_read,
     hash_file,
+    label_hashes,
     model_hashes,
 )
 from toolbank.system.errors import InputError
@@ -57,6 +58,7 @@ class EvaluateStage(Stage):
         return {
             "layout": _LAYOUT,
             "bank": bank_hashes(folder, recipe),
+            **label_hashes(folder, recipe),
             "models": model_hashes(recipe, folder),
             "files": [files_read(config, recipe) for config in recipe.retrievers],
             "config": shape(recipe.evaluate),
@@ -77,12 +79,22 @@ class EvaluateStage(Stage):
         from toolbank.bank.bank import Bank
         from toolbank.evaluation.figures import write_figures
         from toolbank.evaluation.hits import write_hits
-        from toolbank.evaluation.sets import describe_labels, held_out_set, make_set
+        from toolbank.evaluation.sets import (
+            describe_labels,
+            held_out_set,
+            make_set,
+            verified_set,
+        )
         from toolbank.llm.searches import Waiting
 
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
-        sets = [held_out_set(bank), *file_sets(bank, recipe.evaluate.on)]
+        by_verified = verified_set(bank)
+        sets = [
+            held_out_set(bank),
+            *([by_verified] if by_verified else []),
+            *file_sets(bank, recipe.evaluate.on),
+        ]
         validation = make_set("validation", bank, bank.split("validation"))
         try:
             found = list(_measure_all(recipe, folder, [validation, *sets]))

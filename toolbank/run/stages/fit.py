@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.shape import shape
 from toolbank.run.folder import hash_tree
-from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read
+from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
 from toolbank.system.errors import InputError
 from toolbank.system.version import __version__
 from toolbank.training.ranks import world_size
@@ -54,7 +54,7 @@ class FitStage(Stage):
     def needs(self) -> tuple[str, ...]:
         """The bank, and the retrievers that it builds on."""
         built_on = (f"{self.kind}/{label}" for label in self.config.needs)
-        return "dataset", "generate", "asks", *built_on
+        return "dataset", "generate", "asks", "verify", *built_on
 
     @property
     def keeps(self) -> str:
@@ -72,8 +72,10 @@ class FitStage(Stage):
         """The bank, the settings that shape the retriever, and what it builds on."""
         from toolbank.encoders.resolve import encoder_identity
 
+        verified = self.recipe.labels == "verified"
         return {
             "bank": bank_hashes(self.folder, self.recipe),
+            **(label_hashes(self.folder, self.recipe) if verified else {}),
             "config": shape(self.config),
             "encoders": [encoder_identity(one) for one in self.config.encoders],
             "needs": {
@@ -106,6 +108,7 @@ class FitStage(Stage):
                 self.recipe.seed,
                 checkpoints.resolve(),
                 self._plan_ahead(),
+                self.recipe.labels,
             )
         )
         target = folder.models / label
@@ -176,8 +179,8 @@ class FitStage(Stage):
         return tuple(chain.from_iterable(self.planned[label] for label in ahead))
 
     def _plan(self) -> None:
-        from toolbank.bank.bank import Bank
         from toolbank.retrievers.planning import plan_fits
+        from toolbank.run.fit import load_labelled
 
         stages = self.of(self.recipe, self.folder)
         after = stages[stages.index(self) + 1 :]
@@ -185,7 +188,7 @@ class FitStage(Stage):
         self.planned.update({config.label: () for config in configs})
         if not any(config.trainings for config in configs):
             return
-        bank = Bank.load(self.folder.bank)
+        bank = load_labelled(self.folder, self.recipe.labels)
         for config in configs:
             # What can't be trained is told when it comes to that.
             with suppress(InputError):

@@ -1,0 +1,138 @@
+"""Which tools are graded for a request: pooled once, and read from disk ever after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.files import read_records, write_records
+from toolbank.bank.record import Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from toolbank.bank.records import Query
+
+ROUND_TRIP = 50
+"""Among so many tools a request's own are to be found by a retriever that has not seen it."""
+
+
+class Candidate(Record):
+    """A tool that is graded for a request, by whom it was brought, and for what it was pooled.
+
+    `key` follows from the request, its labels and the bank's tools: where they are others, the
+    request's candidates are pooled anew. `rank` is that by Tool2Vec of a label, from 1; 0 of any
+    other tool, and where it is past the last that is looked at.
+    """
+
+    query: str
+    key: str
+    tool: str
+    found_by: tuple[str, ...]
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The candidates of each request, by its id, and of how many they were made just now."""
+
+    of: Mapping[str, Sequence[Candidate]]
+    new: int
+
+
+def pool_candidates(bank: Bank, most: int, path: Path, tools_id: str) -> Pooled:
+    """The candidates of every request; those that `path` has are as they were when first pooled.
+
+    A request's own labels and their twins, and the first `most` by BM25 over descriptions and by
+    Tool2Vec, frozen and fitted without the request. `tools_id` names the bank's tools. What was
+    pooled is on disk before this returns.
+
+    Raises:
+        InputError: the file is damaged, or the encoder can't be had.
+    """
+    keys = {query.id: _key(query, most, tools_id) for query in bank.queries}
+    kept: dict[str, list[Candidate]] = {}
+    if path.exists():
+        for row in read_records(path, Candidate):
+            if keys.get(row.query) == row.key:
+                kept.setdefault(row.query, []).append(row)
+    new = [query for query in bank.queries if query.id not in kept]
+    for query, found in zip(new, _pool(bank, new, most), strict=True):
+        key = keys[query.id]
+        kept[query.id] = [
+            Candidate(query=query.id, key=key, tool=tool, found_by=by, rank=rank)
+            for tool, by, rank in found
+        ]
+    if new:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = (row for query in bank.queries for row in kept[query.id])
+        write_records(path, Candidate, rows)
+    return Pooled(kept, len(new))
+
+
+def own_labels(bank: Bank, query: Query) -> tuple[str, ...]:
+    """A request's first labels by the tools' own names, without those that the bank lacks."""
+    places = (bank.index[name] for name in query.tools if name in bank.index)
+    return tuple(dict.fromkeys(bank.tools[place].name for place in places))
+
+
+def _key(query: Query, most: int, tools_id: str) -> str:
+    content = json.dumps([query.query, query.tools, most, tools_id])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _pool(
+    bank: Bank, new: Sequence[Query], most: int
+) -> Iterator[list[tuple[str, tuple[str, ...], int]]]:
+    """For each of some requests its candidates, labels first: tool, by whom, and its rank."""
+    if not new:
+        return
+    rows = {query.id: row for row, query in enumerate(bank.queries)}
+    lexical, dense = _search(bank, max(most, ROUND_TRIP))
+    names = bank.tool_names
+    for query in new:
+        row = rows[query.id]
+        found: dict[str, list[str]] = {
+            name: ["label"] for name in own_labels(bank, query)
+        }
+        for name in list(found):
+            for twin in bank.tools[bank.index[name]].twins:
+                found.setdefault(twin, []).append("twin")
+        for by, hits in (("bm25", lexical), ("tool2vec", dense)):
+            for place in hits[row, :most].tolist():
+                if place >= 0:
+                    found.setdefault(names[place], []).append(by)
+        ranks = {
+            names[place]: rank for rank, place in enumerate(dense[row].tolist(), 1)
+        }
+        yield [
+            (name, tuple(by), ranks.get(name, 0) if "label" in by else 0)
+            for name, by in found.items()
+        ]
+
+
+def _search(bank: Bank, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first k tools of every request by BM25, and by Tool2Vec fitted without it."""
+    from toolbank.retrievers import create_retriever
+    from toolbank.retrievers.bm25.config import Bm25Config
+    from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+
+    learnt = replace(
+        bank,
+        queries=tuple(q.model_copy(update={"split": "train"}) for q in bank.queries),
+        labels=(),
+    )
+    found = []
+    for config in (Bm25Config(), Tool2VecConfig()):
+        retriever = create_retriever(config)
+        retriever.fit(learnt)
+        indices, _ = retriever.search_train(learnt, k)
+        found.append(indices[: len(bank.queries)])
+    return found[0], found[1]

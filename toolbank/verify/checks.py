@@ -1,0 +1,80 @@
+"""What can be said of labels without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.record import Record
+from toolbank.bank.records import Tool
+from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.text import all_words
+from toolbank.sources.twins import find_aliases
+from toolbank.verify.candidates import Candidate, own_labels
+from toolbank.verify.config import Check
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*\w")
+
+
+class Finding(Record):
+    """What a check found of a request's label; `instead` is the tool to use in its place, if any."""
+
+    query: str
+    check: Check
+    tool: str
+    instead: str = ""
+    detail: str = ""
+
+
+def check_labels(
+    bank: Bank, candidates: Mapping[str, Sequence[Candidate]]
+) -> Iterator[Finding]:
+    """What the checks find, request by request.
+
+    - `deprecated`: the tool's own reference says that it is; `instead` is what it names.
+    - `alias`: the reference says that it is another name of `instead`.
+    - `unspoken`: the request's explanation has no word in common with the tool's reference.
+    - `round-trip`: none of the request's labels is among the first 50 that Tool2Vec finds without
+      having seen it.
+    """
+    aliases = find_aliases(bank.tools)
+    instead = {
+        tool.name: _find_replacement(tool, bank)
+        for tool in bank.tools
+        if tool.deprecated
+    }
+    words = LexicalIndex([all_words(tool) for tool in bank.tools])
+    for query in bank.queries:
+        labels = own_labels(bank, query)
+        shared = words.scores([query.explanation])[0]
+        for name in labels:
+            tool = bank.tools[bank.index[name]]
+            if tool.deprecated:
+                yield Finding(
+                    query=query.id,
+                    check="deprecated",
+                    tool=name,
+                    instead=instead[name],
+                    detail=tool.deprecated,
+                )
+            elif name in aliases:
+                yield Finding(
+                    query=query.id, check="alias", tool=name, instead=aliases[name]
+                )
+            if query.explanation and not shared[bank.index[name]]:
+                yield Finding(query=query.id, check="unspoken", tool=name)
+        ranks = {row.tool: row.rank for row in candidates[query.id]}
+        if labels and not any(ranks.get(name) for name in labels):
+            yield Finding(query=query.id, check="round-trip", tool=labels[0])
+
+
+def _find_replacement(tool: Tool, bank: Bank) -> str:
+    """The first other tool that a note of deprecation names, from the tool's own module outwards."""
+    around = tool.name.split(".")[:-1]
+    for said in _NAME.findall(tool.deprecated):
+        for depth in range(len(around), -1, -1):
+            place = bank.index.get(".".join((*around[:depth], said)))
+            if place is not None and bank.tools[place].name != tool.name:
+                return bank.tools[place].name
+    return ""

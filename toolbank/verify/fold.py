@@ -1,0 +1,99 @@
+"""The labels of a bank, folded from candidates, grades and findings, and what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.labels import Label, group_labels
+from toolbank.verify.candidates import own_labels
+from toolbank.verify.checks import Finding
+from toolbank.verify.config import VerifyConfig
+
+Graded = Mapping[str, Sequence[Label]]
+
+_MENDED = {"deprecated": "deprecated", "alias": "another name of it"}
+
+
+def fold_labels(
+    bank: Bank, graded: Graded, findings: Sequence[Finding], config: VerifyConfig
+) -> Iterator[Label]:
+    """The labels of every request that has any, in the bank's order.
+
+    What a model graded counts as it is, first labels before others. Of the rest, a check of
+    `set_aside` sets a request aside; a label that has a newer name makes way for it, and stays as
+    an alternative.
+    """
+    of: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        of[finding.query].append(finding)
+    for query in bank.queries:
+        first = own_labels(bank, query)
+        if query.id in graded:
+            yield from sorted(graded[query.id], key=lambda one: _order(one, first))
+            continue
+        found = of[query.id]
+        if bad := [one for one in found if one.check in config.set_aside]:
+            reason = f"{bad[0].check}: {bad[0].tool}"
+            yield Label(query=query.id, grade="aside", reason=reason)
+            continue
+        mended = {one.tool: one for one in found if one.instead}
+        if mended:
+            yield from _mend(query.id, first, mended)
+
+
+def _order(label: Label, first: Sequence[str]) -> tuple[bool, int]:
+    place = first.index(label.tool) if label.tool in first else len(first)
+    return label.grade == "alternative", place
+
+
+def _mend(
+    query: str, first: Sequence[str], mended: Mapping[str, Finding]
+) -> Iterator[Label]:
+    needed = dict.fromkeys(
+        mended[name].instead if name in mended else name for name in first
+    )
+    for name in needed:
+        yield Label(query=query, tool=name, grade="needed")
+    for name, finding in mended.items():
+        if name not in needed:
+            yield Label.alternative(
+                query, name, finding.instead, _MENDED[finding.check]
+            )
+
+
+def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
+    """How the grades of a model agree with the first labels of the requests that it graded.
+
+    Keys: `requests`, of them `aside` and `same` (just the first labels are needed); of the first
+    labels of those not set aside `labels`, `confirmed` (needed), `alternative` and `refuted`;
+    `added`, needed tools that were no label; and `precision` and `recall` of the first labels
+    against the needed tools, None where there are none.
+    """
+    verified = group_labels(label for labels in graded.values() for label in labels)
+    n: Counter[str] = Counter()
+    for query in bank.queries:
+        if query.id not in verified:
+            continue
+        n["requests"] += 1
+        found = verified[query.id]
+        if found.aside:
+            n["aside"] += 1
+            continue
+        first, needed = set(own_labels(bank, query)), set(found.needed)
+        others = first.intersection(found.all_alternatives)
+        n["same"] += first == needed
+        n["labels"] += len(first)
+        n["confirmed"] += len(first & needed)
+        n["alternative"] += len(others)
+        n["refuted"] += len(first - needed - others)
+        n["added"] += len(needed - first)
+    keys = ("requests", "aside", "same", "labels", "confirmed", "alternative")
+    needed_in_all = n["confirmed"] + n["added"]
+    return {
+        **{key: n[key] for key in (*keys, "refuted", "added")},
+        "precision": n["confirmed"] / n["labels"] if n["labels"] else None,
+        "recall": n["confirmed"] / needed_in_all if needed_in_all else None,
+    }
