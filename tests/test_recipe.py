@@ -362,7 +362,13 @@ DATASET = "name: mine\ndataset: {type: jsonl, path: theirs, ordered: true}\n"
 
 def test_a_dataset_takes_the_place_of_what_makes_a_bank(tmp_path):
     recipe = load_recipe(write(tmp_path, DATASET)).recipe
-    assert recipe.unused_keys == ("sources", "generate", "judge", "asks")
+    assert recipe.unused_keys == (
+        "sources",
+        "generate",
+        "judge",
+        "asks",
+        "verify",
+    )
     assert recipe.dataset.path == tmp_path / "theirs"
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
 

@@ -27,7 +27,8 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
 
     - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, the
       tools as tools.jsonl, and the asks as asks.jsonl
-    - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields
+    - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields; as with datasets, labels.jsonl
+      where the labels were verified
     - toolbank: train.json, validation.json and test.json, each a list of objects with the
       published columns refined_instruction, functions and explanation; asks.json, the same of
       requests for one tool, which are of no split
@@ -79,12 +80,14 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
     write_text(folder / "README.md", dataset_card(bank))
     _write_lines(folder / "tools.jsonl", bank.tools)
     _write_lines(folder / "asks.jsonl", bank.asks)
+    _write_labels(folder, bank)
 
 
 def _export_jsonl(bank: Bank, folder: Path) -> None:
     _write_lines(folder / "tools.jsonl", bank.tools)
     _write_lines(folder / "queries.jsonl", bank.queries)
     _write_lines(folder / "asks.jsonl", bank.asks)
+    _write_labels(folder, bank)
 
 
 def _export_toolbank(bank: Bank, folder: Path) -> None:
@@ -160,9 +163,14 @@ def _row(query: Query) -> dict[str, Any]:
 _EXAMPLE = Query(id="", query="", tools=())
 
 
+def _write_labels(folder: Path, bank: Bank) -> None:
+    if bank.labels:
+        _write_lines(folder / "labels.jsonl", bank.labels)
+
+
 def _write_lines(path: Path, records: Any) -> None:
     lines = [
-        json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
+        json.dumps(record.model_dump(mode="json", by_alias=True), ensure_ascii=False)
         for record in records
     ]
     write_text(path, "".join(line + "\n" for line in lines))

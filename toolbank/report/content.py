@@ -25,6 +25,7 @@ from toolbank.evaluation.figures import (
 from toolbank.evaluation.hits import Found, read_hits
 from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import SearchCalls, StepCalls
+from toolbank.report.verification import Verification
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Content:
     asked_numbers: Mapping[str, Asked]
     asks: Asks | None
     judge: Judge | None
+    verification: Verification | None
     searches: Mapping[str, SearchCalls]
     figures: list[Figure]
     differences: list[Difference]
@@ -175,6 +177,9 @@ def read_content(run: Path) -> Content:
         ),
         judge=_read_if_there(
             run / "judge.json", lambda path: read_checked(path, Judge), None
+        ),
+        verification=_read_if_there(
+            run / "verify.json", lambda path: read_checked(path, Verification), None
         ),
         searches=_read_if_there(
             run / "searches.json",

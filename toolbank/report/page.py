@@ -43,6 +43,7 @@ from toolbank.report.scores import (
     widest,
 )
 from toolbank.report.vectors import MADE_OF, Space, compare_cosines, read_space
+from toolbank.report.verification import CHECKS, sample_changed
 from toolbank.system.errors import InputError
 
 _LIBRARIES = ("numpy", "polars", "bm25s", "sentence-transformers", "torch")
@@ -64,6 +65,9 @@ _FILES = (
     ),
     ("bank/bank.json", "counts, versions and hashes"),
     ("journal.sqlite", "every prompt and reply"),
+    ("bank/labels.parquet", "verified labels: needed tools and alternatives"),
+    ("verify/", "the candidates that were graded, and what checks found"),
+    ("verify.json", "what the verification came to"),
     ("judge.json", "the judge's verdicts, pair by pair"),
     ("models/", "the fitted retrievers, as safetensors and JSON"),
     ("metrics.json", "every figure with its interval"),
@@ -122,6 +126,10 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "sweeps": describe_sweeps(content, k),
         "labels": [label for label in content.labels if label.unknown],
         "judge": content.judge,
+        "verification": content.verification,
+        "checks": CHECKS,
+        "learns_first": content.recipe.get("labels") == "first",
+        "verified_samples": sample_changed(bank, config.samples, content.seed),
         "samples": [
             _describe_sample(query, bank)
             for query in sample_queries(bank.queries, config.samples, content.seed)
@@ -157,6 +165,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
                 "generate": content.calls,
                 "asks": content.asks.calls if content.asks else {},
                 "judge": (content.judge and content.judge.calls) or {},
+                "verify": (content.verification and content.verification.calls) or {},
                 **part_searches(content.searches),
             },
             counts["accepted"],

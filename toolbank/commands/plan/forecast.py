@@ -6,10 +6,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from toolbank.asks.prompts import AskPrompts, group_asked
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
 from toolbank.chat.chat import WriteTask
 from toolbank.commands.plan.history import History, read_history
 from toolbank.generate.dealing import Dealings
@@ -21,6 +24,8 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.llm.tokens import CHARACTERS_PER_TOKEN, count_characters
 from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
+from toolbank.verify.candidates import Candidate
+from toolbank.verify.prompt import VerifyPrompts
 
 if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig, SearchModelConfig
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
+    from toolbank.verify.config import VerifyConfig
 
 _ORDERS = 2
 _PROMPTS = 20
@@ -154,6 +160,40 @@ def forecast_asks(
     calls, counted = float(len(requests)), requests[:_PROMPTS]
     step = _forecast_step("ask", [calls, calls], counted, answers, history)
     return Forecast((step,), history, len(counted))
+
+
+def forecast_verify(
+    recipe: Recipe,
+    config: VerifyConfig,
+    folder: RunFolder,
+    tools: Sequence[Tool],
+    queries: int,
+) -> Forecast:
+    """Reckon the calls that grade the candidates of so many queries.
+
+    The prompts have as many tools as candidates at most, drawn at random.
+
+    Raises:
+        InputError: the prompt can't be used.
+        ToolbankError: the journal is damaged.
+    """
+    prompts = VerifyPrompts(Bank(tuple(tools)), recipe.domain_name, recipe.seed)
+    most = min(2 * config.candidates, len(tools))
+    requests = []
+    for number, draft in enumerate(_drafts(recipe)[:_PROMPTS]):
+        shown = Random(f"{recipe.seed}:plan:{number}").sample(range(len(tools)), most)
+        candidates = [
+            Candidate(query="", key="", tool=tools[place].name, found_by=())
+            for place in shown
+        ]
+        query = Query(id=str(number), query=draft.draft, tools=())
+        requests.append(prompts.ask(query, candidates))
+    history = read_history(folder.journal, config, recipe.seed, ())
+    calls = float(queries)
+    graded = {"tool": "module.function", "for": "module.function", "why": _REASON}
+    answers = [{"needed": [graded] * 3, "alternatives": [graded] * 2, "aside": ""}]
+    step = _forecast_step("verify", [calls, calls], requests, answers, history)
+    return Forecast((step,), history, len(requests))
 
 
 def forecast_judge(recipe: Recipe, folder: RunFolder, *, bank_stays: bool) -> Forecast:

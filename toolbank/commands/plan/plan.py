@@ -30,6 +30,7 @@ from toolbank.commands.plan.trainings import (
     read_bank,
     trains,
 )
+from toolbank.commands.plan.verify import describe_verify
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_here
 from toolbank.generate.loop import most_queries
@@ -110,6 +111,8 @@ def _describe_stages(
         yield list(describe_asks(recipe, folder, _catalogue(recipe, folder)))
     if "judge" in todo:
         yield list(_describe_judge(recipe, folder, bank_changes))
+    if "verify" in todo:
+        yield list(describe_verify(recipe, folder, _bank_tools(recipe, folder)))
     yield list(_describe_downloads(recipe, todo))
     yield list(_describe_trainings(recipe, folder, todo, bank_changes, measure))
     if "evaluate" in todo:

@@ -24,6 +24,7 @@ class ReportStage(Stage):
             "info": hash_file(folder.bank / "bank.json"),
             **({"asks": hash_file(folder.bank / "asks.json")} if recipe.asks else {}),
             "judge": hash_file(folder.judge) if is_judged else None,
+            **({"verified": hash_file(folder.verified)} if recipe.verify else {}),
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
             **(
