@@ -2,7 +2,7 @@
 
     python benchmarks/requests/verify_kills.py runs/quickstart --kills 10
 
-Two copies of the run are verified, one of them killed with SIGKILL a while after each start. Prints how
+Two copies of the run are verified, one of them killed with SIGKILL after some calls of each start. Prints how
 many calls the server had for either, and whether their labels are the same bytes.
 """
 
@@ -20,7 +20,7 @@ from random import Random
 
 from tests.servers.chat import Answer, Call, ChatServer
 
-SECONDS = (8.0, 25.0)
+CALLS = (20, 150)
 
 
 def grade(call: Call) -> Answer:
@@ -61,8 +61,10 @@ def verify(run: Path, kills: int) -> tuple[int, bytes]:
     random = Random(0)
     with ChatServer(grade) as server:
         for _ in range(kills):
+            enough = len(server.calls) + random.randrange(*CALLS)
             process = start(run, server.url)
-            time.sleep(random.uniform(*SECONDS))
+            while len(server.calls) < enough and process.poll() is None:
+                time.sleep(0.01)
             process.kill()
             process.wait()
         if start(run, server.url).wait():

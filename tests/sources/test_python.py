@@ -273,7 +273,7 @@ def test_deprecation_is_told_from_docstring_access_and_decorator(
         {
             "__init__.py": '''
             import warnings
-            __all__ = ["by_words", "by_access", "by_mark", "current"]
+            __all__ = ["by_words", "by_access", "by_mark", "by_call", "at_times", "current"]
             def by_words():
                 """Old.
 
@@ -282,6 +282,15 @@ def test_deprecation_is_told_from_docstring_access_and_decorator(
                 """
             def by_mark(): "Old."
             by_mark.__deprecated__ = "Use current."
+            def by_call(x):
+                "Old."
+                warnings.warn("by_call is old", DeprecationWarning, stacklevel=2)
+                return x
+            def at_times(x, old=None):
+                "New."
+                if old is not None:
+                    warnings.warn("old is old", DeprecationWarning, stacklevel=2)
+                return x
             def current():
                 """New.
 
@@ -308,6 +317,8 @@ def test_deprecation_is_told_from_docstring_access_and_decorator(
         "by_words": "2.0 Use current.",
         "by_access": "by_access goes away",
         "by_mark": "Use current.",
+        "by_call": "by_call is old",
+        "at_times": "",
         "current": "",
     }
 

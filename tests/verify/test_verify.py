@@ -282,6 +282,23 @@ def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
     assert found.content["findings"]["alias"]["requests"] == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("2.0 Use total_prices instead.", "shop.total_prices"),
+        ("In favor of :func:`shop.find_orders`.", "shop.find_orders"),
+        ("`tot` is deprecated. Use `sh.list_orders` directly.", "shop.list_orders"),
+        ("Find orders where you may; it goes away.", ""),
+    ],
+)
+def test_a_note_of_deprecation_is_read_for_what_to_use(tmp_path, said, instead):
+    old = OLD.model_copy(update={"deprecated": said})
+    bank = Bank((*SHOP, old), (request(0, "shop.tot"),))
+    found = verify(None, tmp_path, bank, engine="rules")
+    needed = [label.tool for label in found.labels if label.grade == "needed"]
+    assert needed == ([instead] if instead else [])
+
+
 def test_an_explanation_that_never_speaks_of_a_label_is_found(tmp_path):
     found = checked(
         tmp_path,

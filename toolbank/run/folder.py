@@ -155,10 +155,10 @@ class RunFolder:
 
     @property
     def results(self) -> tuple[Path, ...]:
-        """All that a recipe makes, there or not: but for replies, and pages that were crawled."""
+        """All that a recipe makes, there or not: not replies, what is graded, or pages crawled."""
         made = (path for path in self.of_worth if path.parent == self.path)
         return (
-            *(path for path in made if path != self.journal),
+            *(path for path in made if path not in (self.journal, self.verify)),
             *(self.bank, self.catalogue, self.checkpoints, self.logs, self.report),
             *(self.recipe, self._stamps_path, self.origin),
         )

@@ -14,7 +14,11 @@ from toolbank.sources.twins import find_aliases
 from toolbank.verify.candidates import Candidate, own_labels
 from toolbank.verify.config import Check
 
-_NAME = re.compile(r"[A-Za-z_][\w.]*\w")
+# "Use isin instead", "in favor of :func:`isin`", "renamed to `np.isin`".
+_INSTEAD = re.compile(
+    r"\b(?:use|of|by|to|with) (?:the )?(?::\w+:)?[`~'\"]*([a-z_][\w.]*\w)",
+    re.IGNORECASE,
+)
 
 
 class Finding(Record):
@@ -70,11 +74,13 @@ def check_labels(
 
 
 def _find_replacement(tool: Tool, bank: Bank) -> str:
-    """The first other tool that a note of deprecation names, from the tool's own module outwards."""
+    """The first tool that a note of deprecation names to be used, from the own module outwards."""
     around = tool.name.split(".")[:-1]
-    for said in _NAME.findall(tool.deprecated):
-        for depth in range(len(around), -1, -1):
-            place = bank.index.get(".".join((*around[:depth], said)))
-            if place is not None and bank.tools[place].name != tool.name:
-                return bank.tools[place].name
+    for said in _INSTEAD.findall(tool.deprecated):
+        # A package may be called by its short name there, as np.
+        for name in (said, said.rpartition(".")[2]):
+            for depth in range(len(around), -1, -1):
+                place = bank.index.get(".".join((*around[:depth], name)))
+                if place is not None and bank.tools[place].name != tool.name:
+                    return bank.tools[place].name
     return ""

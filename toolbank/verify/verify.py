@@ -22,6 +22,8 @@ from toolbank.verify.engine import find_verifier
 from toolbank.verify.fold import fold_labels, measure_agreement
 from toolbank.verify.grader import Grader, Grades, grade
 
+CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -52,7 +54,8 @@ def verify_bank(
 ) -> Verification:
     """Pool candidates, check the labels, and have the candidates graded where a model is named.
 
-    `folder` keeps candidates.parquet, which is on disk before the first call, and findings.parquet.
+    `folder` keeps candidates.parquet, which is on disk before the first call, and in the end has
+    findings.parquet.
     `tools_id` names the bank's tools. The labels are a function of candidates and journal.
     Keys of the content: `engine` and `candidates`; `findings`, how many labels and requests each
     check found, with examples; with a model `model`, `prompt_hash`, `agreement` (as of
@@ -64,14 +67,14 @@ def verify_bank(
             that came is in the journal.
     """
     kind = find_verifier(config)
-    path = folder / "candidates.parquet"
-    pooled = pool_candidates(bank, config.candidates, path, tools_id)
+    pooled = pool_candidates(bank, config.candidates, folder / CANDIDATES, tools_id)
     findings = list(check_labels(bank, pooled.of))
-    write_records(folder / "findings.parquet", Finding, findings)
     graded = Grades()
     if kind is not None:
         grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
         graded = aio.run(grade(grader), uvloop=True)
+    if not graded.waiting:
+        write_records(folder / FINDINGS, Finding, findings)
     labels = tuple(fold_labels(bank, graded.labels, findings, config))
     shown = sum(map(len, pooled.of.values()))
     content = {

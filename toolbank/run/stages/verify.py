@@ -50,7 +50,7 @@ class VerifyStage(Stage):
         from toolbank.bank.labels import write_labels
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
-        from toolbank.verify.verify import verify_bank
+        from toolbank.verify.verify import FINDINGS, verify_bank
 
         folder = self.folder
         bank = replace(Bank.load(folder.bank), labels=())
@@ -72,7 +72,8 @@ class VerifyStage(Stage):
         write_json(folder.verified, {**found.content, "calls": calls})
         return Outcome(
             found.message,
-            (labels, folder.verified, *sorted(folder.verify.glob("*.parquet"))),
+            # The candidates stay as the journal does, whatever becomes of the rest.
+            (labels, folder.verified, folder.verify / FINDINGS),
             lacks=found.lacks,
             problems=found.problems,
             ended_early=found.ended_early,

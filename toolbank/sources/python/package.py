@@ -9,6 +9,7 @@ from typing import Any
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.kind import Collected
+from toolbank.sources.python.deprecated import deprecation_of
 from toolbank.sources.python.docstring import read_docstring
 from toolbank.sources.python.inspected import signature_of
 from toolbank.sources.python.installed import package_version
@@ -24,7 +25,7 @@ from toolbank.sources.python.ownership import own_docstring
 from toolbank.sources.python.public import import_module, walk_package
 from toolbank.sources.python.scope import Scope
 from toolbank.sources.python.source import PythonSource
-from toolbank.sources.python.walk import PublicObject, Walk, text_of
+from toolbank.sources.python.walk import PublicObject, Walk
 from toolbank.sources.signatures import Signature
 from toolbank.system.errors import InputError
 
@@ -187,7 +188,7 @@ def describe(name: str, kind: ToolKind, value: Any, source: str = "") -> Tool:
         documented = _with_init(documented, value) if kind == "class" else documented
         signature = signature_of(value, documented.signature)
     documented = replace(
-        documented, deprecated=documented.deprecated or _marked_deprecated(value)
+        documented, deprecated=documented.deprecated or deprecation_of(value)
     )
     return make_tool(name, kind, documented, signature, source)
 
@@ -199,8 +200,3 @@ def _with_init(documented: Documented, cls: Any) -> Documented:
     if documented.parameters or not isinstance(text, str):
         return documented
     return replace(documented, parameters=read_docstring(text).parameters)
-
-
-def _marked_deprecated(value: Any) -> str:
-    """The message of `warnings.deprecated` (PEP 702)."""
-    return text_of(value, "__deprecated__")
