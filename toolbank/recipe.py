@@ -184,6 +184,16 @@ class Recipe(Config):
             )
         return split
 
+    @model_validator(mode="after")
+    def _asks_for_no_tool_held_out(self) -> Recipe:
+        if self.asks is not None and self.split.by in ("tool", "family"):
+            raise ValueError(
+                f"`split.by: {self.split.by}` holds tools back from training, and `asks` has requests "
+                "for each of them written to train on; leave one of the two out, or hold tools back "
+                "by split.withhold_tools, which asks know of"
+            )
+        return self
+
     @field_validator("retrievers")
     @classmethod
     def _list_baselines(

@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from toolbank.bank.apart import SplitBy, Units, assign_apart
 from toolbank.bank.records import Query, Split
 from toolbank.config.base import Config
 
@@ -13,6 +14,11 @@ from toolbank.config.base import Config
 class SplitConfig(Config):
     """Shares of the queries held back from training."""
 
+    by: SplitBy = Field(
+        default="random",
+        description="what no two splits share: a set of tools, a tool, or a family (tag, module or "
+        "server) of tools; queries that would straddle two are left out, and counted",
+    )
     validation: float = Field(
         default=0.1, ge=0, lt=1, description="share for choosing the best weights"
     )
@@ -30,6 +36,14 @@ class SplitConfig(Config):
     )
 
     @model_validator(mode="after")
+    def _holds_back_once(self) -> Self:
+        if self.withhold_tools and self.by in ("tool", "family"):
+            raise ValueError(
+                f"withhold_tools and `by: {self.by}` both hold tools back; leave one of the two out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _is_at_most_all(self) -> Self:
         if self.validation + self.test > 1:
             raise ValueError(
@@ -44,13 +58,19 @@ def split_queries(
     seed: int,
     withheld: frozenset[str] = frozenset(),
     gone: frozenset[str] = frozenset(),
+    units: Units | None = None,
 ) -> Iterator[Query]:
     """Give every query its split, as it is asked for; order and content stay.
 
     Those of train and validation that use a tool of `withheld` get none, and neither do those of
-    any split that use one that is `gone`.
+    any split that use one that is `gone`. With `units`, no two splits share one, and queries that
+    have units of two get none.
     """
-    splits = assign_splits(len(queries), config, seed)
+    splits: Sequence[Split | None] = assign_splits(len(queries), config, seed)
+    if units:
+        n_test, n_validation = (splits.count(name) for name in ("test", "validation"))
+        shown = [units(query) for query in queries]
+        splits = assign_apart(shown, n_test, n_validation, seed)
     for query, split in zip(queries, splits, strict=True):
         yield _withhold(
             query, split if gone.isdisjoint(query.tools) else None, withheld
@@ -62,20 +82,25 @@ def split_dataset(
     config: SplitConfig,
     seed: int,
     withheld: frozenset[str] = frozenset(),
+    units: Units | None = None,
 ) -> list[Query]:
-    """Give a dataset's queries their splits; those that it has itself stay.
+    """Give a dataset's queries their splits; test and validation that it has itself stay.
 
     Where it has no test or no validation part, this is carved out of all others. Withheld
-    tools are as in `split_queries`.
+    tools and units are as in `split_queries`.
     """
     given = [query.split for query in queries]
     free = [i for i, s in enumerate(given) if s not in ("validation", "test")]
     n_test = 0 if "test" in given else round(config.test * len(free))
     n_validation = 0 if "validation" in given else round(config.validation * len(free))
     carved = dict(zip(free, _carve(len(free), n_test, n_validation, seed), strict=True))
+    splits = [carved.get(i, query.split) for i, query in enumerate(queries)]
+    if units:
+        shown = [units(query) for query in queries]
+        splits = assign_apart(shown, n_test, n_validation, seed, given)
     return [
-        _withhold(query, carved.get(i, query.split), withheld)
-        for i, query in enumerate(queries)
+        _withhold(query, split, withheld)
+        for query, split in zip(queries, splits, strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ _PROVENANCE = (
 
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
-    other = None if "withheld" in bank.info else "train"
+    other = None if bank.info.keys() & {"withheld", "straddling"} else "train"
     splits = {
         split: sum((query.split or other) == split for query in bank.queries)
         for split in ("train", "validation", "test")

@@ -134,7 +134,7 @@ FORMATS: dict[str, Callable[[Bank, Path], None]] = {
 
 def _of_split(bank: Bank, split: Split) -> list[Query]:
     """The queries of a split; one that has none is for training, or is withheld from it."""
-    other = None if "withheld" in bank.info else "train"
+    other = None if bank.info.keys() & {"withheld", "straddling"} else "train"
     return [query for query in bank.queries if (query.split or other) == split]
 
 

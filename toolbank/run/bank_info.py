@@ -30,7 +30,7 @@ def write_bank_info(
 
     `libraries` may change its content or the files' bytes, `origin` says where it comes from.
     `splits` counts the queries by split, those that use a tool of `withheld` under None: no query
-    of training may use one.
+    of training may use one; or those that share something with two splits, of which none may.
     """
     info: dict[str, Any] = {
         "layout": 1,
@@ -49,6 +49,8 @@ def write_bank_info(
             "tools": sorted(withheld),
             "queries_left_out": splits[None],
         }
+    elif splits[None]:
+        info["straddling"] = {"by": recipe.split.by, "queries_left_out": splits[None]}
     info["sha256"] = {path.name: sha256_file(path) for path in files}
     path = folder.bank / "bank.json"
     write_json(path, info)

@@ -120,7 +120,8 @@ class SplitDataset:
     """A dataset whose queries have their splits; `asks` are for none of the tools withheld.
 
     `splits` counts the queries by split, those that use a tool of `withheld` under None;
-    `left_out` says, by reason, how often and of what something was left out.
+    `left_out` says, by reason, how often and of what something was left out, and `straddling` how
+    many queries share something with two splits, of which none may.
     """
 
     tools: Sequence[Tool]
@@ -129,6 +130,7 @@ class SplitDataset:
     withheld: frozenset[str]
     left_out: dict[str, Any]
     asks: Sequence[Ask]
+    straddling: int = 0
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
@@ -141,6 +143,9 @@ class SplitDataset:
             f"left out: {reason} ({found['count']:,})"
             for reason, found in self.left_out.items()
         ]
+        if self.straddling:
+            queries = count(self.straddling, "query", "queries")
+            lines.append(f"in no split: {queries} that would straddle two (split.by)")
         if self.withheld:
             lines.append(
                 f"withheld: {count(len(self.withheld), 'tool')}; not trained on: "
@@ -156,7 +161,9 @@ def read_split(recipe: Recipe) -> SplitDataset:
         InputError: a file is missing or broken, withheld tools leave none to train on, or there
             are asks and the recipe has others written.
     """
+    from toolbank.bank.apart import find_held_out, make_units
     from toolbank.bank.split import draw_withheld, split_dataset
+    from toolbank.generate.across_splits import find_across_splits
 
     config = _config(recipe)
     dataset = _find_kind(config).read(config)
@@ -170,15 +177,30 @@ def read_split(recipe: Recipe) -> SplitDataset:
     for ask in dataset.asks:
         if ask.tool in withheld:
             dataset.left_out.add("ask: for a tool that is withheld", ask.tool)
-    queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld)
+    units = make_units(recipe.split.by, dataset.tools)
+    queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld, units)
+    alike = find_across_splits(queries) if units else ()
+    for row in alike:
+        dataset.left_out.add(
+            "query: near-duplicate of one that is held out", queries[row].id
+        )
+        queries[row] = queries[row].model_copy(update={"split": None})
     splits = Counter(query.split for query in queries)
+    splits[None] -= len(alike)
+    held_out = set(withheld)
+    if units and recipe.split.by != "set":
+        held_out |= find_held_out(queries, dataset.tools, units)
+        for ask in dataset.asks:
+            if ask.tool in held_out:
+                dataset.left_out.add("ask: for a tool that is held out", ask.tool)
     found = SplitDataset(
         dataset.tools,
         queries,
         splits,
         withheld,
         dataset.left_out.describe(),
-        [ask for ask in dataset.asks if ask.tool not in withheld],
+        [ask for ask in dataset.asks if ask.tool not in held_out],
+        straddling=0 if withheld else splits[None],
     )
     if withheld and not (splits["train"] or found.asks):
         raise InputError(

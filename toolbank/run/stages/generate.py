@@ -63,6 +63,7 @@ class GenerateStage(Stage):
 
     def work(self) -> Outcome:
         """Write the queries, as far as the journal doesn't hold them."""
+        from toolbank.bank.apart import make_units
         from toolbank.bank.files import write_attempts, write_queries
         from toolbank.bank.split import split_queries
         from toolbank.generate.attempts import NothingAcceptedError
@@ -104,7 +105,13 @@ class GenerateStage(Stage):
         withheld = catalogue.draw_withheld(recipe.split, recipe.seed)
         gone = catalogue.find_gone()
         split = partial(
-            split_queries, made.queries, recipe.split, recipe.seed, withheld, gone
+            split_queries,
+            made.queries,
+            recipe.split,
+            recipe.seed,
+            withheld,
+            gone,
+            make_units(recipe.split.by, catalogue.tools),
         )
         splits = Counter(query.split for query in split())
         removed = _count_removed(made.queries, gone)

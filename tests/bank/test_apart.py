@@ -1,0 +1,114 @@
+"""Splits that share nothing, by set, tool and family."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.bank.apart import assign_apart, find_held_out, make_units
+from toolbank.bank.records import Query, Tool
+from toolbank.bank.split import SplitConfig, split_dataset, split_queries
+
+TOOLS = tuple(
+    Tool(name=f"{family}.{name}", aliases=(f"old.{family}_{name}",))
+    for family in ("a", "b", "c", "d", "e", "f")
+    for name in ("x", "y", "z")
+)
+NAMES = st.sampled_from([n for tool in TOOLS for n in (tool.name, *tool.aliases)])
+REQUESTS = st.lists(
+    st.lists(NAMES, min_size=1, max_size=3, unique=True), min_size=1, max_size=60
+)
+BY = ["set", "tool", "family"]
+
+
+def make_queries(requests, splits=()):
+    splits = [*splits, *[None] * len(requests)]
+    return [
+        Query(id=str(i), query=str(i), tools=tuple(tools), split=splits[i])
+        for i, tools in enumerate(requests)
+    ]
+
+
+def by_split(queries, units):
+    found = defaultdict(set)
+    for query in queries:
+        if query.split:
+            found[query.split] |= units(query)
+    return found
+
+
+@given(REQUESTS, st.sampled_from(BY), st.integers(0, 5))
+def test_no_two_splits_share_a_set_a_tool_or_a_family(requests, by, seed):
+    queries = make_queries(requests)
+    units = make_units(by, TOOLS)
+    config = SplitConfig(by=by, validation=0.2, test=0.2)
+    split = list(split_queries(queries, config, seed, units=units))
+    found = by_split(split, units)
+    assert found["test"].isdisjoint(found["train"] | found["validation"])
+    assert found["validation"].isdisjoint(found["train"])
+    assert split == list(split_queries(queries, config, seed, units=units))
+    # What is in no split would straddle two.
+    held = found["test"] | found["validation"]
+    for query in split:
+        if query.split is None:
+            assert not units(query).isdisjoint(held)
+
+
+@given(REQUESTS, st.sampled_from(BY), st.data())
+def test_a_test_that_a_dataset_has_stays_and_train_keeps_nothing_of_it(
+    requests, by, data
+):
+    names = st.sampled_from(["train", "test"])
+    given_splits = [data.draw(names) for _ in requests]
+    queries = make_queries(requests, given_splits)
+    units = make_units(by, TOOLS)
+    split = split_dataset(queries, SplitConfig(by=by), 0, units=units)
+    if "test" in given_splits:
+        own = [query.id for query in queries if query.split == "test"]
+        assert [query.id for query in split if query.split == "test"] == own
+    found = by_split(split, units)
+    assert found["test"].isdisjoint(found["train"] | found["validation"])
+
+
+def test_an_alias_is_its_tool_and_the_order_of_a_set_is_none():
+    units = make_units("set", TOOLS)
+    one, two = make_queries([["a.x", "b.y"], ["b.y", "old.a_x"]])
+    assert units(one) == units(two)
+    assert make_units("tool", TOOLS)(two) == {"a.x", "b.y"}
+    assert make_units("family", TOOLS)(two) == {"a", "b"}
+    assert make_units("random", TOOLS) is None
+
+
+def test_a_family_is_a_tag_before_a_module():
+    tools = (Tool(name="a.x", tags=("Pets",)), Tool(name="a.y"), Tool(name="alone"))
+    units = make_units("family", tools)
+    [query] = make_queries([["a.x", "a.y", "alone", "unknown"]])
+    assert units(query) == {"Pets", "a", "alone", "unknown"}
+
+
+def test_few_are_lost_where_requests_fall_into_groups():
+    # Ten groups of requests that share no tool, and one request between two of them.
+    requests = [
+        frozenset({f"{group}{n}", f"{group}{(n + 1) % 5}"})
+        for group in "abcdefghij"
+        for n in range(5)
+    ] + [frozenset({"a0", "b0"})]
+    for seed in range(5):
+        splits = assign_apart(requests, 5, 5, seed)
+        assert splits.count(None) <= 1
+        assert splits.count("test") == 5
+        assert splits.count("validation") == 5
+
+
+def test_tools_of_held_out_requests_are_known():
+    units = make_units("family", TOOLS)
+    queries = make_queries([["a.x"], ["b.x"], ["c.x"]], ["test", "train", "validation"])
+    assert find_held_out(queries, TOOLS, units) == {
+        f"{family}.{name}" for family in "ac" for name in "xyz"
+    }
+
+
+def test_tools_are_held_back_in_one_way():
+    with pytest.raises(ValueError, match="leave one of the two out"):
+        SplitConfig(by="tool", withhold_tools=0.1)
