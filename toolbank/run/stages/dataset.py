@@ -207,6 +207,11 @@ def read_split(recipe: Recipe) -> SplitDataset:
             f"split.withhold_tools: of {count(len(queries), 'query', 'queries')} none is left to "
             f"train on ({splits[None]:,} use a withheld tool). Withhold fewer tools, or none."
         )
+    if units and splits[None] and not splits["train"]:
+        raise InputError(
+            f"split.by: {recipe.split.by}: of {count(len(queries), 'query', 'queries')} none is left "
+            "to train on, as nearly all of them have one in common. Split by tool or by set."
+        )
     if splits["train"] and not splits["validation"]:
         try:
             recipe.demand_validation()

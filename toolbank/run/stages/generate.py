@@ -119,7 +119,8 @@ class GenerateStage(Stage):
         if not splits["train"]:
             raise InputError(
                 f"split: of {count(len(made.queries), 'query', 'queries')} none is left to train "
-                "on. Hold back smaller shares, withhold fewer tools, or write more queries."
+                "on. Hold back smaller shares, withhold fewer tools, split by what fewer queries have "
+                "in common (split.by), or write more queries."
             )
         queries, attempts = (
             folder.bank / f"{name}.parquet" for name in ("queries", "attempts")
