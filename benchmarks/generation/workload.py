@@ -47,13 +47,21 @@ def write_recipe(folder: Path, command: Sequence[str] = TOOLBANK) -> Path:
 
 
 def generation(
-    recipe: Path, url: str, rows: int, in_flight: int, command: Sequence[str] = TOOLBANK
+    recipe: Path,
+    url: str,
+    rows: int,
+    in_flight: int,
+    command: Sequence[str] = TOOLBANK,
+    **more: object,
 ) -> tuple[Path, list[str]]:
-    """A new run folder in which only the tools are collected, and the command that fills it."""
+    """A new run folder in which only the tools are collected, and the command that fills it.
+
+    `more` are further keys of `generate`.
+    """
     run = recipe.with_name("run")
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(recipe.with_name("sources"), run)
-    settings = {"base_url": url, "queries": rows, "concurrency": in_flight}
+    settings = {"base_url": url, "queries": rows, "concurrency": in_flight, **more}
     return run, [
         *command,
         "generate",

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from toolbank.bank.records import Tool
@@ -191,3 +192,7 @@ class EngineError(ToolbankError):
         self.retryable = retryable
         self.retry_after = retry_after
         self.fatal = fatal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For what comes from another process."""
+        return partial(EngineError, **vars(self)), self.args

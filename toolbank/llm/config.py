@@ -2,9 +2,15 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationInfo, field_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from toolbank.config.base import Config
 from toolbank.config.choice import Choice
@@ -108,6 +114,13 @@ class EngineConfig(Config):
     retries: Transport[int] = Field(
         default=5, ge=0, description="further tries of a failed call"
     )
+    executor: Transport[Literal["local", "ray"]] = Field(
+        default="local",
+        description="where calls are made. local: in this process; ray: in workers of a cluster",
+    )
+    workers: Transport[int] = Field(
+        default=1, ge=1, le=4096, description="of `executor: ray`, a process each"
+    )
     concurrency: Transport[
         Annotated[
             Literal["auto"] | Annotated[int, Field(ge=1, le=4096)],
@@ -134,6 +147,14 @@ class EngineConfig(Config):
     def most_in_flight(self) -> int:
         """The most calls that may ever be in flight."""
         return MOST_AUTO if self.concurrency == "auto" else self.concurrency
+
+    @model_validator(mode="after")
+    def _have_workers_a_cluster(self) -> Self:
+        if self.workers > 1 and self.executor == "local":
+            raise ValueError(
+                f"workers: {self.workers} is for `executor: ray`; add that, or leave workers out"
+            )
+        return self
 
     @field_validator("api_key_env", mode="before")
     @classmethod

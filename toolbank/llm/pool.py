@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.caller import Caller
 from toolbank.llm.counts import CallCounts
+from toolbank.llm.executor import make_engine
 from toolbank.llm.limits.budget import Budget, Reservation
 from toolbank.llm.limits.interrupt import interruptible
 from toolbank.llm.limits.stop import EarlyEnd, Stop, Stopped
@@ -74,7 +75,7 @@ class Pool:
     def __init__(
         self, kind: EngineKind[C], config: C, journal: Journal, context: EngineContext
     ) -> None:
-        self.engine = kind.create(config, context)
+        self.engine = make_engine(kind, config, context)
         self.counts = CallCounts()
         self.stop = Stop()
         self._config = config

@@ -83,13 +83,27 @@ def refuse_options(config: EngineConfig, known: Sequence[str] = ()) -> None:
             )
 
 
+def refuse_executor(config: EngineConfig) -> None:
+    """Refuse workers of a cluster, of an engine that makes no calls to be shared out.
+
+    Raises:
+        InputError: the recipe has it run by some.
+    """
+    if config.executor != "local":
+        raise InputError(
+            f"{config.section}.executor: the engine {config.engine} makes no calls that workers "
+            "could take over. Leave `executor` out."
+        )
+
+
 def refuse_settings(config: EngineConfig) -> None:
-    """Refuse options and sampling parameters, of an engine that has neither.
+    """Refuse options, sampling parameters and workers, of an engine that has none of them.
 
     Raises:
         InputError: there is one.
     """
     refuse_options(config)
+    refuse_executor(config)
     if config.parameters:
         raise InputError(
             f"{config.section}.parameters: the engine {config.engine} takes none. Leave them out."
@@ -114,6 +128,7 @@ class EngineKind(Generic[C]):
     - `identity` is that of the engine for a seed, without making it; "" where that isn't known.
     - `files` are those of the user's whose content shapes the replies.
     - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
+    - `gpus` are those that one engine takes, for a cluster to find room for it.
     - `asks_model`: calls cost something, and prompts are read.
     - `copies_wording`: queries are of the reference's own words, so that they favour retrievers by
       words. `plays_back`: they were written before, by another.
@@ -131,6 +146,7 @@ class EngineKind(Generic[C]):
     files: Callable[[C], tuple[Path, ...]] = lambda _: ()
     describe: Callable[[C], str] = _describe
     place: Callable[[C], str] = lambda config: config.engine
+    gpus: Callable[[C], int] = lambda _: 0
     asks_model: bool = True
     copies_wording: bool = False
     plays_back: bool = False

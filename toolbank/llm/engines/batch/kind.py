@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from toolbank.chat.chat import EngineError
 from toolbank.llm.credentials import find_grants, read_credentials
 from toolbank.llm.engines.batch.options import BatchOptions, read_options
-from toolbank.llm.engines.kind import EngineKind, refuse_options
+from toolbank.llm.engines.kind import (
+    EngineKind,
+    refuse_executor,
+    refuse_options,
+)
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:
@@ -56,6 +60,7 @@ def _fill(config: EngineConfig, journal: Journal, counts: CallCounts) -> Filler:
 
 def _check(config: EngineConfig) -> None:
     refuse_options(config, tuple(BatchOptions.model_fields))
+    refuse_executor(config)
     read_options(config)
     check_settings(config)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolbank.llm.cluster.start import check_installed
 from toolbank.llm.credentials import find_grants, read_credentials
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_options
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
@@ -24,11 +25,16 @@ def _check(config: EngineConfig) -> None:
     check_settings(config)
 
 
+def _check_access(config: EngineConfig) -> None:
+    check_installed(config)
+    read_credentials(config)
+
+
 KIND = EngineKind["EngineConfig"](
     name="openai",
     make=_make,
     check=_check,
-    check_access=read_credentials,
+    check_access=_check_access,
     sends=find_grants,
     identity=lambda config, _: make_identity(config),
     describe=lambda config: (

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.llm.cluster import start as cluster
 from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import Call, ModelThread
 from toolbank.system.distribution import install_command
@@ -53,6 +54,7 @@ _LAYOUT = frozenset(
         "tensor_parallel_size",
     }
 )
+_GPUS = ("data_parallel_size", "pipeline_parallel_size", "tensor_parallel_size")
 # None of these, and of the layout, names code that is run, or a file that is read as code.
 _HARMLESS = _LAYOUT | {
     "block_size",
@@ -183,11 +185,28 @@ def _refuse_code(config: EngineConfig) -> None:
             )
 
 
+def _check_access(config: EngineConfig) -> None:
+    """Refuse to go on without what this machine needs: with workers, they need vLLM."""
+    if config.executor == "local":
+        check_installed(config)
+    cluster.check_installed(config)
+
+
+def _count_gpus(config: EngineConfig) -> int:
+    """How many a model is laid out on."""
+    gpus = 1
+    for name in _GPUS:
+        size = config.options.get(name, 1)
+        gpus *= size if isinstance(size, int) else 1
+    return gpus
+
+
 KIND = EngineKind["EngineConfig"](
     name="vllm",
     make=lambda config, context: VLLMEngine(config, context.seed),
     check=check_settings,
-    check_access=check_installed,
+    check_access=_check_access,
+    gpus=_count_gpus,
     sends=lambda _: (),
     identity=make_identity,
 )
