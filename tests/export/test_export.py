@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -9,6 +10,7 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.function_names import hashed_name
+from toolbank.bank.labels import Label
 from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool
 from toolbank.export.export import FORMATS, export_bank
 from toolbank.export.replace import MARK
@@ -193,6 +195,8 @@ def test_an_export_cut_short_can_be_replaced(bank, tmp_path, monkeypatch):
 
 
 def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
+    label = Label.alternative(bank.queries[0].id, "np.mean", "np.sum", "nearly")
+    bank = replace(bank, labels=(label,))
     export_bank(bank, "jsonl", tmp_path)
 
     def lines(name):
@@ -201,7 +205,8 @@ def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
     tools = tuple(Tool.model_validate_json(line) for line in lines("tools.jsonl"))
     queries = tuple(Query.model_validate_json(line) for line in lines("queries.jsonl"))
     asks = tuple(Ask.model_validate_json(line) for line in lines("asks.jsonl"))
-    assert Bank(tools, queries, asks=asks) == bank
+    labels = tuple(Label.model_validate_json(line) for line in lines("labels.jsonl"))
+    assert Bank(tools, queries, asks=asks, labels=labels) == bank
 
 
 def test_toolbank_format_has_the_published_columns(bank, tmp_path):
