@@ -1,12 +1,12 @@
 """Reading JSONL files, with every broken line named."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_text
+from toolbank.system.files import reading
 from toolbank.system.numbers import count
 
 _NAMED = 5
@@ -23,21 +23,36 @@ def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]
         InputError: the file can't be read, or lines are broken: their numbers and what is
             wrong with them.
     """
-    values, broken = [], []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            values.append(parse(_parse_object(line), number))
-        except ValueError as error:
-            broken.append(f"  line {number}: {error}")
+    return list(iterate_lines(path, parse))
+
+
+def iterate_lines(
+    path: Path, parse: Callable[[dict[str, Any], int], T]
+) -> Iterator[T]:
+    """As `read_lines`, a line at a time: what is broken is told after the last one.
+
+    Raises:
+        InputError: as of `read_lines`.
+    """
+    named: list[str] = []
+    broken = 0
+    with reading(path), path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                value = parse(_parse_object(line), number)
+            except ValueError as error:
+                broken += 1
+                if broken <= _NAMED:
+                    named.append(f"  line {number}: {error}")
+                continue
+            yield value
     if broken:
-        named = broken[:_NAMED]
-        if len(broken) > _NAMED:
-            named.append(f"  and {len(broken) - _NAMED} more")
-        lines = count(len(broken), "line is", "lines are")
+        if broken > _NAMED:
+            named.append(f"  and {broken - _NAMED} more")
+        lines = count(broken, "line is", "lines are")
         raise InputError("\n".join([f"{path}: {lines} broken.", *named]))
-    return values
 
 
 def get_text(row: dict[str, Any], key: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.chat.chat import ChatReply, ChatRequest, Offer
 from toolbank.config.explain import first_problem
+from toolbank.generate.disk_list import DiskList
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
-from toolbank.system.jsonl import read_lines
+from toolbank.system.jsonl import iterate_lines
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool
@@ -39,6 +40,7 @@ class RecordedReply(BaseModel):
 class RecordedEngine:
     """Attempt i is line i of the file: its offer, its draft and its polished query.
 
+    The replies lie in a temporary file while they are played; memory does not grow with them.
     `missing` counts the offered tools that the bank lacks, by name: they are left out of the
     offers. A reply that uses one is played as it stands, and the checks reject it.
 
@@ -49,29 +51,15 @@ class RecordedEngine:
     name = "recorded"
 
     def __init__(self, path: Path, tools: Sequence[Tool]) -> None:
-        replies = read_replies(path)
-        index = Bank(tuple(tools)).index
+        names = {name: tools[i].name for name, i in Bank(tuple(tools)).index.items()}
+        self._replies = DiskList(RecordedReply)
+        self.missing: Counter[str] = Counter()
+        for reply in iterate_replies(path):
+            self._replies.append(reply)
+            self.missing.update(name for name in reply.offered if name not in names)
         self.model = path.name
         self.identity = f"recorded {sha256_file(path)}"
-        self.missing = Counter(
-            name for reply in replies for name in reply.offered if name not in index
-        )
-        self.offers = RecordedOffers(
-            tuple(
-                Offer(
-                    tuple(
-                        dict.fromkeys(
-                            tools[index[name]].name
-                            for name in reply.offered
-                            if name in index
-                        )
-                    ),
-                    reply.at_most,
-                )
-                for reply in replies
-            )
-        )
-        self._replies = replies
+        self.offers = RecordedOffers(self._replies, names)
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Play the draft or the polished query of the request's attempt."""
@@ -95,26 +83,39 @@ class RecordedEngine:
 
 
 class RecordedOffers:
-    """The offers that the recorded replies were written for, in the file's order."""
+    """The offers that the recorded replies were written for, in the file's order.
 
-    def __init__(self, offers: tuple[Offer, ...]) -> None:
-        self._offers = offers
+    `names` are the bank's own names of its tools, by each name that they go by.
+    """
+
+    def __init__(
+        self, replies: DiskList[RecordedReply], names: Mapping[str, str]
+    ) -> None:
+        self._replies = replies
+        self._names = names
 
     def offer(self, attempt: int) -> Offer | None:
         """The offer of line `attempt`, counted from 0, or None past the last line."""
-        return self._offers[attempt] if attempt < len(self._offers) else None
+        if attempt >= len(self._replies):
+            return None
+        reply = self._replies[attempt]
+        there = (self._names[name] for name in reply.offered if name in self._names)
+        return Offer(tuple(dict.fromkeys(there)), reply.at_most)
 
 
-def read_replies(path: Path) -> tuple[RecordedReply, ...]:
+def iterate_replies(path: Path) -> Iterator[RecordedReply]:
     """Read a file of recorded replies, one JSON object a line; empty lines are passed over.
 
     Raises:
-        InputError: the file can't be read, has no line, or a line is not a recorded reply.
+        InputError: the file can't be read, has no line, or a line is not a recorded reply; said
+            after the last one.
     """
-    replies = read_lines(path, _parse)
-    if not replies:
+    found = False
+    for reply in iterate_lines(path, _parse):
+        found = True
+        yield reply
+    if not found:
         raise InputError(f"{path}: no recorded replies in this file.")
-    return tuple(replies)
 
 
 def _parse(row: dict[str, Any], _: int) -> RecordedReply:
@@ -165,7 +166,7 @@ KIND = EngineKind["GenerateConfig"](
     asks_model=False,
     plays_back=True,
     default_queries=None,
-    count_queries=lambda config: len(
-        read_replies(find_replies(config.section, config.replies))
+    count_queries=lambda config: sum(
+        1 for _ in iterate_replies(find_replies(config.section, config.replies))
     ),
 )
