@@ -101,6 +101,25 @@ def test_few_are_lost_where_requests_fall_into_groups():
         assert splits.count("validation") == 5
 
 
+def test_a_family_of_nearly_all_requests_stays_to_train_on():
+    requests = [frozenset({"large"})] * 90 + [frozenset({f"{n}"}) for n in range(5)]
+    for seed in range(5):
+        splits = assign_apart(requests, 10, 10, seed)
+        assert splits[:90] == ["train"] * 90
+        assert splits[90:] == ["test"] * 5
+    # Where all are asked for, all are held out.
+    assert assign_apart(requests, 95, 0, 0) == ["test"] * 95
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 5))
+def test_shares_are_as_asked_where_no_two_requests_share(n_test, n_validation, seed):
+    requests = [frozenset({str(n)}) for n in range(120)]
+    splits = assign_apart(requests, n_test, n_validation, seed)
+    assert splits.count("test") == n_test
+    assert splits.count("validation") == n_validation
+    assert splits.count("train") == 120 - n_test - n_validation
+
+
 def test_tools_of_held_out_requests_are_known():
     units = make_units("family", TOOLS)
     queries = make_queries([["a.x"], ["b.x"], ["c.x"]], ["test", "train", "validation"])

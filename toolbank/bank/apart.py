@@ -77,8 +77,10 @@ def assign_apart(
     `units` are those of each request. Test is grown by what it takes least to take in: a request
     that adds fewest units, of these the one whose units fewest other requests have; where they
     are equal, the seed decides. Then validation is, of the requests that share nothing with test. A
-    request that has units of two splits is in none. Requests that are `given` as test or validation
-    stay so, and nothing is taken in beside them where the number is 0.
+    unit that more requests have than are asked for, and more than half of all, is not taken in, such
+    as the module of most functions: it would leave too little to train on. A request that has units
+    of two splits is in none. Requests that are `given` as test or validation stay so, and nothing is
+    taken in beside them where the number is 0.
     """
     splits: list[Split | None] = [None] * len(units)
     left = set(range(len(units)))
@@ -108,17 +110,22 @@ def assign_apart(
 def _grow(
     units: Sequence[frozenset[str]], rows: set[int], wanted: int, seed: str
 ) -> set[str]:
-    """Units that so many of the rows have none beside, or more where one unit brings several."""
+    """Units that so many of the rows have none beside, or more where one unit brings several.
+
+    Fewer where there are no more rows without a unit that most have.
+    """
     rows_of: defaultdict[str, list[int]] = defaultdict(list)
     for row in sorted(rows):
         for unit in sorted(units[row]):
             rows_of[unit].append(row)
-    order = sorted(rows)
+    most = max(wanted, len(rows) / 2)
+    common = {unit for unit, having in rows_of.items() if len(having) > most}
+    order = [row for row in sorted(rows) if common.isdisjoint(units[row])]
     Random(seed).shuffle(order)
     place = {row: number for number, row in enumerate(order)}
     missing = {row: len(units[row]) for row in rows}
     touching = {row: sum(len(rows_of[unit]) for unit in units[row]) for row in rows}
-    heap = [(missing[row], touching[row], place[row], row) for row in rows]
+    heap = [(missing[row], touching[row], place[row], row) for row in order]
     heapify(heap)
     taken: set[str] = set()
     inside = sum(not missing[row] for row in rows)
@@ -132,7 +139,7 @@ def _grow(
                 missing[other] -= 1
                 touching[other] -= len(rows_of[unit])
                 inside += not missing[other]
-                if missing[other]:
+                if missing[other] and other in place:
                     entry = missing[other], touching[other], place[other], other
                     heappush(heap, entry)
     return taken

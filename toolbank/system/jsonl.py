@@ -26,9 +26,7 @@ def read_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> list[T]
     return list(iterate_lines(path, parse))
 
 
-def iterate_lines(
-    path: Path, parse: Callable[[dict[str, Any], int], T]
-) -> Iterator[T]:
+def iterate_lines(path: Path, parse: Callable[[dict[str, Any], int], T]) -> Iterator[T]:
     """As `read_lines`, a line at a time: what is broken is told after the last one.
 
     Raises:
