@@ -36,25 +36,72 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from toolbank.bank.files import read_column, read_queries, read_records
+from toolbank.bank.files import read_column, read_records
 from toolbank.system.files import read_json, write_json
 
+ROOT = Path(__file__).resolve().parents[1]
 _WRITTEN = ROOT / "recipes" / "data" / "numpy-written.jsonl"
 _ASKED = 1000
 _PLANTED = 0.01
 _SENTENCE = re.compile(r"(?<=[.?!]) +")
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,4}(?![\w.,])")
-_PLACES = """harbour clinic orchard school bakery museum workshop library station farm brewery
-    theatre garage quarry nursery stadium ferry laboratory vineyard warehouse""".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_PEOPLE = """Ana Boris Chidi Dora Emeka Farida Goran Hana Igor Jamila Kofi Lena Marek Nadia Omar
-    Petra Quinn Rosa Sami Tova Umar Vera Wanda Xenia Yusuf Zoe""".split()
+_PLACES = [
+    "harbour",
+    "clinic",
+    "orchard",
+    "school",
+    "bakery",
+    "museum",
+    "workshop",
+    "library",
+    "station",
+    "farm",
+    "brewery",
+    "theatre",
+    "garage",
+    "quarry",
+    "nursery",
+    "stadium",
+    "ferry",
+    "laboratory",
+    "vineyard",
+    "warehouse",
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_PEOPLE = [
+    "Ana",
+    "Boris",
+    "Chidi",
+    "Dora",
+    "Emeka",
+    "Farida",
+    "Goran",
+    "Hana",
+    "Igor",
+    "Jamila",
+    "Kofi",
+    "Lena",
+    "Marek",
+    "Nadia",
+    "Omar",
+    "Petra",
+    "Quinn",
+    "Rosa",
+    "Sami",
+    "Tova",
+    "Umar",
+    "Vera",
+    "Wanda",
+    "Xenia",
+    "Yusuf",
+    "Zoe",
+]
 _OCCASIONS = (
     "This is for {person} at the {place}.",
     "It came from the {place} on {day}.",
@@ -79,12 +126,21 @@ retrievers:
 """
 
 
+@dataclass(frozen=True)
+class Work:
+    """How many requests are made in which folder, from which seed."""
+
+    folder: Path
+    requests: int
+    seed: int
+
+
 def main() -> None:
     given = read_arguments()
     folder = (given.folder / str(given.requests)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if given.step:
-        measured = _STEPS[given.step](folder, given.requests, given.seed)
+        measured = _STEPS[given.step](Work(folder, given.requests, given.seed))
         print(json.dumps(measured))
         return
     record = folder / "steps.json"
@@ -123,15 +179,15 @@ def run_step(step: str, given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def texts(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def texts(work: Work) -> dict[str, Any]:
     """Write the replies, a few hundredths more than requests: as many as are planted fail."""
     lines = [json.loads(line) for line in _WRITTEN.read_text("utf-8").splitlines()]
-    path = folder / "replies.jsonl"
+    path = work.folder / "replies.jsonl"
     planted = 0
-    rng = random.Random(f"{seed}:million")
+    rng = random.Random(f"{work.seed}:million")
     recent: list[dict[str, Any]] = []
     with path.open("w", encoding="utf-8") as file:
-        for _ in range(round(requests * (1 + 2 * _PLANTED))):
+        for _ in range(round(work.requests * (1 + 2 * _PLANTED))):
             plants = recent and rng.random() < _PLANTED
             reply = _alter(rng.choice(recent), rng) if plants else _compose(lines, rng)
             planted += bool(plants)
@@ -178,17 +234,19 @@ def _alter(reply: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     return reply | {"query": " ".join([*words[:-1], rng.choice(_PEOPLE) + "."])}
 
 
-def sources(folder: Path, requests: int, seed: int) -> dict[str, Any]:
-    recipe = folder / "million.yaml"
-    recipe.write_text(_RECIPE.format(seed=seed, replies=folder / "replies.jsonl"))
-    _toolbank("run", recipe, "--until", "sources", "--out", folder / "run")
+def sources(work: Work) -> dict[str, Any]:
+    recipe = work.folder / "million.yaml"
+    recipe.write_text(
+        _RECIPE.format(seed=work.seed, replies=work.folder / "replies.jsonl")
+    )
+    _toolbank("run", recipe, "--until", "sources", "--out", work.folder / "run")
     return _children()
 
 
-def generate(folder: Path, requests: int, seed: int) -> dict[str, Any]:
-    run = folder / "run"
-    wanted = f"--set=generate.queries={requests}"
-    _toolbank("generate", folder / "million.yaml", "--out", run, wanted)
+def generate(work: Work) -> dict[str, Any]:
+    run = work.folder / "run"
+    wanted = f"--set=generate.queries={work.requests}"
+    _toolbank("generate", work.folder / "million.yaml", "--out", run, wanted)
     info = read_json(run / "bank" / "bank.json")
     return _children() | {
         "counts": info["counts"],
@@ -198,20 +256,20 @@ def generate(folder: Path, requests: int, seed: int) -> dict[str, Any]:
     }
 
 
-def fold(folder: Path, requests: int, seed: int) -> dict[str, Any]:
-    run = folder / "run"
+def fold(work: Work) -> dict[str, Any]:
+    run = work.folder / "run"
     before = (run / "bank" / "queries.parquet").read_bytes()
     (run / "bank" / "bank.json").unlink()
-    wanted = f"--set=generate.queries={requests}"
-    _toolbank("generate", folder / "million.yaml", "--out", run, wanted)
+    wanted = f"--set=generate.queries={work.requests}"
+    _toolbank("generate", work.folder / "million.yaml", "--out", run, wanted)
     same = before == (run / "bank" / "queries.parquet").read_bytes()
     return _children() | {"same_bytes": same}
 
 
-def duplicates(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def duplicates(work: Work) -> dict[str, Any]:
     from toolbank.generate.near_duplicates import NearDuplicates
 
-    texts = read_column(folder / "run" / "bank" / "queries.parquet", "query")
+    texts = read_column(work.folder / "run" / "bank" / "queries.parquet", "query")
     seen = NearDuplicates(0.8, lambda number: str(texts[number]))
     found = 0
     tenth = max(1, len(texts) // 10)
@@ -227,56 +285,56 @@ def duplicates(folder: Path, requests: int, seed: int) -> dict[str, Any]:
     return {"found": found, "us_a_text_by_tenths": rates}
 
 
-def open_bank(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def open_bank(work: Work) -> dict[str, Any]:
     import toolbank
 
-    bank = toolbank.load_bank(folder / "run")
+    bank = toolbank.load_bank(work.folder / "run")
     return {"queries": bank.queries.height, "attempts": bank.attempts.height}
 
 
-def filter_bank(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def filter_bank(work: Work) -> dict[str, Any]:
     import polars as pl
 
     import toolbank
 
-    queries = toolbank.load_bank(folder / "run").queries
+    queries = toolbank.load_bank(work.folder / "run").queries
     train = queries.filter(pl.col("split") == "train")
     uses = train.filter(pl.col("tools").list.contains("numpy.median"))
     most = train["tools"].explode().value_counts(sort=True).row(0)
     return {"train": train.height, "of_one_tool": uses.height, "most_used": most[0]}
 
 
-def export(folder: Path, requests: int, seed: int) -> dict[str, Any]:
-    out = folder / "export"
+def export(work: Work) -> dict[str, Any]:
+    out = work.folder / "export"
     shutil.rmtree(out, ignore_errors=True)
-    _toolbank("export", folder / "run", "--format", "jsonl", "--out", out)
+    _toolbank("export", work.folder / "run", "--format", "jsonl", "--out", out)
     return _children() | {"disk_mb": _mb_below(out)}
 
 
-def publish(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def publish(work: Work) -> dict[str, Any]:
     if not (ROOT / "toolbank" / "commands" / "publish.py").is_file():
         return {"left_out": "there is no such command"}
-    out = folder / "published"
+    out = work.folder / "published"
     shutil.rmtree(out, ignore_errors=True)
-    _toolbank("publish", folder / "run", "--to", out)
+    _toolbank("publish", work.folder / "run", "--to", out)
     return _children() | {"disk_mb": _mb_below(out)}
 
 
-def bm25(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def bm25(work: Work) -> dict[str, Any]:
     from toolbank.bank.bank import Bank
     from toolbank.bank.files import read_tools
     from toolbank.retrievers import create_retriever
     from toolbank.retrievers.bm25.config import Bm25Config
 
-    bank = Bank(read_tools(folder / "run" / "bank" / "tools.parquet"))
+    bank = Bank(read_tools(work.folder / "run" / "bank" / "tools.parquet"))
     retriever = create_retriever(Bm25Config())
-    return _search(lambda: retriever.fit(bank), retriever.search, folder)
+    return _search(lambda: retriever.fit(bank), retriever.search, work.folder)
 
 
-def words(folder: Path, requests: int, seed: int) -> dict[str, Any]:
+def words(work: Work) -> dict[str, Any]:
     import bm25s
 
-    path = folder / "run" / "bank" / "queries.parquet"
+    path = work.folder / "run" / "bank" / "queries.parquet"
     texts = read_column(path, "query").to_list()
     index = bm25s.BM25()
 
@@ -287,7 +345,7 @@ def words(folder: Path, requests: int, seed: int) -> dict[str, Any]:
         tokens = bm25s.tokenize(asked, show_progress=False)
         return index.retrieve(tokens, k=k, show_progress=False)
 
-    return _search(fit, search, folder)
+    return _search(fit, search, work.folder)
 
 
 def _search(
@@ -317,7 +375,7 @@ def _test_requests(folder: Path) -> Iterator[str]:
     return (query.query for query in islice(queries, _ASKED))
 
 
-_STEPS: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
+_STEPS: dict[str, Callable[[Work], dict[str, Any]]] = {
     "texts": texts,
     "sources": sources,
     "generate": generate,
