@@ -7,6 +7,7 @@ import shlex
 from toolbank.bank.files import read_query, read_tools
 from toolbank.bank.frames import load_bank
 from toolbank.commands.show.tool import name_nearest
+from toolbank.commands.show.verified import show_verified
 from toolbank.run.folder import RunFolder
 from toolbank.system.errors import InputError
 from toolbank.system.shell import command
@@ -41,7 +42,7 @@ def show_query(folder: RunFolder, name: str) -> str:
         for tool in query.tools
     ]
     lines += [f"explanation: {query.explanation}"] if query.explanation else []
-    return "\n".join(lines)
+    return "\n\n".join(filter(None, ("\n".join(lines), show_verified(folder, query))))
 
 
 def show_splits(folder: RunFolder) -> str:

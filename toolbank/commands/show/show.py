@@ -17,6 +17,7 @@ from toolbank.commands.show.left_out import explain_left_out
 from toolbank.commands.show.searches import show_searches
 from toolbank.commands.show.tool import find_tool, name_nearest, show_tool
 from toolbank.commands.show.transcript import format_attempt, format_ending
+from toolbank.commands.show.verified import show_verified
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.replies import Draft, read_draft
 from toolbank.journal import Entry, Failure, Journal
@@ -68,9 +69,13 @@ def show_attempt(path: Path, name: str) -> str:
         failures = [failure for failure in failures if failure.key in attempt.requests]
     ending = _format_end(folder, attempt, entries)
     judged, gone = _find_judged(folder, attempt)
-    return format_attempt(
+    shown = format_attempt(
         f"attempt {number}", [*entries, *judged], [*failures, *gone], ending
     )
+    name = attempt.query_id if attempt and attempt.query_id else ""
+    query = read_query(folder.bank / "queries.parquet", name) if name else None
+    verified = show_verified(folder, query) if query else ""
+    return "\n\n".join(filter(None, (shown, verified)))
 
 
 def show_outcomes(path: Path) -> str:

@@ -1,0 +1,118 @@
+"""The verification of a run: a stage of its own, and what other stages and commands make of it."""
+
+import json
+
+import pytest
+
+from tests.servers.chat import Answer, ChatServer
+from tests.verify.test_verify import shown
+from tests.world import good, write_recipe
+from toolbank.bank.bank import Bank
+from toolbank.commands.plan.plan import describe_plan
+from toolbank.commands.show.show import show_one
+from toolbank.evaluation.figures import read_figures
+from toolbank.recipe import load_recipe
+from toolbank.run.run import run_recipe
+from toolbank.system.files import read_json
+
+
+def grader(call):
+    """Needs the last offered tool by name alone; to the first test request nobody has an answer."""
+    if "# How to grade" not in call.prompt:
+        return good(call)
+    first, last = (sorted(shown(call)[1])[n] for n in (0, -1))
+    return Answer.json(
+        {
+            "needed": [{"tool": last, "why": "the last"}],
+            "alternatives": [{"tool": first, "for": last, "why": "the first"}],
+            "aside": "",
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ChatServer(grader) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("verified")
+
+
+@pytest.fixture(scope="module")
+def recipe(folder, server):
+    """Loads a recipe whose queries the rules write and a model verifies; or with changes."""
+    path = write_recipe(folder, engine="rules", queries=20)
+    by_model = (
+        "verify.engine=openai",
+        f"verify.base_url={server.url}",
+        "verify.model=m",
+        "verify.candidates=3",
+        "split.test=0.2",
+        "retrievers=[{type: bm25, requests: true}]",
+    )
+    return lambda *settings: load_recipe(path, [*by_model, *settings])
+
+
+@pytest.fixture(scope="module")
+def out(recipe, folder):
+    out = folder / "run"
+    run_recipe(recipe(), out)
+    return out
+
+
+def test_it_stands_between_judge_and_retrievers_and_queries_stay_as_written(
+    recipe, server, out, folder
+):
+    other = folder / "plain"
+    result = run_recipe(recipe("verify=null"), other, until="judge")
+    assert "verify" not in result.did
+    assert not list((other / "bank").glob("labels*"))
+    assert (out / "bank" / "queries.parquet").read_bytes() == (
+        other / "bank" / "queries.parquet"
+    ).read_bytes()
+    bank = Bank.load(out / "bank")
+    assert {label.query for label in bank.labels} == {q.id for q in bank.queries}
+    assert read_json(out / "verify.json")["agreement"]["requests"] == 20
+    asked = len(server.calls)
+    assert run_recipe(recipe(), out).did == ()
+    assert len(server.calls) == asked
+
+
+def test_the_test_is_evaluated_by_first_and_by_verified_labels(out):
+    sizes = {one.set: one.n for one in read_figures(out / "metrics.json")}
+    assert sizes["test"] == sizes["test-verified"] == 4
+
+
+def test_retrievers_learn_from_verified_labels_or_from_the_first(recipe, out):
+    verified = json.loads((out / "models" / "bm25" / "documents.json").read_text())
+    result = run_recipe(recipe("labels=first"), out)
+    assert [name.partition("/")[0] for name in result.did] == [
+        "retrievers",
+        "evaluate",
+        "report",
+    ]
+    first = json.loads((out / "models" / "bm25" / "documents.json").read_text())
+    assert verified != first
+    run_recipe(recipe(), out)
+    assert (
+        json.loads((out / "models" / "bm25" / "documents.json").read_text()) == verified
+    )
+
+
+def test_a_request_is_shown_with_its_labels_and_what_was_asked(out):
+    bank = Bank.load(out / "bank")
+    query = bank.queries[0]
+    [needed] = bank.verified[query.id].needed
+    said = show_one(out, query.id)
+    assert f"labels of {query.id}" in said
+    assert f"needed: {needed} or " in said
+    assert "# How to grade" in said
+
+
+def test_what_it_will_take_is_planned(recipe, folder):
+    said = describe_plan(recipe(), folder / "planned")
+    assert "Verification: the labels of 20 queries, by m at http://127.0.0.1" in said
+    assert "at most 20: one a query" in said
