@@ -373,12 +373,18 @@ def test_a_dataset_takes_the_place_of_what_makes_a_bank(tmp_path):
     assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
 
 
+def test_a_dataset_is_judged_where_the_recipe_says_so(tmp_path):
+    recipe = load_recipe(write(tmp_path, DATASET + "judge: {pairs: 3}\n")).recipe
+    assert "judge" not in recipe.unused_keys
+    assert load_recipe(write(tmp_path, dump_recipe(recipe))).recipe == recipe
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("name: mine\n", "needs `sources`.*or `dataset`"),
         (DATASET + "sources: [{type: python, package: json}]\n", "place of `sources`"),
-        (DATASET + "judge: {pairs: 3}\n", "place of `judge`"),
+        (DATASET + "generate: {queries: 3}\n", "place of `generate`"),
         (DATASET.replace("jsonl", "csv"), "dataset: no type 'csv'"),
         ("name: mine\ndataset: {type: jsonl}\n", "dataset.path: is missing"),
         (DATASET + "split: {withhold_tools: 1}\n", "split.withhold_tools"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm.config import EngineConfig
 from toolbank.loaders import DATASETS
+from toolbank.loaders.detect import find_format
 from toolbank.loaders.kind import DatasetConfig
 from toolbank.planner.config import PlannerConfig
 from toolbank.report.config import ReportConfig
@@ -49,7 +51,7 @@ from toolbank.system.trust import DEFAULT_KEY, Grant, command_of
 from toolbank.verify.config import VerifyConfig
 
 # What makes a bank, where no dataset takes its place.
-_MADE = ("sources", "generate", "judge")
+_MADE = ("sources", "generate")
 
 
 RESOLVED = "# Resolved from "
@@ -57,6 +59,8 @@ RESOLVED = "# Resolved from "
 
 SCHEMA_FILE = "toolbank.schema.json"
 """Beside a recipe, what editors check it by."""
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Recipe(Config):
@@ -80,7 +84,7 @@ class Recipe(Config):
         description="same recipe, same seed: same bank",
     )
     dataset: Annotated[DatasetConfig, TaggedUnion(DATASETS)] | None = Field(
-        default=None, description="in place of sources, generate and judge"
+        default=None, description="in place of sources and generate"
     )
     sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()
     generate: GenerateConfig = GenerateConfig()
@@ -90,7 +94,10 @@ class Recipe(Config):
         "own it has that of `generate`, and that one's keys where they are not set",
     )
     split: SplitConfig = SplitConfig()
-    judge: JudgeConfig = JudgeConfig()
+    judge: JudgeConfig = Field(
+        default=JudgeConfig(),
+        description="requests compared with others; of a dataset only where it is set",
+    )
     verify: VerifyConfig | None = Field(
         default=None,
         description="labels of requests checked and graded again; unset: as first written",
@@ -123,7 +130,10 @@ class Recipe(Config):
     @property
     def unused_keys(self) -> tuple[str, ...]:
         """The keys that count for nothing: the bank is made, or it isn't, or lacks an option."""
-        origin = ("dataset",) if self.dataset is None else _MADE
+        origin: tuple[str, ...] = ("dataset",)
+        if self.dataset is not None:
+            is_judged = "judge" in self.model_fields_set
+            origin = _MADE if is_judged else (*_MADE, "judge")
         options = {"asks": self.asks, "verify": self.verify}
         return *origin, *(name for name, config in options.items() if config is None)
 
@@ -302,6 +312,27 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         if len(content) > MOST_BYTES:
             raise too_long(str(path))
         text = content.decode("utf-8")
+    return _parse(text, path, settings, own=own)
+
+
+def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
+    """The recipe that only names a folder with a dataset, with `key=value`s applied.
+
+    Raises:
+        InputError: the folder has the files of no format, or a setting is not valid.
+    """
+    config = find_format(Path(name))
+    called = _NO_NAME.sub("-", Path(name).resolve().name).strip("-._") or "dataset"
+    data = {
+        "name": called,
+        "dataset": {"type": config.type, "path": str(Path(name).resolve())},
+    }
+    return _parse(yaml.safe_dump(data), Path(name), settings)
+
+
+def _parse(
+    text: str, path: Path, settings: Sequence[str], own: bool = False
+) -> RecipeFile:
     data, lines = parse_mapping(text, str(path))
     if text.startswith(RESOLVED) and data.get("sources") and not data.get("domain"):
         # A run that was begun when an unset domain was the name.
@@ -315,7 +346,7 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         recipe = Recipe.model_validate(anchor_paths(data, schema, Path.cwd()))
     except ValidationError as error:
         raise InputError(explain(error, schema, str(path), lines, overrides)) from error
-    sha256 = hashlib.sha256(content).hexdigest()
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
     listed = len(data.get("retrievers") or ())
     typed = tuple(_grants(recipe, listed, overrides))
     return RecipeFile(recipe, path, sha256, own, typed, listed)

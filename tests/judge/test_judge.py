@@ -6,15 +6,18 @@ import signal
 
 import pytest
 
+from tests.servers.batch import answer_file
 from tests.servers.chat import Answer, ChatServer
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.export.export import export_bank
 from toolbank.journal import Journal
 from toolbank.judge.config import JudgeConfig
 from toolbank.judge.judge import judge_bank
 from toolbank.judge.model import make_request
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.outputs import OWNER
 
 TEMPLATE = "Which is better by {{ criterion }}?\nA: {{ first }}\nB: {{ second }}"
 CRITERIA = ("naturalness", "fluency", "coherence")
@@ -254,6 +257,20 @@ def test_equal_texts_are_no_ties_of_the_heuristic(judge, bank):
     assert counts(judged, "naturalness") == (8, 0, 0)
 
 
+def test_by_a_batch_file_all_orders_are_asked_for_at_once(judge, tmp_path):
+    settings = {"engine": "batch", "model": "m"}
+    judge(**settings)
+    assert "48 requests" in judge.judged.waiting
+    assert judge.judged.problems == ("48 verdicts wait for a reply",)
+    [path] = (tmp_path / "batch").glob("round-*.jsonl")
+    answers = answer_file(path.read_text(), prefer("good"))
+    path.with_name("output.jsonl").write_text(answers)
+    judged = judge(**settings)
+    assert (judge.judged.waiting, judge.judged.problems) == ("", ())
+    assert counts(judged) == (8, 0, 0)
+    assert judged["criteria"]["fluency"]["consistency"] == 1
+
+
 def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
     lines = [json.dumps({"id": f"o{i}", "query": f"bad other {i}"}) for i in range(6)]
     path = tmp_path / "other.jsonl"
@@ -268,6 +285,41 @@ def test_another_dataset_is_paired_at_random_by_the_seed(judge, tmp_path):
         for pair in judge(against=path, seed=1)["pairs"]
     ]
     assert judge(against=path) == judged
+
+
+def test_a_run_and_the_folder_of_a_dataset_can_be_held_against(judge, bank, tmp_path):
+    export_bank(bank, "jsonl", tmp_path / "jsonl")
+    run = tmp_path / "run"
+    bank.save(run / "bank")
+    (run / "recipe.yaml").write_text("name: other\n")
+    (run / OWNER).write_text("process 1\n")
+    expected = {query.query for query in bank.queries}
+    for place in (tmp_path / "jsonl", run):
+        judged = judge(against=place)
+        assert {pair["other"] for pair in judged["pairs"]} == expected
+        assert judged["against"] == place.name
+
+
+def test_a_folder_of_no_format_is_told(judge, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="the files of no format"):
+        judge(against=tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"), [(20, "shorter"), (7, "as long"), (2, "longer")]
+)
+def test_wins_are_told_by_how_long_the_text_is_beside_the_other(
+    judge, tmp_path, words, part
+):
+    lines = [json.dumps({"query": f"{i} " * words}) for i in range(8)]
+    path = tmp_path / "other.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    lengths = judge(against=path)["lengths"]
+    assert {one["part"]: one["n"] for one in lengths if one["n"]} == {part: 8}
+    (told,) = (one for one in lengths if one["n"])
+    assert told["ratio"] == pytest.approx(7 / words)
+    assert told["criteria"]["fluency"]["n"] == 8
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import pytest
+
 from toolbank.judge.summary import Judgement, VerdictShare, summarise
 
 
@@ -34,3 +36,12 @@ def test_nothing_judged_has_no_shares():
     assert summary.n == 0
     assert summary.win == VerdictShare(0, None, None, None)
     assert summary.consistency is None
+
+
+def test_the_sign_test_leaves_ties_out():
+    rows = [Judgement("fluency", verdict, verdict) for verdict in ("win", "tie")]
+    # 8 wins and no loss: 2 / 2**8.
+    assert summarise(rows * 8).p == pytest.approx(2 / 256)
+    assert summarise([rows[1]]).p is None
+    balanced = [*rows, Judgement("fluency", "lose", "lose")]
+    assert summarise(balanced).p == 1

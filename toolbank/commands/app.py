@@ -15,7 +15,7 @@ from toolbank.commands.export import export
 from toolbank.commands.generate import generate
 from toolbank.commands.help import ApiCommand, HelpedCommand
 from toolbank.commands.init.command import init
-from toolbank.commands.judge import judge
+from toolbank.commands.judge.command import judge
 from toolbank.commands.plan.command import plan
 from toolbank.commands.planner.command import planner
 from toolbank.commands.preview.command import preview

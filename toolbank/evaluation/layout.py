@@ -33,12 +33,18 @@ class Columns:
         ]
 
 
-def lay_out(labels: Sequence[str], groups: Iterable[Columns]) -> str:
-    """Rows under their columns; what is too wide for a line goes on in a block of its own."""
+def lay_out(
+    labels: Sequence[str], groups: Iterable[Columns], what: str = "retriever"
+) -> str:
+    """Rows under their columns; what is too wide for a line goes on in a block of its own.
+
+    `what` is what the labels are.
+    """
     names = [one_line(label, _LONGEST_LABEL) for label in labels]
-    margin = max(map(len, ("retriever", *names)))
+    margin = max(map(len, (what, *names)))
     return "\n\n".join(
-        _join(names, margin, block) for block in _pack(groups, WIDTH - 2 - margin)
+        _join((what, *names), margin, block)
+        for block in _pack(groups, WIDTH - 2 - margin)
     )
 
 
@@ -56,6 +62,6 @@ def _pack(groups: Iterable[Columns], width: int) -> Iterator[list[list[str]]]:
 
 
 def _join(names: Sequence[str], margin: int, block: Sequence[list[str]]) -> str:
-    rows = zip(("", "retriever", *names), *block, strict=True)
+    rows = zip(("", *names), *block, strict=True)
     lines = ["  ".join((f"  {name:<{margin}}", *parts)) for name, *parts in rows]
     return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -12,7 +12,7 @@ Criterion = Literal["naturalness", "fluency", "coherence"]
 
 
 class JudgeConfig(EngineConfig):
-    """Compare polished queries with their drafts, or with the queries of another dataset."""
+    """Compare queries with their drafts, or with the requests of another dataset."""
 
     section: ClassVar[str] = "judge"
     call_steps: ClassVar[tuple[str, ...]] = ("judge",)
@@ -29,7 +29,9 @@ class JudgeConfig(EngineConfig):
     against: Annotated[
         Literal["draft"] | Path, Choice("should be 'draft', or the path of a file")
     ] = Field(
-        default="draft", description='"draft", or a JSONL file whose lines have "query"'
+        default="draft",
+        description='"draft", or other requests: a run, the folder of a dataset, or a JSONL file '
+        'whose lines have "query"',
     )
     criteria: tuple[Criterion, ...] = Field(
         default=("naturalness", "fluency", "coherence"),

@@ -21,21 +21,15 @@ def find_judge(config: JudgeConfig) -> EngineKind[EngineConfig] | None:
     """The kind of engine that judges, or None where the heuristic does.
 
     Raises:
-        InputError: there is no engine of this name, it only writes queries, its replies come in
-            rounds, or the heuristic is given options or parameters.
+        InputError: there is no engine of this name, it only writes queries, or the heuristic is
+            given options or parameters.
     """
     if config.engine == HEURISTIC:
         refuse_settings(config)
         return None
     if config.engine in WRITERS.own and config.engine not in ENGINES.own:
         raise InputError(
-            f"judge.engine: {config.engine} only writes queries. Choose openai or vllm, or "
-            f"{HEURISTIC}, which is a heuristic here."
+            f"judge.engine: {config.engine} only writes queries. Choose openai, vllm or "
+            f"batch, or {HEURISTIC}, which is a heuristic here."
         )
-    kind = find_engine(config)
-    if kind.in_rounds:
-        raise InputError(
-            f"judge.engine: {kind.name} answers in rounds, and each reply is needed at once. "
-            "Choose openai or vllm."
-        )
-    return kind
+    return find_engine(config)

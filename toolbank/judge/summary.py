@@ -16,7 +16,10 @@ Verdict = Literal["win", "tie", "lose"]
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
-METHOD = "Wilson score interval for each share (Wilson 1927), 95 %; pairs count as independent"
+METHOD = (
+    "Wilson score interval for each share (Wilson 1927), 95 %; p of the exact sign test of wins "
+    "against losses, ties left out; pairs count as independent"
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class CriterionSummary:
     """The verdicts by one criterion on `n` judged pairs.
 
     `consistency` is the share of them on which both orders agree; None without any. `failed`
-    counts orders without a verdict, by reason; their pairs are not in `n`.
+    counts orders without a verdict, by reason; their pairs are not in `n`. `p` is that of the exact
+    two-sided sign test: how likely wins and losses are to lie so far apart, or further, where
+    neither is the more frequent; None where there are neither.
     """
 
     n: _Count
@@ -67,6 +72,7 @@ class CriterionSummary:
     lose: VerdictShare
     consistency: _Share | None
     failed: dict[str, _Count]
+    p: _Share | None = None
 
     def __post_init__(self) -> None:
         shares = (self.win, self.tie, self.lose)
@@ -89,6 +95,7 @@ def summarise(judgements: Iterable[Judgement]) -> CriterionSummary:
             return VerdictShare(count, None, None, None)
         return VerdictShare(count, count / n, *wilson_interval(count, n))
 
+    decided = counts["win"] + counts["lose"]
     agreed = sum(row.forward == row.backward for row in judged)
     return CriterionSummary(
         n=n,
@@ -97,4 +104,11 @@ def summarise(judgements: Iterable[Judgement]) -> CriterionSummary:
         lose=share("lose"),
         consistency=agreed / n if n else None,
         failed=dict(sorted(failed.items())),
+        p=_sign_test(counts["win"], decided) if decided else None,
     )
+
+
+def _sign_test(wins: int, n: int) -> float:
+    from scipy.stats import binomtest
+
+    return float(binomtest(wins, n).pvalue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -23,6 +23,7 @@ from toolbank.evaluation.figures import (
     read_labels,
 )
 from toolbank.evaluation.hits import Found, read_hits
+from toolbank.judge.lengths import LengthPart
 from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.verification import Verification
@@ -54,6 +55,7 @@ class Judge:
     criteria: dict[str, CriterionSummary]
     identical: int = 0
     read_by_eye: ReadByEye | None = None
+    lengths: list[LengthPart] = field(default_factory=list)
     calls: dict[str, StepCalls] | None = None
 
 
@@ -175,9 +177,7 @@ def read_content(run: Path) -> Content:
         asks=_read_if_there(
             run / "bank" / "asks.json", lambda path: read_checked(path, Asks), None
         ),
-        judge=_read_if_there(
-            run / "judge.json", lambda path: read_checked(path, Judge), None
-        ),
+        judge=_read_if_there(run / "judge.json", read_judge, None),
         verification=_read_if_there(
             run / "verify.json", lambda path: read_checked(path, Verification), None
         ),
@@ -192,6 +192,15 @@ def read_content(run: Path) -> Content:
         hits=_read_hits(run / "hits", figures),
         models=run / "models",
     )
+
+
+def read_judge(path: Path) -> Judge:
+    """Read a judge.json.
+
+    Raises:
+        InputError: it is not there, or damaged.
+    """
+    return read_checked(path, Judge)
 
 
 def _read_if_there(path: Path, read: Callable[[Path], T], missing: T) -> T:

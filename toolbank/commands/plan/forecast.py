@@ -244,8 +244,10 @@ def forecast_searches(
 
 
 def most_pairs(recipe: Recipe) -> int:
-    """The pairs that a judge is given: no more than there are queries."""
+    """The pairs that a judge is given: no more than there are queries, where that is known."""
     pairs = recipe.judge.pairs
+    if recipe.dataset is not None:
+        return pairs
     return min(pairs, most_queries(recipe.generate) or pairs)
 
 

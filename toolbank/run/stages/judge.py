@@ -21,7 +21,7 @@ class JudgeStage(Stage):
     """Judges pairs of texts into judge.json."""
 
     kind = "judge"
-    needs = ("generate",)
+    needs = ("dataset", "generate")
 
     @property
     def keeps(self) -> str:
@@ -36,7 +36,9 @@ class JudgeStage(Stage):
         return {
             "bank": bank_hashes(self.folder),
             "config": shape(self.recipe.judge),
-            "against": hash_file(against) if isinstance(against, Path) else against,
+            "against": against
+            if against == "draft"
+            else [hash_file(path) for path in self._others],
             "prompt": find_asset("prompts", TEMPLATE).sha256,
             "seed": self.recipe.seed,
             "toolbank": __version__,
@@ -54,6 +56,8 @@ class JudgeStage(Stage):
         with Journal(self.folder.journal) as journal:
             judged = judge_bank(bank, config, seed=self.recipe.seed, journal=journal)
             calls = describe_calls(journal.usage(), config)
+        if judged.waiting:
+            return Outcome(judged.message, (), waiting=judged.waiting)
         gone = judged.content["calls_failed"]
         write_json(path, {**judged.content, "calls": calls})
         return Outcome(
@@ -65,8 +69,8 @@ class JudgeStage(Stage):
 
     def files(self) -> tuple[Path, ...]:
         """The file of prices, and the texts that are held against."""
-        config = self.recipe.judge
-        return tuple(p for p in (config.price, config.against) if isinstance(p, Path))
+        price = self.recipe.judge.price
+        return *((price,) if isinstance(price, Path) else ()), *self._others
 
     def check(self) -> None:
         """Refuse an engine that can't be made."""
@@ -92,3 +96,10 @@ class JudgeStage(Stage):
     def refresh(self) -> tuple[Path, ...]:
         """The calls in judge.json."""
         return refresh_calls(self.folder.judge, self.recipe.judge, self.folder)
+
+    @property
+    def _others(self) -> tuple[Path, ...]:
+        from toolbank.judge.sides import find_files
+
+        against = self.recipe.judge.against
+        return find_files(against) if isinstance(against, Path) else ()

@@ -1,0 +1,1 @@
+"""`toolbank judge`."""
