@@ -24,7 +24,7 @@ LAYERS = (
     ("generate",),
     ("asks",),
     ("judge", "verify"),
-    ("evaluation",),
+    ("evaluation", "quality"),
     ("planner",),
     ("report",),
     ("recipe", "testing", "experiments"),

@@ -1,0 +1,1 @@
+"""How good a bank is: figures of its requests, its labels, and what it covers."""

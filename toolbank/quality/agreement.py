@@ -1,0 +1,42 @@
+"""How far first and verified labels agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.labels import Label
+from toolbank.verify.fold import measure_agreement
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of `requests` with verified labels: shares.
+
+    `same`: these need just their first labels. `aside`: they are set aside. Of the first labels of
+    the others, `precision` are needed, and `recall` is the share of what they need that was one.
+    """
+
+    requests: int
+    same: float
+    aside: float
+    precision: float | None
+    recall: float | None
+
+
+def read_agreement(bank: Bank) -> Agreement | None:
+    """How the labels of a bank agree; None where nothing was verified."""
+    of: dict[str, list[Label]] = {}
+    for label in bank.labels:
+        of.setdefault(label.query, []).append(label)
+    found = measure_agreement(bank, of)
+    n = found["requests"]
+    if not n:
+        return None
+    return Agreement(
+        requests=n,
+        same=found["same"] / n,
+        aside=found["aside"] / n,
+        precision=found["precision"],
+        recall=found["recall"],
+    )
