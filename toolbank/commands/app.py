@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from toolbank.commands.asks import asks
+from toolbank.commands.compare.command import compare
 from toolbank.commands.crawl.command import crawl
 from toolbank.commands.encoder.command import encoder
 from toolbank.commands.evaluate.command import evaluate
@@ -110,6 +111,7 @@ _COMMANDS = (
     (train, "train runs/quickstart"),
     (evaluate, "evaluate runs/quickstart --on requests.jsonl --out metrics.json"),
     (report, "report runs/quickstart"),
+    (compare, "compare runs/quickstart runs/rules requests.jsonl"),
     (
         planner,
         "planner train runs/planner; then toolbank planner evaluate runs/planner",

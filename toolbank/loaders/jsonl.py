@@ -74,6 +74,16 @@ def read_tool_lines(path: Path) -> list[Tool]:
     return read_lines(path, lambda row, _: parse_tool(row))
 
 
+def read_query_lines(path: Path) -> list[Query]:
+    """Read a file of the form of queries.jsonl by itself; those that need no tool are left out.
+
+    Raises:
+        InputError: it can't be read, or has broken lines.
+    """
+    rows = read_lines(path, _parse_query)
+    return [query for query, _ in rows if query.tools and query.query.strip()]
+
+
 def _asks_file(config: JsonlConfig) -> Path:
     return config.path / "asks.jsonl"
 

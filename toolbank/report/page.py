@@ -17,6 +17,8 @@ from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import load_writer
+from toolbank.quality.dispersion import measure_dispersion
+from toolbank.quality.measure import measure_quality
 from toolbank.report.analyses.describe import describe_misses, describe_sweeps
 from toolbank.report.analyses.failures import PARTS
 from toolbank.report.asks import follow_asks, sample_asks
@@ -24,7 +26,6 @@ from toolbank.report.calls import part_searches, summarise_calls
 from toolbank.report.config import ReportConfig
 from toolbank.report.content import Content
 from toolbank.report.curves import overlay
-from toolbank.report.groups import group_requests
 from toolbank.report.maps import Point, lay_out
 from toolbank.report.numbers import (
     count_endings,
@@ -35,6 +36,7 @@ from toolbank.report.numbers import (
     follow_attempts,
     sample_queries,
 )
+from toolbank.report.quality import draw_lorenz, list_figures, list_tenths
 from toolbank.report.scores import (
     ScoreTable,
     best_score,
@@ -135,6 +137,7 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
             for query in sample_queries(bank.queries, config.samples, content.seed)
         ],
         "asked_numbers": content.asked_numbers,
+        **_describe_quality(content),
         "tools_per_query": count_tools(bank.queries),
         "coverage": coverage,
         "unused_tools": [
@@ -277,12 +280,22 @@ def _list_tools(bank: Bank) -> list[tuple[Tool, list[str], int]]:
     return sorted(rows, key=lambda row: (-row[2], row[0].name))
 
 
+def _describe_quality(content: Content) -> dict[str, Any]:
+    quality = measure_quality(content.bank, content.seed)
+    return {
+        "quality": quality,
+        "quality_figures": list_figures(quality),
+        "lorenz": draw_lorenz(quality),
+        "tenths": list_tenths(quality),
+    }
+
+
 def _describe_vectors(content: Content) -> dict[str, Any]:
     nothing: dict[str, Any] = {
         "cosines": [],
         "maps": [],
         "modules": [],
-        "groups": None,
+        "dispersion": None,
         "no_vectors": "",
     }
     try:
@@ -298,7 +311,12 @@ def _describe_vectors(content: Content) -> dict[str, Any]:
     return {
         **nothing,
         "cosines": _describe_cosines(space, content),
-        "groups": group_requests(space, content.seed),
+        "dispersion": measure_dispersion(
+            [query.query for query in space.queries],
+            space.query_vectors,
+            content.seed,
+            space.encoder,
+        ),
         "maps": {name: points[name] for name in _DRAWN if name in points},
         "moves": _moves(points),
         "tool_points": tools,

@@ -62,7 +62,7 @@ class ToolVectors:
 
 @dataclass(frozen=True)
 class Space:
-    """The vectors of one encoder: tools by what theirs are made of, and the queries' [n, d].
+    """The vectors of one `encoder`: tools by what theirs are made of, and the queries' [n, d].
 
     `methods` has one of `MADE_OF`, or both.
     """
@@ -70,6 +70,7 @@ class Space:
     methods: dict[str, ToolVectors]
     queries: tuple[Query, ...]
     query_vectors: Vectors
+    encoder: str = ""
 
 
 def read_space(content: Content) -> Space | None:
@@ -106,7 +107,7 @@ def read_space(content: Content) -> Space | None:
     encoded = load_encoder(config).encode_queries([query.query for query in queries])
     if any(m.tools.shape[1] != encoded.shape[1] for m in methods.values()):
         return None
-    return Space(methods, queries, encoded)
+    return Space(methods, queries, encoded, config.label)
 
 
 def compare_cosines(space: Space, bank: Bank, method: str, seed: int) -> Cosines | None:

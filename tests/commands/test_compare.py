@@ -1,0 +1,91 @@
+"""Banks of every form beside each other."""
+
+import json
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.quality.banks import bank
+from tests.tiny_models import tiny_encoder
+from toolbank.commands.compare import measure
+from toolbank.encoders.sentence.config import SentenceConfig
+
+ROWS = [
+    (f"How many of {n} boxes came back in week {n}?", ["shop.sum", "shop.weigh"])
+    for n in range(30)
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run's folder, a dataset, and a file; the last has what could steer a terminal."""
+    of = bank(*ROWS, asks=[("shop.sum", "terse", "total price")])
+    of.save(tmp_path / "run" / "bank")
+    data = tmp_path / "data"
+    data.mkdir()
+    lines = [{"query": text, "tools": tools, "draft": "Do."} for text, tools in ROWS]
+    queries = "".join(json.dumps(line) + "\n" for line in lines)
+    (data / "queries.jsonl").write_text(queries + '{"query": "", "tools": []}\n')
+    tools = [{"name": tool.name, "description": tool.summary} for tool in of.tools]
+    (data / "tools.jsonl").write_text("".join(json.dumps(t) + "\n" for t in tools))
+    file = json.dumps({"query": "\u001b[2J\u202eboo\n boo", "tools": ["\u001b[0m"]})
+    (tmp_path / "asked.jsonl").write_text(f"{file}\n{queries}")
+    return tmp_path
+
+
+def test_every_form_is_a_column(folder):
+    done = toolbank(
+        *("compare", "run", "data", "asked.jsonl", "--no-encoder"), cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["run", "data", "asked"] in lines
+    assert ["requests", "30", "30", "31"] in lines
+    assert ["tools", "4", "4", "\u2013"] in lines
+    assert ["changed", "by", "polish,", "%", "\u2013", "100.0", "96.8"] in lines
+    assert "terse: of their tools' names, said" in done.stdout
+    assert "data: 1 left out: query: blank" in done.stderr
+    assert "asked.jsonl: requests alone" in " ".join(done.stderr.split())
+    assert not {"\u001b", "\u202e"} & set(done.stdout)
+
+
+def test_json_has_what_a_script_needs(folder, monkeypatch):
+    encoder = SentenceConfig(model=str(tiny_encoder(folder / "tiny")))
+    monkeypatch.setattr(measure, "SentenceConfig", lambda: encoder)
+    command = ("compare", "run", "data", "--json", "--seed", "3")
+    done = toolbank(*command, cwd=folder)
+    found = json.loads(done.stdout)
+    run, data = found["banks"]
+    assert (found["seed"], run["name"], data["name"]) == (3, "run", "data")
+    assert (run["asks"], data["asks"]) == (1, 0)
+    assert run["dispersion"] == data["dispersion"]
+    assert run["dispersion"]["n"] == 30
+    assert toolbank(*command, cwd=folder).stdout == done.stdout
+    table = toolbank("compare", "data", cwd=folder).stdout
+    assert "data is about:" in table
+
+
+def test_without_an_encoder_the_rest_is_told(folder, monkeypatch):
+    missing = SentenceConfig(model=str(folder / "gone"))
+    monkeypatch.setattr(measure, "SentenceConfig", lambda: missing)
+    done = toolbank("compare", "run", cwd=folder)
+    assert done.returncode == 0
+    assert "without dispersion and topics" in done.stderr
+    assert "gone" in done.stderr
+    assert "self-BLEU" in done.stdout
+
+
+def test_folders_of_one_name_are_told_apart(folder):
+    (folder / "other").mkdir()
+    (folder / "data").rename(folder / "other" / "run")
+    done = toolbank("compare", "run", "other/run", "--no-encoder", "--json", cwd=folder)
+    names = [bank["name"] for bank in json.loads(done.stdout)["banks"]]
+    assert names == ["run", "other/run"]
+
+
+@pytest.mark.parametrize("given", ["nothing", ".", "empty.jsonl"])
+def test_what_is_no_bank_is_refused(folder, given):
+    (folder / "empty.jsonl").write_text("")
+    done = toolbank("compare", "run", given, "--no-encoder", cwd=folder)
+    assert done.returncode == 2
+    assert given in done.stderr

@@ -1,0 +1,1 @@
+"""Banks beside each other."""

@@ -1,0 +1,174 @@
+"""Figures of banks as a table: a line a figure, a column a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolbank.quality.measure import Quality
+from toolbank.system.terminal import one_line
+
+_NOTHING = "\u2013"
+_WIDEST = 16
+_LONGEST = 100
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A figure: where it stands in a `Quality`, and how it is shown.
+
+    A path has the names of fields, and keys, with dots between them. Digits below 0: a count.
+    """
+
+    label: str
+    path: str
+    digits: int = 2
+    percent: bool = False
+
+    def show(self, quality: Quality) -> str:
+        value: Any = quality
+        for part in self.path.split("."):
+            if value is None:
+                break
+            value = (
+                value.get(int(part))
+                if isinstance(value, dict)
+                else getattr(value, part)
+            )
+        if value is None:
+            return _NOTHING
+        if self.digits < 0:
+            return f"{value:,}"
+        return f"{100 * value if self.percent else value:.{self.digits}f}"
+
+
+def _count(label: str, path: str) -> _Row:
+    return _Row(label, path, digits=-1)
+
+
+def _share(label: str, path: str) -> _Row:
+    return _Row(f"{label}, %", path, digits=1, percent=True)
+
+
+_BEFORE_WORDS = {
+    "What there is": (
+        _count("tools", "tools"),
+        _count("requests", "requests"),
+        _count("asks for one tool", "asks"),
+        _Row("tools a request, mean", "sets.mean"),
+    ),
+    "Coverage": (
+        _share("tools used at least once", "coverage.used.1"),
+        _share("tools used at least 5 times", "coverage.used.5"),
+        _share("tools used at least 20 times", "coverage.used.20"),
+        _Row("Gini of uses", "coverage.gini"),
+        _count("distinct sets of tools", "sets.distinct"),
+        _share("the same, of requests", "sets.share"),
+    ),
+    "Variety": (
+        _Row("distinct-1", "variety.distinct.1"),
+        _Row("distinct-2", "variety.distinct.2"),
+        _Row("distinct-3", "variety.distinct.3"),
+        _Row("self-BLEU", "variety.self_bleu"),
+        _share("near-duplicates", "duplicates.share"),
+        _share("with one of the 10 commonest openings", "openings.share"),
+        _Row("cosine of two", "dispersion.cosine"),
+        _Row("cosine with the nearest", "dispersion.nearest"),
+        _Row("topics of one size as diverse", "dispersion.effective", 1),
+    ),
+}
+_NAMES = (
+    _share("requests with an identifier", "leaks.identifier"),
+    _share("that say the name of a tool they need", "leaks.name"),
+)
+_AFTER_WORDS = {
+    "How it reads": (
+        _share("changed by polish", "polish.changed"),
+        _share("words of steps in drafts", "polish.before.sequence"),
+        _share("the same in requests", "polish.after.sequence"),
+        _share("several commands in drafts", "polish.before.commands"),
+        _share("the same in requests", "polish.after.commands"),
+        _Row("reading grade, median", "reading.median", 1),
+    ),
+    "Verified labels": (
+        _count("requests", "labels.requests"),
+        _share("just their first labels", "labels.same"),
+        _share("of the first labels, needed", "labels.precision"),
+        _share("of what is needed, first labels", "labels.recall"),
+        _share("set aside", "labels.aside"),
+    ),
+}
+
+
+def format_banks(banks: Sequence[tuple[str, Quality]]) -> str:
+    """The table; below it, for each bank, the commonest openings, and what it is about."""
+    names = [one_line(name, _WIDEST) for name, _ in banks]
+    parts = list(_show([quality for _, quality in banks]))
+    rows = [row for _, rows in parts for row in rows]
+    wide = max(len(label) for label, _ in rows) + 2
+    widths = [
+        max(len(name), *(len(cells[n]) for _, cells in rows))
+        for n, name in enumerate(names)
+    ]
+    lines = [_lay_out("", names, wide, widths)]
+    for title, shown in parts:
+        lines += ["", title]
+        lines += [_lay_out(f"  {label}", cells, wide, widths) for label, cells in shown]
+    for name, quality in banks:
+        lines += ["", *_tell(one_line(name, _LONGEST), quality)]
+    return "\n".join(lines)
+
+
+def _show(
+    banks: Sequence[Quality],
+) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+    """Titles with their rows: labels and cells. Verified labels only where there are some."""
+    for title, rows in _BEFORE_WORDS.items():
+        yield title, _fill(rows, banks)
+    kinds = dict.fromkeys(one.kind for bank in banks for one in bank.overlap)
+    overlaps = [row for kind in kinds for row in _compare_words(kind, banks)]
+    yield "Words of the tools", [*overlaps, *_fill(_NAMES, banks)]
+    for title, rows in _AFTER_WORDS.items():
+        if title != "Verified labels" or any(bank.labels for bank in banks):
+            yield title, _fill(rows, banks)
+
+
+def _fill(
+    rows: Sequence[_Row], banks: Sequence[Quality]
+) -> list[tuple[str, list[str]]]:
+    return [(row.label, [row.show(bank) for bank in banks]) for row in rows]
+
+
+def _compare_words(
+    kind: str, banks: Sequence[Quality]
+) -> Iterator[tuple[str, list[str]]]:
+    found = [
+        next((one for one in bank.overlap if one.kind == kind), None) for bank in banks
+    ]
+    name = [f"{one.name:.2f}" if one else _NOTHING for one in found]
+    own = [f"{one.own:.2f}" if one else _NOTHING for one in found]
+    told = one_line(kind, _WIDEST)
+    yield f"{told}: of their tools' names, said", name
+    yield f"{told}: of their words, the tools' own", own
+
+
+def _lay_out(label: str, row: Sequence[str], wide: int, widths: Sequence[int]) -> str:
+    cells = (f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+    return "  ".join([f"{label:<{wide}}", *cells]).rstrip()
+
+
+def _tell(name: str, quality: Quality) -> Iterator[str]:
+    if quality.openings:
+        commonest = list(quality.openings.commonest.items())[:_SHOWN]
+        told = (
+            f"{one_line(text, 40)} ({100 * share:.1f} %)" for text, share in commonest
+        )
+        yield f"{name} opens with: {', '.join(told)}"
+    if quality.dispersion:
+        yield f"{name} is about:"
+        for topic in quality.dispersion.topics:
+            words = one_line(topic.name, 36)
+            example = one_line(topic.example, _LONGEST - 50)
+            yield f"  {100 * topic.share:>4.1f} %  {words:<36}  {example}"
