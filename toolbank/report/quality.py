@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from toolbank.quality.measure import Quality
-from toolbank.quality.overlap import REQUESTS
+from toolbank.quality.overlap import REQUESTS, Overlap
 from toolbank.report.numbers import Bar
 
 _WIDTH, _HEIGHT = 280, 150
@@ -53,7 +53,7 @@ def draw_lorenz(quality: Quality) -> str:
 
 def list_tenths(quality: Quality) -> list[Bar]:
     """The requests by tenths of the share of their words that are their tools' own."""
-    found = next((one for one in quality.overlap if one.kind == REQUESTS), None)
+    found = _of_requests(quality)
     if found is None:
         return []
     size = 100 // len(found.own_bins)
@@ -61,6 +61,10 @@ def list_tenths(quality: Quality) -> list[Bar]:
         Bar(f"{size * n}", count, count / found.n)
         for n, count in enumerate(found.own_bins)
     ]
+
+
+def _of_requests(quality: Quality) -> Overlap | None:
+    return next((one for one in quality.overlap if one.kind == REQUESTS), None)
 
 
 _Row = tuple[str, float | None, bool, str]
@@ -85,7 +89,7 @@ def _cover(quality: Quality) -> Iterator[_Row]:
             "distinct sets of tools",
             quality.sets.share,
             True,
-            "Of the requests. In ToolBank's some 20,000 it is 98 %. Where it is low, who "
+            "Of the requests. In ToolBank\u2019s some 20,000 it is 98 %. Where it is low, who "
             "remembers the sets finds most of the tools.",
         )
 
@@ -123,19 +127,20 @@ def _vary(quality: Quality) -> Iterator[_Row]:
 
 
 def _share_words(quality: Quality) -> Iterator[_Row]:
-    for one in quality.overlap:
+    one = _of_requests(quality)
+    if one:
         yield (
-            f"names said, {one.kind}",
+            "names said",
             one.name,
             False,
-            "Of the words in their tools' names. A set made by hand has 0.88 where requests name "
+            "Of the words in their tools\u2019 names. A set made by hand has 0.88 where requests name "
             "the action plainly, and 0.25 where they paraphrase it.",
         )
         yield (
-            f"own words, {one.kind}",
+            "the tools\u2019 own words",
             one.own,
             False,
-            "Of their words, those that their tools' names and summaries have. The higher, the "
+            "Of their words, those that their tools\u2019 names and summaries have. The higher, the "
             "more search by words alone finds.",
         )
     if quality.leaks:
@@ -157,7 +162,7 @@ def _read(quality: Quality) -> Iterator[_Row]:
     polish = quality.polish
     if polish:
         yield "changed by the polish", polish.changed, True, "Of the drafts."
-        words = 'With "then", "finally", "step 2" and the like'
+        words = "With \u201cthen\u201d, \u201cfinally\u201d, \u201cstep 2\u201d and the like"
         if polish.before:
             yield "drafts in steps", polish.before.sequence, True, f"{words}."
         yield (
