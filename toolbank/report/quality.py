@@ -115,7 +115,7 @@ def _vary(quality: Quality) -> Iterator[_Row]:
             "near-duplicates",
             quality.duplicates.share,
             True,
-            "Requests that have 80 % of their runs of three words with an earlier one.",
+            "Requests whose runs of three words are nearly those of an earlier one (Jaccard 0.8).",
         )
     if quality.openings:
         yield (
