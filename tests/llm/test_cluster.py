@@ -39,6 +39,8 @@ STAND_IN = Path(__file__).parent / "vllm_stand_in"
 KEY = "sk-test-5f1c9a7e42d84be6b1c3a90fd2e7c815"
 BANK = ("tools.parquet", "queries.parquet", "attempts.parquet")
 QUERIES, IN_FLIGHT = 60, 8
+# Ray's own, which else is written into the home folder and read from there.
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a1" * 32}
 
 
 def on_ray(**settings):
@@ -138,6 +140,7 @@ def surroundings(url, **more):
     return os.environ | {
         "OPENAI_API_KEY": KEY,
         "TOOLBANK_TRUSTED_HOSTS": named,
+        **TOKEN,
         **more,
     }
 
@@ -277,7 +280,12 @@ def cluster(tmp_path):
         with (tmp_path / "ray.log").open("w") as log:
             process = subprocess.Popen(
                 [Path(TOOLBANK).with_name("ray"), *command],
-                env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", **environment},
+                env={
+                    **os.environ,
+                    "RAY_USAGE_STATS_ENABLED": "0",
+                    **TOKEN,
+                    **environment,
+                },
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -305,6 +313,10 @@ def test_a_cluster_by_its_address_needs_the_key_on_its_nodes(alone, cluster):
         said = " ".join(told.split())
         assert "OPENAI_API_KEY is not set on the worker" in said
         assert not server.calls
+        no_token = {"RAY_ADDRESS": address, "RAY_AUTH_MODE": "disabled"}
+        code, told = run(alone, server, "other", 2, **no_token)
+        assert code == 2
+        assert "wants its token. Set RAY_AUTH_MODE=token" in " ".join(told.split())
         with_key = surroundings(server.url)
         address = cluster(OPENAI_API_KEY=with_key["OPENAI_API_KEY"])
         code, told = run(alone, server, "other", 2, RAY_ADDRESS=address)
@@ -327,6 +339,10 @@ def test_each_worker_has_a_model_of_its_own_on_gpus_of_its_own(monkeypatch):
 
     monkeypatch.setenv("PYTHONPATH", f"{STAND_IN}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray sets the mode itself: in a process that has imported it, one that is set counts no more.
+    monkeypatch.setenv("RAY_AUTH_MODE", "")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN["RAY_AUTH_TOKEN"])
     ray.init("local", num_cpus=2, num_gpus=2, include_dashboard=False)
     try:
 

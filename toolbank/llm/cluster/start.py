@@ -69,6 +69,11 @@ def join(config: EngineConfig) -> bool:
                     logging_level=logging.ERROR,
                 )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        if _is_for_want_of_a_token(error):
+            raise InputError(
+                f"{_ADDRESS}: the cluster at {address!r} wants its token. Set RAY_AUTH_MODE=token, "
+                "and RAY_AUTH_TOKEN as on its nodes where ~/.ray/auth_token isn't the same."
+            ) from error
         what = f"{_ADDRESS}: no cluster of Ray could be joined at {address!r}"
         if not address:
             what = f"{config.section}.executor: Ray could not be started here"
@@ -82,6 +87,19 @@ def describe_room() -> str:
 
     has: dict[str, float] = ray.cluster_resources()
     return ", ".join(f"{has.get(kind, 0):g} {kind}s" for kind in ("CPU", "GPU"))
+
+
+def _is_for_want_of_a_token(error: BaseException) -> bool:
+    """Ray doesn't show a token to an address that it is given, unless RAY_AUTH_MODE says so.
+
+    What it raises says "failed to connect"; why, stands in a text on the way there.
+    """
+    reasons = []
+    at: BaseException | None = error
+    while at is not None:
+        reasons.append(f"{type(at).__name__}: {at}")
+        at = at.__cause__ or at.__context__
+    return any("AuthenticationError" in reason for reason in reasons)
 
 
 def _refuse_silence(address: str) -> None:
