@@ -33,7 +33,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from measuring import cpu_s, proportional_mb, tree
+from measuring import FailedError, cpu_s, proportional_mb, tree
 from serving import Served, served
 from workload import generation, write_recipe
 
@@ -77,7 +77,11 @@ def main() -> None:
     with served() as endpoint:
         for workers in turns:
             load = os.getloadavg()[0]
-            run = measure(recipe, given.rows, given.in_flight, workers, endpoint)
+            try:
+                run = measure(recipe, given.rows, given.in_flight, workers, endpoint)
+            except FailedError as error:
+                print(f"{name_of(workers)}: FAILED, {error}", file=sys.stderr)
+                continue
             runs.setdefault(workers, []).append(run)
             print(f"{name_of(workers)}, load before {load:.2f}: {run}", file=sys.stderr)
     print(table(runs))
@@ -88,7 +92,11 @@ def main() -> None:
 def measure(
     recipe: Path, rows: int, in_flight: int, workers: int, endpoint: Served
 ) -> Measured:
-    """Run the command once; exits with its output where it fails."""
+    """Run the command once.
+
+    Raises:
+        FailedError: it failed; the message is what it said.
+    """
     more = {"executor": "ray", "workers": workers} if workers else {}
     run, command = generation(recipe, endpoint.url, rows, in_flight, **more)
     endpoint.reset()
@@ -120,7 +128,7 @@ def measure(
             raise
         said.seek(0)
         if process.returncode:
-            sys.exit(said.read().decode())
+            raise FailedError(said.read().decode())
     stats = endpoint.stats()
     used: Counter[str] = Counter()
     for pid, seconds in last.items():
@@ -144,6 +152,8 @@ def role_of(pid: int, driver: int) -> str:
     try:
         title = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
+        return ""
+    if not title:  # it has ended, and nobody has taken note yet
         return ""
     return "workers" if b"EngineWorker" in title else "Ray's own"
 

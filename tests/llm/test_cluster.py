@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
@@ -57,6 +58,19 @@ def test_without_ray_it_is_told_how_to_install_it(monkeypatch):
     for refuse in (find_writer(config).check_access, make):
         with pytest.raises(InputError, match=r"ray is not installed.*\[ray\]"):
             refuse(config)
+
+
+def test_where_ray_does_not_start_it_is_told(monkeypatch):
+    def init(*_, **__):
+        raise Exception("The current node timed out during startup.")  # its own words
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(start, "find_spec", lambda _: True)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with pytest.raises(InputError, match=r"could not be started here.*timed out"):
+        make(on_ray(base_url="http://127.0.0.1:1/v1"))
 
 
 @pytest.mark.parametrize("engine", ["rules", "recorded", "batch"])
