@@ -86,7 +86,7 @@ def main() -> None:
             print(f"{name_of(workers)}, load before {load:.2f}: {run}", file=sys.stderr)
     print(table(runs))
     banks = {run.bank for done in runs.values() for run in done}
-    print(f"\n{'The same' if len(banks) == 1 else 'NOT the same'} bytes in all runs.")
+    print(f"\n{'NOT the same' if len(banks) > 1 else 'The same'} bytes in all runs.")
 
 
 def measure(
@@ -113,11 +113,12 @@ def measure(
             while process.poll() is None:
                 pids = tree(process.pid)
                 if not first and endpoint.stats()["calls"]:
-                    first = {pid: cpu_s(pid) for pid in pids}
+                    first = {pid: cpu_s(pid, children=False) for pid in pids}
                 for pid in pids:
                     roles.setdefault(pid, "")
                     roles[pid] = role_of(pid, process.pid) or roles[pid]
-                    last[pid] = max(last.get(pid, 0.0), cpu_s(pid))
+                    used = cpu_s(pid, children=False)
+                    last[pid] = max(last.get(pid, 0.0), used)
                 if looks % _LOOKS_BETWEEN_SIZES == 0:
                     note_sizes(pids, roles, peaks)
                 looks += 1
@@ -130,9 +131,9 @@ def measure(
         if process.returncode:
             raise FailedError(said.read().decode())
     stats = endpoint.stats()
-    used: Counter[str] = Counter()
+    cpu: Counter[str] = Counter()
     for pid, seconds in last.items():
-        used[roles[pid]] += seconds - first.get(pid, 0.0)
+        cpu[roles[pid]] += seconds - first.get(pid, 0.0)
     queries = (run / "bank" / "queries.parquet").read_bytes()
     return Measured(
         calls=stats["calls"],
@@ -140,7 +141,7 @@ def measure(
         start_s=stats["first_s"] - begun,
         server_cpu_s=cpu_s(endpoint.pid) - server_before,
         bank=hashlib.sha256(queries).hexdigest()[:16],
-        cpu=used,
+        cpu=cpu,
         peak_mb=peaks,
     )
 

@@ -175,13 +175,13 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def cpu_s(pid: int) -> float:
-    """Seconds of CPU that a process and those of its children that have ended took."""
+def cpu_s(pid: int, *, children: bool = True) -> float:
+    """Seconds of CPU that a process took, and those of its `children` that have ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS
+    return sum(map(int, fields[11 : 15 if children else 13])) / _TICKS
 
 
 def proportional_mb(pid: int) -> float:
