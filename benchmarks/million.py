@@ -15,6 +15,7 @@ no latency: prompts, checks, journal, near-duplicates, bank. Each step is a proc
 - *duplicates*: the search for near-duplicates alone, over the bank's texts, and its temporary file
 - *open*, *filter*: `toolbank.load_bank`, and counts by split and tool in it
 - *export*: `toolbank export --format jsonl`; *publish*: `toolbank publish` where there is that command
+- *embed*: the first 50,000 requests by all-MiniLM-L6-v2, as retrievers embed them
 - *bm25*, *words*: a BM25 over the tools' texts, and one over all train requests, fitted and asked for
   the first ten of 1,000 test requests
 
@@ -48,6 +49,7 @@ from toolbank.system.files import read_json, write_json
 ROOT = Path(__file__).resolve().parents[1]
 _WRITTEN = ROOT / "recipes" / "data" / "numpy-written.jsonl"
 _ASKED = 1000
+_EMBEDDED = 50_000
 _PLANTED = 0.01
 _SENTENCE = re.compile(r"(?<=[.?!]) +")
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,4}(?![\w.,])")
@@ -320,6 +322,23 @@ def publish(work: Work) -> dict[str, Any]:
     return _children() | {"disk_mb": _mb_below(out)}
 
 
+def embed(work: Work) -> dict[str, Any]:
+    from toolbank.encoders import load_encoder
+    from toolbank.encoders.sentence.config import SentenceConfig
+
+    path = work.folder / "run" / "bank" / "queries.parquet"
+    texts = read_column(path, "query").head(_EMBEDDED).to_list()
+    encoder = load_encoder(SentenceConfig())
+    begun = time.monotonic()
+    vectors = encoder.encode_queries(texts)
+    took = time.monotonic() - begun
+    return {
+        "texts": len(texts),
+        "texts_a_second": round(len(texts) / took, 1),
+        "vectors_mb": round(vectors.nbytes / 1e6, 1),
+    }
+
+
 def bm25(work: Work) -> dict[str, Any]:
     from toolbank.bank.bank import Bank
     from toolbank.bank.files import read_tools
@@ -385,6 +404,7 @@ _STEPS: dict[str, Callable[[Work], dict[str, Any]]] = {
     "filter": filter_bank,
     "export": export,
     "publish": publish,
+    "embed": embed,
     "bm25": bm25,
     "words": words,
 }
