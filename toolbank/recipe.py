@@ -35,7 +35,7 @@ from toolbank.judge.config import JudgeConfig
 from toolbank.llm.config import EngineConfig
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
-from toolbank.loaders.kind import DatasetConfig
+from toolbank.loaders.kind import DatasetSettings
 from toolbank.planner.config import PlannerConfig
 from toolbank.report.config import ReportConfig
 from toolbank.retrievers import RETRIEVERS
@@ -83,7 +83,7 @@ class Recipe(Config):
         lt=2**63,
         description="same recipe, same seed: same bank",
     )
-    dataset: Annotated[DatasetConfig, TaggedUnion(DATASETS)] | None = Field(
+    dataset: Annotated[DatasetSettings, TaggedUnion(DATASETS)] | None = Field(
         default=None, description="in place of sources and generate"
     )
     sources: tuple[Annotated[SourceConfig, TaggedUnion(SOURCES)], ...] = ()

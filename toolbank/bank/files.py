@@ -112,6 +112,20 @@ def read_frame(path: Path, **wanted: Any) -> pl.DataFrame:
     return _collect(path, _scan(path).filter(**wanted) if wanted else _scan(path))
 
 
+def read_frames(path: Path) -> Iterator[pl.DataFrame]:
+    """Some thousands of rows of a parquet file at a time, as they are asked for.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    import polars as pl
+
+    rows = _scan(path)
+    count = _collect(path, rows.select(pl.len())).item()
+    for start in range(0, count, _ROW_GROUP):
+        yield _collect(path, rows.slice(start, _ROW_GROUP))
+
+
 def read_column(path: Path, name: str) -> pl.Series:
     """One column of a parquet file; the others, which may be long texts, are not read.
 
@@ -167,22 +181,12 @@ def read_records(path: Path, kind: type[_R], **wanted: Any) -> Iterator[_R]:
     Raises:
         InputError: the file is missing, damaged, or not of this layout.
     """
-    for frame in [read_frame(path, **wanted)] if wanted else _read_groups(path):
+    for frame in [read_frame(path, **wanted)] if wanted else read_frames(path):
         for row in frame.iter_rows(named=True):
             try:
                 yield kind.model_validate(parse_row(kind, row))
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(explain_foreign_file(path, error)) from error
-
-
-def _read_groups(path: Path) -> Iterator[pl.DataFrame]:
-    """Some thousands of rows at a time, as they are asked for."""
-    import polars as pl
-
-    rows = _scan(path)
-    count = _collect(path, rows.select(pl.len())).item()
-    for start in range(0, count, _ROW_GROUP):
-        yield _collect(path, rows.slice(start, _ROW_GROUP))
 
 
 def _scan(path: Path) -> pl.LazyFrame:

@@ -9,6 +9,9 @@ DATASETS = Registry(
     kind=DatasetKind,
     own={
         "jsonl": "toolbank.loaders.jsonl:KIND",
+        # Before `toollens`, whose files a published folder has, too.
+        "published": "toolbank.loaders.published:KIND",
+        "hub": "toolbank.loaders.hub:KIND",
         "toolbank": "toolbank.loaders.toolbank:KIND",
         "toolbench": "toolbank.loaders.toolbench:KIND",
         "toolbench-conversations": "toolbank.loaders.conversations:KIND",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from toolbank.bank.labels import Label
 from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Ask, Query, Tool
 
@@ -14,12 +15,14 @@ class Dataset:
     """Tools of different names, and queries and asks that use them, by their names.
 
     Each query has the split that the dataset gives it, if it gives one. Asks are to train on.
+    `labels` are what a verification found of the queries' tools, by their ids.
     """
 
     tools: tuple[Tool, ...]
     queries: tuple[Query, ...]
     left_out: LeftOut
     asks: tuple[Ask, ...] = ()
+    labels: tuple[Label, ...] = ()
 
 
 def gather(
@@ -27,12 +30,14 @@ def gather(
     queries: Iterable[Query],
     left_out: LeftOut,
     asks: Iterable[Ask] = (),
+    labels: Iterable[Label] = (),
 ) -> Dataset:
     """Keep what is sound; `left_out` goes on counting what is not.
 
     Of tools of one name, the first is kept. A query is left out where it is blank, has no tool
     or one that is not listed, stands there twice, or is trained on and tested with; so is an ask.
-    A tool that a query names twice counts once.
+    A tool that a query names twice counts once. A label is left out with its query, and where it
+    names a tool that is not listed.
     """
     listed: dict[str, Tool] = {}
     for tool in tools:
@@ -84,6 +89,25 @@ def gather(
             left_out.add("ask: the same text is in the test", ask.ask)
         else:
             asked[name, ask.ask] = ask.model_copy(update={"tool": name})
+    ids = {query.id for query in sound}
+    kept_labels = []
+    for label in labels:
+        if label.query not in ids:
+            left_out.add("label: of a query that is not there", label.query)
+        elif {label.tool, label.stands_for} - names.keys() - {""}:
+            left_out.add("label: names a tool that is not listed", label.query)
+        else:
+            kept_labels.append(_name_own(label, names))
     return Dataset(
-        tuple(listed.values()), tuple(sound), left_out, tuple(asked.values())
+        tuple(listed.values()),
+        tuple(sound),
+        left_out,
+        tuple(asked.values()),
+        tuple(kept_labels),
     )
+
+
+def _name_own(label: Label, names: Mapping[str, str]) -> Label:
+    """The label with its tools' own names."""
+    tool, stands_for = names.get(label.tool, ""), names.get(label.stands_for, "")
+    return label.model_copy(update={"tool": tool, "stands_for": stands_for})

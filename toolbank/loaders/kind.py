@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -27,20 +28,35 @@ SPLITS: dict[str, Split] = {
 SPLIT_NAMES = "The names of splits that count are train, validation (or valid, val, dev) and test."
 
 
-class DatasetConfig(Config):
-    """A dataset of others: tools, and queries that are labelled with them.
-
-    A format adds `type: Literal[...]` with its name, and settings that only it has.
-    """
+class DatasetSettings(Config):
+    """A dataset of others: tools, and queries that are labelled with them, wherever it is had."""
 
     type: str = Field(description="how its files are laid out")
-    path: Path = Field(description="the folder that holds them")
     ordered: bool = Field(
         default=False, description="whether a query's tools stand in the order of calls"
     )
 
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+        raise NotImplementedError
 
-C = TypeVar("C", bound=DatasetConfig)
+
+class DatasetConfig(DatasetSettings):
+    """A dataset in a folder.
+
+    A format adds `type: Literal[...]` with its name, and settings that only it has.
+    """
+
+    path: Path = Field(description="the folder that holds them")
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+
+C = TypeVar("C", bound=DatasetSettings)
 
 
 @dataclass(frozen=True)
@@ -50,11 +66,14 @@ class DatasetKind(Generic[C]):
     - `load` reads the files; it may raise an InputError that names a broken file and its place.
       `gather` makes a sound `Dataset` of what it finds. Use `read`, which checks before and after.
     - `files` are all that `load` reads, there or not: their content is what the bank follows from.
+    - `folder` holds them. One that gets them from elsewhere does it there, once a process; `files`
+      gets nothing.
     """
 
     config: type[C]
     load: Callable[[C], Dataset]
     files: Callable[[C], tuple[Path, ...]]
+    folder: Callable[[C], Path] = attrgetter("path")
 
     def read(self, config: C) -> Dataset:
         """Read a dataset.
@@ -64,18 +83,18 @@ class DatasetKind(Generic[C]):
         """
         self.find_files(config)
         with reading_content(
-            f"dataset: {config.path}", f"a dataset of the type {config.type}"
+            f"dataset: {config.place}", f"a dataset of the type {config.type}"
         ):
             dataset = self.load(config)
         if not dataset.tools:
-            raise InputError(f"{config.path}: no tools in it.")
+            raise InputError(f"{config.place}: no tools in it.")
         if not dataset.queries:
             counts = sorted(dataset.left_out.counts.items())
             reasons = [f"  left out: {reason} ({count:,})" for reason, count in counts]
             raise InputError(
                 "\n".join(
                     [
-                        f"{config.path}: no query in it can be used.",
+                        f"{config.place}: no query in it can be used.",
                         *reasons,
                         SPLIT_NAMES,
                     ]
@@ -89,9 +108,10 @@ class DatasetKind(Generic[C]):
         Raises:
             InputError: the folder or a file is not there.
         """
-        if not config.path.is_dir():
+        folder = self.folder(config)
+        if not folder.is_dir():
             raise InputError(
-                f"{config.path}: no such folder. Set dataset.path to the one that holds the "
+                f"{folder}: no such folder. Set dataset.path to the one that holds the "
                 f"dataset's files ({config.type})."
             )
         found = self.files(config)

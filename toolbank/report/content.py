@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_frame
@@ -28,6 +27,7 @@ from toolbank.judge.summary import CriterionSummary
 from toolbank.llm.accounts import SearchCalls, StepCalls
 from toolbank.report.verification import Verification
 from toolbank.system.errors import InputError
+from toolbank.system.secrets import without_credentials
 
 if TYPE_CHECKING:
     import polars as pl
@@ -229,21 +229,5 @@ def _read_recipe(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: can't be read ({error}).") from error
     if not isinstance(recipe, dict):
         raise InputError(f"{path}: not a recipe. Run the recipe again.")
-    hidden: dict[str, Any] = _without_credentials(recipe)
+    hidden: dict[str, Any] = without_credentials(recipe)
     return hidden
-
-
-def _without_credentials(value: Any) -> Any:
-    """A recipe whose URLs have lost user names, passwords and query strings."""
-    if isinstance(value, dict):
-        return {key: _without_credentials(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_credentials(part) for part in value]
-    if isinstance(value, str) and value.startswith(("http://", "https://")):
-        try:
-            parts = urlsplit(value)
-        except ValueError:
-            return "(not a URL)"
-        host = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, host, parts.path, "", ""))
-    return value

@@ -6,7 +6,8 @@ import html
 import json
 from collections.abc import Sequence
 from functools import cache
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
 
 # Shorter ones are words, such as a placeholder for a key, and no secrets.
 _SHORTEST_SECRET = 8
@@ -26,6 +27,22 @@ def hide(text: str, secrets: Sequence[str], shortest: int = _SHORTEST_SECRET) ->
             if text.endswith(written[:length]):
                 text = f"{text[:-length]}***"
     return text
+
+
+def without_credentials(value: Any) -> Any:
+    """JSON, such as a recipe, whose URLs have lost user names, passwords and query strings."""
+    if isinstance(value, dict):
+        return {key: without_credentials(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [without_credentials(part) for part in value]
+    if isinstance(value, str) and value.startswith(("http://", "https://")):
+        try:
+            parts = urlsplit(value)
+        except ValueError:
+            return "(not a URL)"
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    return value
 
 
 @cache

@@ -64,7 +64,7 @@ def _read_recipe(text: str) -> Collected:
     if recipe.dataset is not None:
         kind = DATASETS.find(recipe.dataset.type, "dataset")
         read = kind.read(recipe.dataset)
-        source = {"source": str(recipe.dataset.path), **read.left_out.as_info()}
+        source = {"source": recipe.dataset.place, **read.left_out.as_info()}
         return Collected(read.tools, {"sources": [source]})
     folder = RunFolder(Path("runs") / recipe.name)
     if SourcesStage(recipe, folder).is_done:

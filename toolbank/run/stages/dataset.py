@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolbank.bank.labels import Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.config.checked import read_checked
 from toolbank.config.shape import shape
@@ -19,12 +20,12 @@ from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.loaders.kind import DatasetConfig, DatasetKind
+    from toolbank.loaders.kind import DatasetKind, DatasetSettings
     from toolbank.recipe import Recipe
 
 
 class DatasetStage(Stage):
-    """Takes the tools and queries of a dataset as the bank, and its asks if it has some."""
+    """Takes the tools and queries of a dataset as the bank, and its asks and verified labels."""
 
     kind = "dataset"
 
@@ -43,13 +44,14 @@ class DatasetStage(Stage):
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
         from toolbank.bank.files import write_asks, write_queries, write_tools
+        from toolbank.bank.labels import write_labels
         from toolbank.run.advice import advise_on_size
 
         config = _config(self.recipe)
         found = read_split(self.recipe)
-        tools, queries, asks = (
+        tools, queries, asks, labels = (
             self.folder.bank / f"{name}.parquet"
-            for name in ("tools", "queries", "asks")
+            for name in ("tools", "queries", "asks", "labels")
         )
         write_tools(tools, found.tools)
         write_queries(queries, found.queries)
@@ -59,6 +61,12 @@ class DatasetStage(Stage):
             files.append(asks)
         elif self.recipe.asks is None:
             asks.unlink(missing_ok=True)
+        if self.recipe.verify is None:
+            if found.labels:
+                write_labels(labels, found.labels)
+                files.append(labels)
+            else:
+                labels.unlink(missing_ok=True)
         info = write_bank_info(
             self.recipe,
             self.folder,
@@ -119,7 +127,7 @@ class DatasetStage(Stage):
 class SplitDataset:
     """A dataset whose queries have their splits; `asks` are for none of the tools withheld.
 
-    `splits` counts the queries by split, those that use a tool of `withheld` under None;
+    `labels` are verified ones, which count where the recipe has none made. `splits` counts the queries by split, those that use a tool of `withheld` under None;
     `left_out` says, by reason, how often and of what something was left out, and `straddling` how
     many queries share something with two splits, of which none may.
     """
@@ -131,6 +139,7 @@ class SplitDataset:
     left_out: dict[str, Any]
     asks: Sequence[Ask]
     straddling: int = 0
+    labels: Sequence[Label] = ()
 
     def describe(self) -> str:
         """How many tools, queries and asks there are."""
@@ -170,7 +179,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
     names = [tool.name for tool in dataset.tools]
     if dataset.asks and recipe.asks is not None:
         raise InputError(
-            f"{config.path}: the dataset has {count(len(dataset.asks), 'ask')} of its own, and the "
+            f"{config.place}: the dataset has {count(len(dataset.asks), 'ask')} of its own, and the "
             "recipe's `asks` has others written. Leave one of the two out."
         )
     withheld = draw_withheld(names, recipe.split, recipe.seed)
@@ -201,6 +210,7 @@ def read_split(recipe: Recipe) -> SplitDataset:
         dataset.left_out.describe(),
         [ask for ask in dataset.asks if ask.tool not in held_out],
         straddling=0 if withheld else splits[None],
+        labels=dataset.labels,
     )
     if withheld and not (splits["train"] or found.asks):
         raise InputError(
@@ -220,22 +230,24 @@ def read_split(recipe: Recipe) -> SplitDataset:
     return found
 
 
-def _config(recipe: Recipe) -> DatasetConfig:
+def _config(recipe: Recipe) -> DatasetSettings:
     if recipe.dataset is None:
         raise InputError(f"{recipe.name}: its recipe names no dataset.")
     return recipe.dataset
 
 
-def _find_kind(config: DatasetConfig) -> DatasetKind[Any]:
+def _find_kind(config: DatasetSettings) -> DatasetKind[Any]:
     from toolbank.loaders import DATASETS
 
     return DATASETS.find(config.type, "dataset.type")
 
 
-def _hash_files(config: DatasetConfig) -> dict[str, str]:
+def _hash_files(config: DatasetSettings) -> dict[str, str]:
     hashes = {}
-    for path in _find_kind(config).find_files(config):
-        inside = path.is_relative_to(config.path)
-        name = path.relative_to(config.path).as_posix() if inside else path.name
+    kind = _find_kind(config)
+    for path in kind.find_files(config):
+        folder = kind.folder(config)
+        inside = path.is_relative_to(folder)
+        name = path.relative_to(folder).as_posix() if inside else path.name
         hashes[name] = sha256_file(path)
     return hashes

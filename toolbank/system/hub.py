@@ -1,0 +1,117 @@
+"""What a model hub says of what is asked of it, for people."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from toolbank.system.errors import InputError, ToolbankError
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_TOKEN = (
+    "Set HF_TOKEN to a token of yours that may do it; it is sent to the hub alone, and "
+    "written to no file."
+)
+
+
+def check_repository(name: str) -> None:
+    """Refuse what is no name of a repository.
+
+    Raises:
+        ValueError: it is none; what one looks like.
+    """
+    wrong = not _REPOSITORY.fullmatch(name) or "--" in name or ".." in name
+    if wrong or len(name) > 96 or name.endswith((".git", ".", "-")):
+        raise ValueError(
+            f"{name!r} is no name of a repository: say OWNER/NAME, such as me/weather-bank, of "
+            "letters, digits, '-', '_' and '.'"
+        )
+
+
+@contextmanager
+def asking_hub(repository: str) -> Iterator[str]:
+    """Have what the hub says in the block told for people, and its bars and notes kept off.
+
+    Gives the hub's address.
+
+    Raises:
+        InputError: there is no such repository or revision, or the token may not do it.
+        ToolbankError: the hub can't be reached, or fails.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    try:
+        with _quiet():
+            yield constants.ENDPOINT
+    except ToolbankError:
+        raise
+    except HfHubHTTPError as error:
+        raise _explain(repository, constants.ENDPOINT, error) from error
+    except OfflineModeIsEnabled as error:
+        raise InputError(
+            f"{repository}: not on this machine, and HF_HUB_OFFLINE is set. Unset it."
+        ) from error
+    # Which library speaks HTTP, and what it raises, changes between versions of the hub's.
+    except Exception as error:
+        if isinstance(cause := error.__cause__, HfHubHTTPError):
+            raise _explain(repository, constants.ENDPOINT, cause) from error
+        reason = cause or error
+        raise ToolbankError(
+            f"{repository}: the hub ({constants.ENDPOINT}) can't be reached, or broke off "
+            f"({type(reason).__name__}: {_first_line(reason)}). Run the same command again later."
+        ) from error
+
+
+def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    said = getattr(error, "server_message", "") or _first_line(error)
+    if isinstance(error, RevisionNotFoundError):
+        return InputError(f"{repository}: {endpoint} has no such revision of it.")
+    if status == 401:
+        return InputError(
+            f"{repository}: {endpoint} doesn't take the token, or wants one. {_TOKEN}"
+        )
+    if isinstance(error, RepositoryNotFoundError) or status == 404:
+        return InputError(
+            f"{repository}: {endpoint} has no such dataset, or the token may not see it. Check "
+            f"the spelling. {_TOKEN}"
+        )
+    if status == 403:
+        return InputError(f"{repository}: {endpoint} refuses it ({said}). {_TOKEN}")
+    if status // 100 == 4 and status != 429:
+        return InputError(f"{repository}: {endpoint} refuses it ({status}: {said}).")
+    return ToolbankError(
+        f"{repository}: {endpoint} fails ({status or 'no status'}: {said}). Run the same command "
+        "again later."
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Bars only on a terminal, and no notes."""
+    from huggingface_hub.utils import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+        logging,
+    )
+
+    level, shown = logging.get_verbosity(), not are_progress_bars_disabled()
+    logging.set_verbosity_error()
+    if shown and not sys.stderr.isatty():
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            enable_progress_bars()
+
+
+def _first_line(error: object) -> str:
+    return " ".join(str(error).split())[:300]
