@@ -31,7 +31,7 @@ def shape(config: BaseModel) -> dict[str, Any]:
     return {
         name: _shape(value, settings[name])
         for name, value in config
-        if not _is_transport(config, name) and not isinstance(value, Path)
+        if not is_transport(config, name) and not isinstance(value, Path)
     }
 
 
@@ -51,7 +51,8 @@ def _shape(value: Any, as_json: Any) -> Any:
     return as_json
 
 
-def _is_transport(config: BaseModel, name: str) -> bool:
+def is_transport(config: BaseModel, name: str) -> bool:
+    """Whether a setting says how a result is come by, and not what it is."""
     field = type(config).model_fields[name]
     if _has_mark(field.annotation):
         raise TypeError(

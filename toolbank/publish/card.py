@@ -1,0 +1,340 @@
+"""The card of a published dataset: README.md, whose head the hub and `datasets` read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from toolbank.evaluation.cells import FEW, percent, with_intervals
+from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
+from toolbank.evaluation.figures import Figure
+from toolbank.evaluation.interval import FEWEST
+from toolbank.generate.writers import has_copied_wording
+from toolbank.publish.data import Rows
+from toolbank.publish.escape import plain, row
+from toolbank.publish.qrels import ALTERNATIVE, NEEDED, Judged
+from toolbank.publish.retriever import MODELS, Shown
+from toolbank.publish.story import Story
+from toolbank.system.numbers import count
+from toolbank.system.version import __version__
+
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a publication holds, as its card says it; `licence` is "" where none was stated."""
+
+    story: Story
+    rows: Rows
+    judged: Judged
+    retriever: Shown | None
+    licence: str
+
+
+def write_card(made: Contents) -> str:
+    """README.md of a publication; foreign text in it is text and no Markdown."""
+    blocks = [
+        f"# {plain(made.story.name)}",
+        _opening(made),
+        "## What is in it",
+        *_contents(made),
+        "## Loading",
+        _loading(made),
+        "## How it was made",
+        *_making(made),
+        "## How good it is",
+        *_quality(made),
+        "## Limits",
+        "\n".join(f"- {limit}" for limit in _limits(made)),
+        "## Licence",
+        _licence(made.licence),
+    ]
+    head = yaml.safe_dump(_head(made), sort_keys=False, allow_unicode=True)
+    return f"---\n{head}---\n\n" + "\n\n".join(blocks) + "\n"
+
+
+def _head(made: Contents) -> dict[str, Any]:
+    total = sum(made.rows.queries.values())
+    size = next((name for most, name in _SIZES if total < most), "n>10M")
+    story = made.story
+    tags = ["tool-retrieval", "function-calling", *["synthetic"] * story.is_written]
+    return {
+        **({"license": made.licence} if made.licence else {}),
+        **({"language": ["en"]} if story.is_written else {}),
+        "pretty_name": story.name,
+        "task_categories": ["text-retrieval"],
+        "tags": [*tags, "toolbank"],
+        "size_categories": [size],
+        "configs": list(_configs(made.rows)),
+    }
+
+
+def _configs(rows: Rows) -> Iterator[dict[str, Any]]:
+    queries = [_files(split, split) for split in rows.queries]
+    yield {"config_name": "queries", "default": True, "data_files": queries}
+    for name, n in (("tools", 1), ("asks", rows.asks), ("labels", rows.labels)):
+        if n:
+            split = "train" if name == "asks" else name
+            yield {"config_name": name, "data_files": [_files(split, name)]}
+
+
+def _files(split: str, name: str) -> dict[str, str]:
+    return {"split": split, "path": f"data/{name}-*.parquet"}
+
+
+def _opening(made: Contents) -> str:
+    ordered = ", in the order of their calls" if made.story.info.get("ordered") else ""
+    return (
+        "Requests in people's words, and the tools of an API that each needs"
+        f"{ordered}: to train and to test what finds the right tools for a request. Made by "
+        f"toolbank {__version__}."
+    )
+
+
+def _contents(made: Contents) -> Iterator[str]:
+    rows = made.rows
+    yield "\n".join(
+        [
+            row("config", "split", "rows", "a row is"),
+            row("---", "---", "---", "---"),
+            *(
+                row("queries", split, f"{n:,}", "a request")
+                for split, n in rows.queries.items()
+            ),
+            row("tools", "tools", f"{rows.tools:,}", "a tool of the API"),
+            *_more(rows),
+        ]
+    )
+    yield (
+        "A request has `id`, `query`, `draft` (before it was polished, where it was), `tools` (by "
+        "their names), `explanation`, `domain`, `split`, and `provenance` (attempt, engine, model, "
+        "prompt hash and seed, where it was written). A tool has `name`, `summary`, `description`, "
+        "`signature`, `parameters` (JSON Schema, as text), and what else its reference says."
+    )
+    judged = made.judged
+    grades = " and ".join(
+        f"{judged.grades.get(grade, 0):,} of grade {grade} ({meaning})"
+        for grade, meaning in (
+            (NEEDED, "needed"),
+            (ALTERNATIVE, "would serve in place of a needed one"),
+        )
+    )
+    left = []
+    if judged.aside:
+        left.append(f"{count(judged.aside, 'request is', 'requests are')} set aside")
+    if judged.unknown:
+        left.append(
+            f"{count(judged.unknown, 'label names', 'labels name')} no tool of it"
+        )
+    besides = f" Left out there: {'; '.join(left)}." if left else ""
+    yield (
+        "The test requests are also in the layout of BEIR (`corpus.jsonl`, `queries.jsonl`, "
+        f"`qrels/test.tsv`) and of TREC (`qrels/test.trec`): {count(judged.requests, 'request')}, "
+        f"with tools {grades}. {count(judged.verified, 'request has', 'requests have')} verified "
+        "grades, the others their first labels, which know needed tools alone. Ids have blanks, "
+        f"`%` and quotes percent-encoded.{besides}"
+    )
+
+
+def _more(rows: Rows) -> Iterator[str]:
+    if rows.asks:
+        yield row("asks", "train", f"{rows.asks:,}", "a request for one tool, to train on")
+    if rows.labels:
+        yield row("labels", "labels", f"{rows.labels:,}", "a verified label of a request")
+
+
+def _loading(made: Contents) -> str:
+    shown = made.retriever
+    encoder = ""
+    if shown and shown.encoders:
+        folder = f"{MODELS}/{shown.encoders[0]}/encoder"
+        encoder = f"""
+
+from sentence_transformers import SentenceTransformer
+
+encoder = SentenceTransformer("FOLDER/{folder}")"""
+    return f"""`FOLDER` is this folder, or what `huggingface_hub.snapshot_download(NAME, repo_type="dataset")`
+gives; `load_dataset` takes the NAME on a hub as well.
+
+```python
+from datasets import load_dataset
+
+queries = load_dataset("FOLDER")  # train, validation and test
+tools = load_dataset("FOLDER", "tools", split="tools")
+
+# The columns of ToolBank (arXiv 2409.02141), as a view: nothing is copied.
+names = {{"query": "refined_instruction", "tools": "functions"}}
+toolbank = queries.rename_columns(names).select_columns([*names.values(), "explanation"])
+
+import polars as pl
+
+train = pl.read_parquet("FOLDER/data/train-*.parquet")
+
+from beir.datasets.data_loader import GenericDataLoader
+
+corpus, texts, qrels = GenericDataLoader("FOLDER").load(split="test"){encoder}
+```
+
+`dataset: {{type: published, path: FOLDER}}` in a recipe of toolbank takes it as a bank again."""
+
+
+def _making(made: Contents) -> Iterator[str]:
+    story, shown = made.story, made.retriever
+    if story.sources:
+        yield f"Tools were read from: {'; '.join(map(plain, story.sources))}."
+    if story.is_written:
+        who = " ".join(filter(None, (story.engine, story.model)))
+        kept = story.info.get("counts") or {}
+        attempts, accepted = kept.get("attempts"), kept.get("accepted")
+        of = (
+            f" Of {attempts:,} attempts, {accepted:,} were accepted by checks without a model."
+            if isinstance(attempts, int) and isinstance(accepted, int)
+            else ""
+        )
+        yield f"Requests were written by {plain(who) or 'an engine without a name'}.{of}"
+    else:
+        origin = story.info.get("dataset") or {}
+        kind = plain(str(origin.get("type", ""))) or "another's"
+        yield f"Requests and tools are of a dataset of others (type: {kind})."
+    yield f"The recipe is `recipe.yaml`; its seed is {plain(str(story.info.get('seed', 0)))}."
+    if shown:
+        beside = ", ".join(f"`{MODELS}/{plain(one)}`" for one in shown.beside)
+        more = f" It builds on {beside}." if beside else ""
+        yield (
+            f"A retriever that was fitted on it is in `{MODELS}/{plain(shown.label)}`, with a card "
+            f"of its own: {plain(shown.why)}.{more}"
+        )
+
+
+def _quality(made: Contents) -> Iterator[str]:
+    story = made.story
+    if checked := story.verification:
+        who = " ".join(filter(None, (checked.engine, checked.model)))
+        yield (
+            f"Labels were verified by {plain(who)}: {count(checked.counts.requests, 'request')}, "
+            f"{checked.counts.needed:,} needed tools, "
+            f"{count(checked.counts.alternative, 'alternative')}, "
+            f"{checked.counts.aside:,} set aside."
+        )
+        if found := checked.agreement:
+            yield (
+                f"Of {count(found.labels, 'first label')}, {found.confirmed:,} were confirmed, "
+                f"{found.alternative:,} found to be an alternative, {found.refuted:,} refuted; "
+                f"{found.added:,} were added."
+            )
+    if judged := story.judge:
+        who = "a heuristic" if judged.heuristic else "a model"
+        yield "\n".join(
+            [
+                f"{judged.n:,} pairs, the request against its {plain(judged.against)}, judged by "
+                f"{plain(judged.judge)} ({who}), in percent:",
+                "",
+                row("criterion", "n", "better", "as good", "worse"),
+                row("---", "---", "---", "---", "---"),
+                *(
+                    row(
+                        plain(name),
+                        f"{one.n:,}",
+                        *(_share(part.share) for part in (one.win, one.tie, one.lose)),
+                    )
+                    for name, one in judged.criteria.items()
+                ),
+            ]
+        )
+    yield from _tables(story.figures)
+    if story.stale:
+        yield (
+            "Left out, since they are of an earlier state of the run: results of "
+            f"{', '.join(story.stale)}."
+        )
+    if not (story.verification or story.judge or story.figures or story.stale):
+        yield "Nothing of it was measured."
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f}"
+
+
+def _tables(figures: Sequence[Figure]) -> Iterator[str]:
+    """What each retriever finds, a table a set that has requests."""
+    k = main_k(figure.k for figure in figures)
+    found = {(one.set, one.retriever, one.metric, one.k): one for one in figures}
+    sets = {one.set: one.n for one in figures if one.set not in TEST_PARTS and one.n}
+    retrievers = list(dict.fromkeys(figure.retriever for figure in figures))
+    for name, n in sets.items():
+        columns = [
+            (metric, [found.get((name, one, metric, k)) for one in retrievers])
+            for metric in ("recall", "ndcg", "comp")
+        ]
+        header, cells = with_intervals(f"R@{k}", columns[0][1])
+        rows = zip(retrievers, cells, *(c for _, c in columns[1:]), strict=True)
+        few = f" {FEW}" if n < FEWEST else ""
+        by = ", by its verified labels" if name == VERIFIED else ""
+        yield "\n".join(
+            [
+                f"What retrievers that were trained on it find on {plain(name)}{by} (n = {n:,}), "
+                f"in percent.{few}",
+                "",
+                row("retriever", " ".join(header.split()), f"nDCG@{k}", f"COMP@{k}"),
+                row("---", "---", "---", "---"),
+                *(
+                    row(plain(one), cell.strip(), percent(ndcg), percent(comp))
+                    for one, cell, ndcg, comp in rows
+                ),
+            ]
+        )
+    if sets:
+        yield (
+            f"R@{k}: of a request's tools, those among the first {k} found. COMP@{k}: of the "
+            "requests, those with all of their tools there. In brackets, the 95 % interval of a "
+            "bootstrap."
+        )
+
+
+def _limits(made: Contents) -> Iterator[str]:
+    story, rows = made.story, made.rows
+    if story.is_written and has_copied_wording(story.info):
+        yield (
+            "The requests are of the reference's own words, as people's are not: what finds tools "
+            "by words looks better on them than it is."
+        )
+    elif story.is_written:
+        yield (
+            "The requests were written by a language model and read by no person. The test "
+            "requests were made as those of training were: on real requests, expect less."
+        )
+    if not made.judged.verified:
+        yield (
+            "Labels are first ones: what a request was written for, or was given. Another tool may "
+            "serve it as well, and counts as wrong."
+        )
+    elif story.verification and story.verification.model:
+        yield "Verified labels are a language model's, and no person's."
+    if rows.left_out:
+        yield (
+            f"{count(rows.left_out, 'request')} of the bank {'is' if rows.left_out == 1 else 'are'} "
+            "in no split, and not here: they need tools that are held back or gone."
+        )
+    yield (
+        "Names and descriptions of tools are those of the API's reference, mistakes included; "
+        "nothing was called."
+    )
+
+
+def _licence(licence: str) -> str:
+    stated = (
+        f"Published under `{licence}`."
+        if licence
+        else "No licence was stated: ask who published it before you use it."
+    )
+    return f"{stated} The texts of tools come from the API's reference, which has a licence of its own."
