@@ -29,7 +29,7 @@ LAYERS = (
     ("report",),
     ("recipe", "testing", "experiments"),
     ("run",),
-    ("finder",),
+    ("finder", "publish"),
     ("search",),
     ("commands",),
     ("__init__", "__main__"),

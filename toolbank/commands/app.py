@@ -20,6 +20,7 @@ from toolbank.commands.judge.command import judge
 from toolbank.commands.plan.command import plan
 from toolbank.commands.planner.command import planner
 from toolbank.commands.preview.command import preview
+from toolbank.commands.publish import publish
 from toolbank.commands.recipes import recipes
 from toolbank.commands.refresh.command import refresh
 from toolbank.commands.report import report
@@ -120,6 +121,11 @@ _COMMANDS = (
     (refresh, "refresh runs/quickstart --dry-run"),
     (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),
     (export, "export runs/quickstart --format datasets --out numpy-bank"),
+    (
+        publish,
+        "publish runs/quickstart --to numpy-published --license cc-by-4.0; "
+        "or toolbank publish runs/quickstart --to hub:me/numpy-bank",
+    ),
     (schema, "schema > recipe.schema.json"),
 )
 for function, example in _COMMANDS:

@@ -40,6 +40,19 @@ class Contents:
     retriever: Shown | None
     licence: str
 
+    @property
+    def summary(self) -> str:
+        """What there is of it, in a line."""
+        rows, shown = self.rows, self.retriever
+        parts = [
+            count(rows.tools, "tool"),
+            count(sum(rows.queries.values()), "request"),
+            *([count(rows.asks, "ask")] if rows.asks else []),
+            *([count(rows.labels, "verified label")] if rows.labels else []),
+            f"retriever {shown.label}" if shown else "no retriever, as none is fitted",
+        ]
+        return ", ".join(parts)
+
 
 def write_card(made: Contents) -> str:
     """README.md of a publication; foreign text in it is text and no Markdown."""
@@ -136,21 +149,29 @@ def _contents(made: Contents) -> Iterator[str]:
         left.append(
             f"{count(judged.unknown, 'label names', 'labels name')} no tool of it"
         )
+    first = "by first labels, which know needed tools alone"
+    by = first
+    if judged.verified:
+        by = f"by verified labels of {count(judged.verified, 'request')}"
+        by += f", and else {first}" if judged.verified < judged.requests else ""
     besides = f" Left out there: {'; '.join(left)}." if left else ""
     yield (
         "The test requests are also in the layout of BEIR (`corpus.jsonl`, `queries.jsonl`, "
         f"`qrels/test.tsv`) and of TREC (`qrels/test.trec`): {count(judged.requests, 'request')}, "
-        f"with tools {grades}. {count(judged.verified, 'request has', 'requests have')} verified "
-        "grades, the others their first labels, which know needed tools alone. Ids have blanks, "
-        f"`%` and quotes percent-encoded.{besides}"
+        f"with tools {grades}. Grades are {by}. Ids have blanks, `%` and quotes percent-encoded."
+        f"{besides}"
     )
 
 
 def _more(rows: Rows) -> Iterator[str]:
     if rows.asks:
-        yield row("asks", "train", f"{rows.asks:,}", "a request for one tool, to train on")
+        yield row(
+            "asks", "train", f"{rows.asks:,}", "a request for one tool, to train on"
+        )
     if rows.labels:
-        yield row("labels", "labels", f"{rows.labels:,}", "a verified label of a request")
+        yield row(
+            "labels", "labels", f"{rows.labels:,}", "a verified label of a request"
+        )
 
 
 def _loading(made: Contents) -> str:
@@ -218,7 +239,8 @@ def _making(made: Contents) -> Iterator[str]:
 
 def _quality(made: Contents) -> Iterator[str]:
     story = made.story
-    if checked := story.verification:
+    checked = story.verification
+    if checked and checked.counts.requests:
         who = " ".join(filter(None, (checked.engine, checked.model)))
         yield (
             f"Labels were verified by {plain(who)}: {count(checked.counts.requests, 'request')}, "
@@ -233,11 +255,10 @@ def _quality(made: Contents) -> Iterator[str]:
                 f"{found.added:,} were added."
             )
     if judged := story.judge:
-        who = "a heuristic" if judged.heuristic else "a model"
         yield "\n".join(
             [
                 f"{judged.n:,} pairs, the request against its {plain(judged.against)}, judged by "
-                f"{plain(judged.judge)} ({who}), in percent:",
+                f"{plain(judged.judge)}, in percent:",
                 "",
                 row("criterion", "n", "better", "as good", "worse"),
                 row("---", "---", "---", "---", "---"),
@@ -257,7 +278,7 @@ def _quality(made: Contents) -> Iterator[str]:
             "Left out, since they are of an earlier state of the run: results of "
             f"{', '.join(story.stale)}."
         )
-    if not (story.verification or story.judge or story.figures or story.stale):
+    if not (checked or story.judge or story.figures or story.stale):
         yield "Nothing of it was measured."
 
 

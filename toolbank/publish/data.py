@@ -105,9 +105,10 @@ def _write_more(
 
 def _read(path: Path, kind: type[Record]) -> Iterator[pl.DataFrame]:
     """The rows of a file with the columns of their kind, and no others."""
+    import polars as pl
     from polars.exceptions import PolarsError
 
-    schema = make_schema(kind)
+    schema = pl.Schema(make_schema(kind))
     for frame in read_frames(path):
         try:
             yield frame.select(list(schema)).cast(schema)

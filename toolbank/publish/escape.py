@@ -8,7 +8,7 @@ from toolbank.system.terminal import one_line
 
 _LONGEST = 300
 # What makes structure, links (also bare ones) and HTML; a backslash before it makes it a sign.
-_MEANS_SOMETHING = re.compile(r"[\\`*_{}\[\]()#|~$!:@^=]|(?<=[wW]{3})\.")
+_MEANS_SOMETHING = re.compile(r"[\\`*_\[\]#|~$]|:(?=//)|(?<=\w)@(?=\w)|(?<=[wW]{3})\.")
 _STARTS_LIST = re.compile(r"^(?:[-+]|\d+(?=[.)]))")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 

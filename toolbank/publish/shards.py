@@ -62,9 +62,7 @@ class ShardWriter:
         if self._writer is None:
             part = self._folder / f".{self._name}-{len(self._parts)}"
             self._parts.append(part)
-            self._writer = parquet.ParquetWriter(
-                part, self._schema, compression="zstd"
-            )
+            self._writer = parquet.ParquetWriter(part, self._schema, compression="zstd")
         length = min(_ROW_GROUP, self._shard_rows - self._in_shard, len(self._held))
         group = self._held.head(length)
         self._held = self._held.slice(length)

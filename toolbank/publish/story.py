@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from toolbank.run.folder import RunFolder
 
 
-
 @dataclass(frozen=True)
 class Story:
     """What was left by the stages that are done; `stale` names those whose result is left out.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from toolbank.system.errors import InputError, ToolbankError
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-_TOKEN = (
+_REMEDY = (
     "Set HF_TOKEN to a token of yours that may do it; it is sent to the hub alone, and "
     "written to no file."
 )
@@ -74,15 +75,15 @@ def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
         return InputError(f"{repository}: {endpoint} has no such revision of it.")
     if status == 401:
         return InputError(
-            f"{repository}: {endpoint} doesn't take the token, or wants one. {_TOKEN}"
+            f"{repository}: {endpoint} doesn't take the token, or wants one. {_REMEDY}"
         )
     if isinstance(error, RepositoryNotFoundError) or status == 404:
         return InputError(
             f"{repository}: {endpoint} has no such dataset, or the token may not see it. Check "
-            f"the spelling. {_TOKEN}"
+            f"the spelling. {_REMEDY}"
         )
     if status == 403:
-        return InputError(f"{repository}: {endpoint} refuses it ({said}). {_TOKEN}")
+        return InputError(f"{repository}: {endpoint} refuses it ({said}). {_REMEDY}")
     if status // 100 == 4 and status != 429:
         return InputError(f"{repository}: {endpoint} refuses it ({status}: {said}).")
     return ToolbankError(
@@ -94,23 +95,19 @@ def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Bars only on a terminal, and no notes."""
-    from huggingface_hub.utils import (
-        are_progress_bars_disabled,
-        disable_progress_bars,
-        enable_progress_bars,
-        logging,
-    )
+    from huggingface_hub.utils import tqdm as bars
 
-    level, shown = logging.get_verbosity(), not are_progress_bars_disabled()
-    logging.set_verbosity_error()
+    logger = logging.getLogger("huggingface_hub")
+    level, shown = logger.level, not bars.are_progress_bars_disabled()
+    logger.setLevel(logging.ERROR)
     if shown and not sys.stderr.isatty():
-        disable_progress_bars()
+        bars.disable_progress_bars()
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        logger.setLevel(level)
         if shown:
-            enable_progress_bars()
+            bars.enable_progress_bars()
 
 
 def _first_line(error: object) -> str:

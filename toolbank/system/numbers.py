@@ -56,3 +56,13 @@ def span(low: str, high: str) -> str:
 
 def _short(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0") if number < 10 else about(number)
+
+
+def size(n: int) -> str:
+    """Bytes in the unit that a person would use, such as 950 B or 4.2 MB."""
+    number, unit = float(n), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 1000:
+            break
+        number, unit = number / 1000, larger
+    return f"{n:,} B" if unit == "B" else f"{number:.1f} {unit}"

@@ -1,0 +1,71 @@
+"""`toolbank publish`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolbank.commands.options import RunArgument, complain, echo
+
+_HUB = "hub:"
+
+
+def publish(
+    run: RunArgument,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR|hub:OWNER/NAME",
+            help="The folder to write to, or the dataset repository of a hub.",
+        ),
+    ],
+    licence: Annotated[
+        str,
+        typer.Option(
+            "--license",
+            metavar="ID",
+            help="The licence of the dataset, such as cc-by-4.0; none is stated if not given.",
+        ),
+    ] = "",
+    retriever: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The retriever that goes with it; the one that a search takes if not given.",
+        ),
+    ] = "",
+    public: Annotated[
+        bool, typer.Option("--public", help="On a hub: let anyone read it.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="On a hub: send it without being asked.")
+    ] = False,
+) -> None:
+    """Write a run's bank as others load it, with a card, to a folder or a hub."""
+    from toolbank.publish.hub import publish_to_hub
+    from toolbank.publish.publish import Wanted, publish_to_folder
+    from toolbank.run.folder import open_run
+    from toolbank.system.errors import InputError
+    from toolbank.system.outputs import check_place
+
+    wanted = Wanted(open_run(run), licence, retriever)
+    if to.startswith(_HUB):
+        repository = to.removeprefix(_HUB)
+        echo(f"Published {publish_to_hub(wanted, repository, public=public, sure=yes)}")
+        return
+    if public or yes:
+        raise InputError(
+            f"--{'public' if public else 'yes'}: of a hub, and --to {to} is a folder. Leave it out, "
+            "or give --to hub:OWNER/NAME."
+        )
+    folder = Path(to)
+    check_place(folder, "a publication")
+    made = publish_to_folder(wanted, folder)
+    for stage in made.story.stale:
+        complain(
+            f"{stage}: of an earlier state of the run, so that the card leaves its results out. "
+            f"First: toolbank run {run}"
+        )
+    echo(f"Wrote {folder}: {made.summary}.")
