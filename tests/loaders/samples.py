@@ -1,8 +1,13 @@
 """A small dataset in each format."""
 
 import json
+import shutil
 
+from toolbank.bank.bank import Bank
+from toolbank.bank.labels import Label
+from toolbank.bank.records import Ask, Query, Tool
 from toolbank.loaders import DATASETS
+from toolbank.publish.data import write_data
 
 API = {
     "category_name": "Food",
@@ -123,7 +128,22 @@ def make_toollens(folder):
     table(folder / "qrels" / "test.tsv", [header, (8, 1, 1)])
 
 
+def make_published(folder):
+    bank = folder / "bank"
+    tools = (Tool(name="a", summary="Does a.", aliases=("aa",)), Tool(name="b"))
+    queries = (
+        Query(id="1", query="do a", tools=("a",), split="train"),
+        Query(id="2", query="do b", tools=("b", "aa"), split="test"),
+    )
+    asks = (Ask(tool="b", kind="terse", ask="b it"),)
+    labels = (Label(query="2", tool="b", grade="needed"),)
+    Bank(tools, queries, asks=asks, labels=labels).save(bank)
+    write_data(bank, folder / "data")
+    shutil.rmtree(bank)
+
+
 MAKE = {
+    "published": make_published,
     "jsonl": make_jsonl,
     "toolbank": make_toolbank,
     "toolbench": make_toolbench,

@@ -16,6 +16,7 @@ from toolbank.loaders.published import (
     published_files,
     read_published,
 )
+from toolbank.system.errors import InputError
 from toolbank.system.hub import asking_hub, check_repository
 
 
@@ -101,6 +102,11 @@ def _download(name: str, revision: str | None, endpoint: str, caches: str) -> Pa
             endpoint=endpoint,
             cache_dir=caches,
             allow_patterns=_READ,
+        )
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"hub:{name}: holds no {_READ}, as `toolbank publish` leaves it. Give the name of a "
+            "dataset that was published so."
         )
     return Path(folder)
 

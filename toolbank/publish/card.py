@@ -93,7 +93,8 @@ def _head(made: Contents) -> dict[str, Any]:
 
 
 def _configs(rows: Rows) -> Iterator[dict[str, Any]]:
-    queries = [_files(split, split) for split in rows.queries]
+    # `datasets` can't load a split without rows: one that is listed here would be in its way.
+    queries = [_files(split, split) for split, n in rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
     for name, n in (("tools", 1), ("asks", rows.asks), ("labels", rows.labels)):
         if n:
@@ -184,13 +185,14 @@ def _loading(made: Contents) -> str:
 from sentence_transformers import SentenceTransformer
 
 encoder = SentenceTransformer("FOLDER/{folder}")"""
+    splits = ", ".join(split for split, n in made.rows.queries.items() if n)
     return f"""`FOLDER` is this folder, or what `huggingface_hub.snapshot_download(NAME, repo_type="dataset")`
 gives; `load_dataset` takes the NAME on a hub as well.
 
 ```python
 from datasets import load_dataset
 
-queries = load_dataset("FOLDER")  # train, validation and test
+queries = load_dataset("FOLDER")  # {splits}
 tools = load_dataset("FOLDER", "tools", split="tools")
 
 # The columns of ToolBank (arXiv 2409.02141), as a view: nothing is copied.

@@ -142,7 +142,9 @@ def _ask(
     from huggingface_hub import constants
 
     sizes = [(folder / name).stat().st_size for name in names]
-    state = "new" if remote is None else "there; an earlier publication is replaced"
+    state = "new" if remote is None else "there, and empty"
+    if remote and remote.earlier:
+        state = "in place of what was published there before"
     seen = "PUBLIC: anyone can read it" if public else "private"
     lines = [
         f"To be sent to {constants.ENDPOINT}/datasets/{repository} ({state})",

@@ -66,7 +66,9 @@ class ShardWriter:
         length = min(_ROW_GROUP, self._shard_rows - self._in_shard, len(self._held))
         group = self._held.head(length)
         self._held = self._held.slice(length)
-        self._writer.write_table(_to_arrow(group).cast(self._schema))
+        # An empty file has no row group: `datasets` reads as many rows at once as the first has.
+        if length:
+            self._writer.write_table(_to_arrow(group).cast(self._schema))
         self.rows += length
         self._in_shard += length
         if self._in_shard == self._shard_rows:

@@ -95,19 +95,23 @@ def _explain(repository: str, endpoint: str, error: object) -> ToolbankError:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Bars only on a terminal, and no notes."""
-    from huggingface_hub.utils import tqdm as bars
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
 
     logger = logging.getLogger("huggingface_hub")
-    level, shown = logger.level, not bars.are_progress_bars_disabled()
+    level, shown = logger.level, not are_progress_bars_disabled()
     logger.setLevel(logging.ERROR)
     if shown and not sys.stderr.isatty():
-        bars.disable_progress_bars()
+        disable_progress_bars()
     try:
         yield
     finally:
         logger.setLevel(level)
         if shown:
-            bars.enable_progress_bars()
+            enable_progress_bars()
 
 
 def _first_line(error: object) -> str:

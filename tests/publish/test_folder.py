@@ -1,0 +1,281 @@
+"""A published folder is what other libraries load."""
+
+import json
+from dataclasses import replace
+
+import datasets
+import ir_measures
+import polars as pl
+import pytest
+import yaml
+from ir_measures import R
+
+from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
+from toolbank.loaders.detect import find_format
+from toolbank.loaders.published import KIND, PublishedConfig, read_published
+from toolbank.publish.publish import MARK, Wanted, publish_to_folder
+from toolbank.system.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("run") / "shop", labelled=True)
+
+
+@pytest.fixture(scope="module")
+def published(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("published") / "shop"
+    made = publish_to_folder(Wanted(run, "cc-by-4.0", shard_rows=1), folder)
+    assert made.summary == (
+        "3 tools, 5 requests, 1 ask, 4 verified labels, retriever bm25"
+    )
+    return folder
+
+
+def load(folder, cache, *config):
+    return datasets.load_dataset(str(folder), *config, cache_dir=str(cache))
+
+
+def test_it_is_loaded_by_datasets(published, tmp_path):
+    queries = load(published, tmp_path)
+    # The empty one would keep `datasets` from loading any.
+    assert {split: len(rows) for split, rows in queries.items()} == {
+        "train": 2,
+        "test": 3,
+    }
+    assert len(pl.read_parquet(published / "data/validation-*.parquet")) == 0
+    row = queries["test"][0]
+    assert row["query"] == QUERIES[0].query
+    assert row["tools"] == list(QUERIES[0].tools)
+    assert row["provenance"] == {**QUERIES[0].provenance.model_dump(), "requests": []}
+    assert queries["test"].features == queries["train"].features
+    tools = load(published, tmp_path, "tools")["tools"]
+    assert tools["name"] == [tool.name for tool in TOOLS]
+    assert json.loads(tools["parameters"][0]) == TOOLS[0].parameters
+    assert load(published, tmp_path, "asks")["train"]["ask"] == ["add up"]
+    grades = load(published, tmp_path, "labels")["labels"]
+    assert set(grades["query"]) == {"2", "3", "4"}
+
+
+def test_the_columns_of_toolbank_are_a_view(published, tmp_path):
+    card = (published / "README.md").read_text()
+    code = next(line for line in card.splitlines() if line.startswith("names = "))
+    view = next(line for line in card.splitlines() if line.startswith("toolbank = "))
+    made = {"queries": load(published, tmp_path)}
+    exec(f"{code}\n{view}", made)
+    assert made["toolbank"]["test"].column_names == [
+        "refined_instruction",
+        "functions",
+        "explanation",
+    ]
+    assert made["toolbank"]["test"][0]["functions"] == list(QUERIES[0].tools)
+
+
+def test_it_is_read_by_polars(published):
+    train = pl.read_parquet(published / "data/train-*.parquet")
+    assert train["query"].to_list() == ["Where is it", "Put them together"]
+    assert train.schema["tools"] == pl.List(pl.String)
+    names = sorted(path.name for path in (published / "data").glob("train-*"))
+    assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+
+
+def test_grades_are_the_verified_ones_where_there_are_some(published):
+    lines = (published / "qrels/test.trec").read_text().splitlines()
+    assert [line.split() for line in lines] == [
+        # First labels; ids have no blanks.
+        ["q%201", "0", "shop.find%20order", "2"],
+        ["q%201", "0", "shop.total", "2"],
+        # Verified; that of 3 is set aside.
+        ["2", "0", "shop.find%20order", "2"],
+        ["2", "0", "shop.merge", "1"],
+    ]
+    tsv = (published / "qrels/test.tsv").read_text().splitlines()
+    assert tsv[0].split("\t") == ["query-id", "corpus-id", "score"]
+    assert [row.split("\t") for row in tsv[1:]] == [
+        [qid, tool, grade] for qid, _, tool, grade in map(str.split, lines)
+    ]
+
+
+def test_qrels_name_what_is_in_the_corpus_and_the_queries(published):
+    def rows(name):
+        return [json.loads(line) for line in (published / name).open()]
+
+    corpus, queries = rows("corpus.jsonl"), rows("queries.jsonl")
+    qrels = list(ir_measures.read_trec_qrels(str(published / "qrels/test.trec")))
+    assert {one.query_id for one in qrels} == {row["_id"] for row in queries}
+    assert {one.doc_id for one in qrels} <= {row["_id"] for row in corpus}
+    assert corpus[0] == {
+        "_id": "shop.find%20order",
+        "title": TOOLS[0].name,
+        "text": TOOLS[0].summary,
+    }
+    run = {"q%201": {"shop.total": 2.0}, "2": {"shop.merge": 1.0}}
+    assert ir_measures.calc_aggregate([R @ 1, R(rel=2) @ 1], qrels, run) == {
+        R @ 1: 0.5,
+        R(rel=2) @ 1: 0.25,
+    }
+
+
+def test_without_verified_labels_the_first_ones_count(tmp_path):
+    publish_to_folder(Wanted(make_run(tmp_path / "run")), tmp_path / "out")
+    qrels = (tmp_path / "out/qrels/test.trec").read_text()
+    assert "3 0 shop.total 2" in qrels
+    assert " 1\n" not in qrels
+    assert "by first labels" in (tmp_path / "out/README.md").read_text()
+    assert not list((tmp_path / "out/data").glob("labels-*"))
+
+
+@pytest.mark.slow
+def test_it_is_loaded_by_beir(published):
+    reason = "needs beir, which brings many packages: pip install beir"
+    loader = pytest.importorskip("beir.datasets.data_loader", reason=reason)
+    corpus, queries, qrels = loader.GenericDataLoader(str(published)).load(split="test")
+    assert len(corpus) == 3
+    assert queries["q%201"] == QUERIES[0].query
+    assert qrels["2"] == {"shop.find%20order": 2, "shop.merge": 1}
+
+
+def test_it_is_a_bank_again(published):
+    config = find_format(published)
+    assert config == PublishedConfig(type="published", path=published)
+    found = read_published(config)
+    assert found.tools == TOOLS
+    assert {query.id: query for query in found.queries} == {
+        query.id: query.model_copy(update={"tools": ("shop.find order",)})
+        if query.id == "4"
+        else query
+        for query in QUERIES
+        if query.split
+    }
+    assert found.asks == BANK.asks
+    assert [label.query for label in found.labels] == ["2", "2", "3", "4"]
+    assert not found.left_out.describe()
+
+
+def test_a_shard_that_is_missing_is_named(tmp_path):
+    publish_to_folder(
+        Wanted(make_run(tmp_path / "run"), shard_rows=1), tmp_path / "out"
+    )
+    (tmp_path / "out/data/train-00001-of-00002.parquet").unlink()
+    with pytest.raises(InputError, match="train-00001-of-00002"):
+        KIND.read(PublishedConfig(type="published", path=tmp_path / "out"))
+
+
+def test_the_head_of_the_card_is_what_the_hub_reads(published):
+    _, head, text = (published / "README.md").read_text().split("---\n", 2)
+    meta = yaml.safe_load(head)
+    assert meta["license"] == "cc-by-4.0"
+    assert meta["task_categories"] == ["text-retrieval"]
+    assert meta["size_categories"] == ["n<1K"]
+    names = [config["config_name"] for config in meta["configs"]]
+    assert names == ["queries", "tools", "asks", "labels"]
+    assert [c["config_name"] for c in meta["configs"] if c.get("default")] == [
+        "queries"
+    ]
+    assert "1 request of the bank is in no split" in text
+    assert "1 request is set aside" in text
+    assert "toolbank is" not in text
+
+
+def test_foreign_text_is_no_structure_of_the_card(tmp_path):
+    evil = (
+        "x\n---\n# Boo | [a](http://evil.example) <script> `b` https://u:pw@h.example"
+    )
+    info = {
+        "name": "shop",
+        "generate": {"engine": "openai", "model": evil},
+        "sources": {"sources": [{"source": evil}]},
+    }
+    run = make_run(tmp_path / "run", bank=replace(BANK, info=info))
+    publish_to_folder(Wanted(run), tmp_path / "out")
+    card = (tmp_path / "out/README.md").read_text()
+    lines = card.splitlines()
+    assert lines.count("---") == 2
+    assert not [line for line in lines if line.startswith("# Boo")]
+    assert "<script>" not in card
+    assert "[a](" not in card
+    assert "http://evil" not in card
+    assert "u:pw" not in card
+    assert "\\# Boo" in card
+
+
+def test_what_is_only_this_machines_is_not_published(tmp_path):
+    replies = tmp_path / "secret-folder" / "replies.jsonl"
+    replies.parent.mkdir()
+    replies.write_text("")
+    generate = {
+        "engine": "recorded",
+        "replies": str(replies),
+        "base_url": "https://internal.example/v1",
+    }
+    encoder = {"model": str(tmp_path / "secret-folder")}
+    retrievers = [{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}]
+    run = make_run(
+        tmp_path / "run", fitted=False, generate=generate, retrievers=retrievers
+    )
+    run.journal.write_text("journal")
+    url = "https://me:hunter22@models.example/v1?key=hunter22"
+    for config, text in (
+        ("config.json", json.dumps({"encoder": encoder, "base_url": url})),
+        ("README.md", f"model: {encoder['model']}\n"),
+    ):
+        (run.models / "descriptions").mkdir(parents=True, exist_ok=True)
+        (run.models / "descriptions" / config).write_text(text)
+    publish_to_folder(Wanted(run), tmp_path / "out")
+    files = files_under(tmp_path / "out")
+    assert "models/descriptions/README.md" in files
+    assert yaml.safe_load(files["recipe.yaml"])["generate"]["replies"] == (
+        "replies.jsonl"
+    )
+    for name, content in files.items():
+        assert b"hunter22" not in content, name
+        assert b"internal.example" not in content, name
+        assert str(tmp_path).encode() not in content, name
+        assert "journal" not in name
+
+
+def test_the_same_run_gives_the_same_bytes(run, published, tmp_path):
+    publish_to_folder(Wanted(run, "cc-by-4.0", shard_rows=1), tmp_path)
+    assert files_under(tmp_path) == files_under(published)
+
+
+def test_a_publication_takes_the_place_of_all_of_an_earlier_one(run, tmp_path):
+    publish_to_folder(Wanted(run, shard_rows=1), tmp_path / "out")
+    (tmp_path / "out/notes.txt").write_text("mine")
+    small = make_run(tmp_path / "run", fitted=False)
+    for out in ("out", "fresh"):
+        publish_to_folder(Wanted(small), tmp_path / out)
+    assert (tmp_path / "out/notes.txt").read_text() == "mine"
+    (tmp_path / "out/notes.txt").unlink()
+    assert files_under(tmp_path / "out") == files_under(tmp_path / "fresh")
+    assert not (tmp_path / "out/models").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "data/mine.txt", "notes.txt", "models/bm25/mine.txt", MARK]
+)
+def test_a_folder_of_the_users_own_is_refused_and_left_as_it_is(run, tmp_path, name):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("[]")
+    before = files_under(tmp_path)
+    with pytest.raises(InputError, match=name.partition("/")[0]):
+        publish_to_folder(Wanted(run), tmp_path)
+    assert files_under(tmp_path) == before
+
+
+def test_what_was_changed_since_is_not_lost(run, tmp_path):
+    publish_to_folder(Wanted(run), tmp_path)
+    (tmp_path / "README.md").write_text("my own words")
+    with pytest.raises(InputError, match=r"README\.md.*--to"):
+        publish_to_folder(Wanted(run), tmp_path)
+
+
+@pytest.mark.parametrize("licence", ["a b", "MIT\nx: y", "../x", "-"])
+def test_what_is_no_licence_is_refused(run, tmp_path, licence):
+    with pytest.raises(InputError, match="--license"):
+        publish_to_folder(Wanted(run, licence), tmp_path / "out")
+
+
+def test_a_retriever_that_is_not_fitted_is_refused(run, tmp_path):
+    with pytest.raises(InputError, match=r"tool2vec: not fitted.*bm25"):
+        publish_to_folder(Wanted(run, retriever="tool2vec"), tmp_path / "out")

@@ -1,0 +1,261 @@
+"""A publication goes to a hub, and comes back as a dataset; the hub is one of this machine."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from huggingface_hub import constants, snapshot_download
+
+from tests.commands.in_process import toolbank
+from tests.publish.runs import LABELS, files_under, make_run
+from tests.servers.hub import TOKEN, Repository, serving
+from toolbank.bank.bank import Bank
+from toolbank.loaders import hub as loader
+from toolbank.publish.publish import MARK
+from toolbank.system.hub import check_repository
+
+TO = ("--to", "hub:me/bank")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub; what the library keeps of it is in tmp_path/home."""
+    loader._download.cache_clear()
+    home = tmp_path / "home"
+    with serving() as server:
+        for name, value in {
+            "ENDPOINT": server.url,
+            "HUGGINGFACE_CO_URL_TEMPLATE": f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}",
+            "HF_HOME": str(home),
+            "HF_HUB_CACHE": str(home / "hub"),
+            "HF_TOKEN_PATH": str(home / "token"),
+            "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
+            "HF_HUB_DISABLE_XET": True,
+            "HF_HUB_OFFLINE": False,
+        }.items():
+            monkeypatch.setattr(constants, name, value)
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+        monkeypatch.setenv("HF_HOME", str(home))
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+    loader._download.cache_clear()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with a run in it."""
+    make_run(tmp_path / "run", labelled=True)
+    return tmp_path
+
+
+def publish(place, *more):
+    return toolbank("publish", "run", *TO, *more, cwd=place)
+
+
+def test_it_is_private_and_what_is_sent_is_shown(hub, place):
+    done = publish(place, "--yes", "--license", "cc-by-4.0")
+    assert done.returncode == 0, done.stderr
+    assert hub.repositories["me/bank"].private
+    assert "private" in done.stderr
+    assert "cc-by-4.0" in done.stderr
+    for name in hub.repositories["me/bank"].files.keys() - {".gitattributes"}:
+        assert name in done.stderr
+    assert f"{hub.url}/datasets/me/bank" in done.stdout
+
+
+def test_it_is_public_where_that_is_asked_for(hub, place):
+    assert publish(place, "--yes", "--public").returncode == 0
+    assert not hub.repositories["me/bank"].private
+
+
+def test_it_is_what_a_folder_has(hub, place):
+    publish(place, "--yes")
+    toolbank("publish", "run", "--to", "out", cwd=place)
+    assert hub.repositories["me/bank"].files == {
+        ".gitattributes": b"",
+        **files_under(place / "out"),
+    }
+    assert any(asked.startswith("PUT /upload/") for asked in hub.asked)
+
+
+def test_without_a_terminal_nothing_is_sent_unless_it_is_said(hub, place):
+    done = publish(place)
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert "README.md" in done.stderr
+    assert not hub.repositories
+
+
+@pytest.mark.parametrize(("said", "code"), [("y", 0), ("n", 2), ("", 2)])
+def test_on_a_terminal_it_is_asked(hub, place, said, code):
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{said}\n".encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "toolbank", "publish", "run", *TO],
+        cwd=place,
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=False,
+    )
+    assert done.returncode == code
+    assert bool(hub.repositories) == (code == 0)
+
+
+def test_the_token_is_in_no_file_and_no_message(hub, place):
+    done = publish(place, "--yes")
+    write_back(place)
+    back = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
+    assert back.returncode == 0, back.stderr
+    assert TOKEN in hub.seen_tokens
+    assert TOKEN not in done.stdout + done.stderr + back.stdout + back.stderr
+    for files in (files_under(place), hub.repositories["me/bank"].files):
+        assert not [
+            name for name, content in files.items() if TOKEN.encode() in content
+        ]
+
+
+def write_back(place, **more):
+    dataset = {"type": "hub", "name": "me/bank", **more}
+    recipe = {"name": "back", "dataset": dataset, "baselines": False}
+    recipe |= {"retrievers": [{"type": "bm25"}], "split": {"validation": 0}}
+    (place / "back.yaml").write_text(yaml.safe_dump(recipe))
+
+
+def test_it_comes_back_as_a_dataset_with_its_labels(hub, place):
+    publish(place, "--yes")
+    write_back(place)
+    done = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
+    assert done.returncode == 0, done.stderr
+    before = Bank.load(place / "run/bank")
+    after = Bank.load(place / "runs/back/bank")
+    assert after.tools == before.tools
+    assert after.asks == before.asks
+    assert after.labels == tuple(label for label in LABELS if label.query != "6")
+    assert {query.id: query.query for query in after.queries} == {
+        query.id: query.query for query in before.queries if query.split
+    }
+    assert not any("models" in asked for asked in hub.asked if "resolve" in asked)
+    loader._download.cache_clear()
+    again = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
+    assert "Everything was done already" in again.stdout or again.returncode == 0
+
+
+def test_what_was_downloaded_is_there_without_the_hub(hub, place, monkeypatch):
+    publish(place, "--yes")
+    write_back(place)
+    assert toolbank("plan", "back.yaml", cwd=place).returncode == 0
+    loader._download.cache_clear()
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    done = toolbank("run", "back.yaml", "--until", "dataset", cwd=place)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_revision_is_that_and_one_that_is_not_there_is_told(hub, place):
+    publish(place, "--yes")
+    write_back(place, revision=hub.repositories["me/bank"].sha)
+    assert toolbank("plan", "back.yaml", cwd=place).returncode == 0
+    write_back(place, revision="gone")
+    done = toolbank("plan", "back.yaml", cwd=place)
+    assert done.returncode == 2
+    assert "no such revision" in done.stderr
+
+
+def test_a_second_publication_takes_the_place_of_the_first(hub, place):
+    publish(place, "--yes")
+    repository = hub.repositories["me/bank"]
+    repository.files["notes.txt"] = b"mine"
+    first = dict(repository.files)
+    make_run(place / "run", labelled=False)
+    done = publish(place, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert repository.files["notes.txt"] == b"mine"
+    gone = first.keys() - repository.files.keys()
+    assert gone == {"data/labels-00000-of-00001.parquet"}
+    assert "deleted" in done.stderr
+    assert len(repository.commits) == 2
+
+
+def test_a_repository_of_the_users_own_is_refused(hub, place):
+    files = {".gitattributes": b"", "README.md": b"mine"}
+    hub.repositories["me/bank"] = Repository(private=True, files=dict(files))
+    done = publish(place, "--yes")
+    assert done.returncode == 2
+    assert "README.md" in done.stderr
+    assert hub.repositories["me/bank"].files == files
+
+
+def test_one_that_is_public_is_not_taken_for_private(hub, place):
+    publish(place, "--yes", "--public")
+    done = publish(place, "--yes")
+    assert done.returncode == 2
+    assert "public" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "said"),
+    [
+        (lambda hub, patch: patch.setenv("HF_TOKEN", "hf_wrong"), 2, "token"),
+        (lambda hub, patch: patch.delenv("HF_TOKEN"), 2, "HF_TOKEN"),
+        (lambda hub, patch: setattr(hub, "may_write", False), 2, "rights"),
+        (lambda hub, patch: setattr(hub, "broken", "/commit/"), 1, "fails"),
+        (
+            lambda hub, patch: patch.setattr(
+                constants, "ENDPOINT", "http://127.0.0.1:9"
+            ),
+            1,
+            "can't be reached",
+        ),
+    ],
+    ids=["bad token", "no token", "may not write", "broken", "no hub"],
+)
+def test_what_goes_wrong_is_told(hub, place, monkeypatch, spoil, code, said):
+    spoil(hub, monkeypatch)
+    done = publish(place, "--yes")
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hf_wrong" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["bank", "a/b/c", "../x", "me/ba nk", "me/b..c", "/x"])
+def test_a_name_that_is_none_is_refused(hub, place, name):
+    done = toolbank("publish", "run", "--to", f"hub:{name}", "--yes", cwd=place)
+    assert done.returncode == 2
+    assert "OWNER/NAME" in done.stderr
+    assert not hub.asked
+    with pytest.raises(ValueError, match="OWNER/NAME"):
+        check_repository(name)
+
+
+def test_a_dataset_that_is_not_there_is_told(hub, place):
+    write_back(place)
+    done = toolbank("plan", "back.yaml", cwd=place)
+    assert done.returncode == 2
+    assert "no such dataset" in done.stderr
+
+
+def test_a_dataset_of_another_layout_is_told(hub, place):
+    hub.repositories["me/bank"] = Repository(private=False)
+    write_back(place)
+    done = toolbank("plan", "back.yaml", cwd=place)
+    assert done.returncode == 2
+    assert "toolbank publish" in done.stderr
+
+
+def test_public_is_of_a_hub(place):
+    done = toolbank("publish", "run", "--to", "out", "--public", cwd=place)
+    assert done.returncode == 2
+    assert not (place / "out").exists()
+
+
+def test_the_mark_names_what_was_sent(hub, place):
+    publish(place, "--yes")
+    folder = Path(snapshot_download("me/bank", repo_type="dataset"))
+    assert (folder / MARK).is_file()
