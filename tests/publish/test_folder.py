@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 import yaml
 from ir_measures import R
+from sentence_transformers import SentenceTransformer
 
 from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
+from tests.tiny_models import tiny_encoder
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.published import KIND, PublishedConfig, read_published
 from toolbank.publish.publish import MARK, Wanted, publish_to_folder
@@ -123,6 +125,18 @@ def test_without_verified_labels_the_first_ones_count(tmp_path):
     assert " 1\n" not in qrels
     assert "by first labels" in (tmp_path / "out/README.md").read_text()
     assert not list((tmp_path / "out/data").glob("labels-*"))
+
+
+def test_a_tuned_encoder_is_loaded_by_sentence_transformers(tmp_path):
+    run = make_run(tmp_path / "run", retrievers=[{"type": "tool2vec"}], fitted=False)
+    tool2vec = run.models / "tool2vec"
+    tiny_encoder(tool2vec / "encoder", words=["order", "total"])
+    (tool2vec / "README.md").write_text("# tool2vec\n")
+    publish_to_folder(Wanted(run), tmp_path / "out")
+    card = (tmp_path / "out/README.md").read_text()
+    assert 'SentenceTransformer("FOLDER/models/tool2vec/encoder")' in card
+    encoder = SentenceTransformer(str(tmp_path / "out/models/tool2vec/encoder"))
+    assert encoder.encode(["Total of my order"]).shape == (1, 32)
 
 
 @pytest.mark.slow

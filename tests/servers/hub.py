@@ -67,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def do_GET(self):  # noqa: N802
+    def do_GET(self):
         self._answer()
 
     do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
