@@ -195,6 +195,7 @@ def test_what_is_missing_is_said_with_the_remedy(trained, tmp_path):
         (("train", "nowhere"), "no such folder"),
         (("use", "run"), "which request?"),
         (("evaluate", "run", "text"), "takes no request"),
+        (("train", "run", "--setting", "oracle"), "for `planner use`"),
         (("use", "run", "text", "--setting", "oracle"), "a retriever finds"),
         (("train", "run", "--set", "planner.model=./none"), "none"),
     ):

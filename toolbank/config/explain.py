@@ -43,6 +43,8 @@ def first_problem(error: ValidationError) -> str:
     """The first thing that is wrong with data that is no configuration, such as "id: is missing"."""
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"{key}: there is no such setting"
     got = "" if problem["loc"][-1:] in _MAY_HOLD_A_KEY else _got(problem)
     message = f"{_message(problem)}{got}"
     return f"{key}: {message}" if key else message

@@ -51,6 +51,10 @@ def planner(
                 else "takes no request."
             )
         )
+    if setting is not None and action != "use":
+        raise InputError(
+            f"--setting {setting}: for `planner use`; {action} takes all settings of the recipe."
+        )
     opened = open_planner(run, settings or [])
     with opened.folder.locked(), command_of(str(run), ()):
         if action == "train":
@@ -147,7 +151,10 @@ def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) ->
         for number, step in enumerate(steps, start=1):
             echo(f"{number}. {step.text}")
         if not steps:
-            echo("No step that names a tool.")
+            echo(
+                f"No step that names a tool, by the setting {setting.label}. How good it is says: "
+                f"toolbank planner evaluate {planner.folder.path}"
+            )
 
 
 def _prepare_engine(planner: RunPlanner) -> None:

@@ -107,7 +107,9 @@ class RunPlanner:
         lines = []
         examples, left_out = self.examples("train")
         if left_out:
-            lines.append(f"{count(left_out, 'line')} that name no tool left out")
+            lines.append(
+                f"{count(left_out, 'line that names', 'lines that name')} no tool left out"
+            )
         for name, setting in self._models().items():
             target, key = self.folder.planner / name, self._key(setting)
             if _read_key(target) == key:
