@@ -25,6 +25,7 @@ _FILES: dict[Split, str] = {
 _ACTION = re.compile(r"^Action:[ \t]*(\S+)", re.MULTILINE)
 _THOUGHT = re.compile(r"Thought:(.*?)^Action:", re.MULTILINE | re.DOTALL)
 _FINISH = "Finish"
+_APIS = "following APIs:"
 # What Python's reader of literals raises, and a row of another form.
 _BROKEN = (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError)
 
@@ -44,29 +45,43 @@ def read_conversations(config: ConversationsConfig) -> Dataset:
     A file is a list of objects with `id` and `conversations`, a list of turns with `from` (system,
     user, assistant, function) and `value`. The system's turn ends with the APIs as a list in
     Python's notation, an assistant's has "Thought:" and "Action: NAME". The call of Finish is no
-    step. Untried on the published files, which are several gigabytes.
+    step. As ToolBench's script leaves it, each step of a conversation is an object of its own, with
+    all turns up to it: of a request with the same APIs the longest counts, and the others are
+    counted. Untried on the published files, which are several gigabytes.
 
     Raises:
         InputError: a file can't be read, or has another form.
     """
     left_out = LeftOut()
     tools: dict[str, Tool] = {}
-    queries = []
+    longest: dict[tuple[Split, str, tuple[str, ...]], Query] = {}
     for split, path in zip(_FILES, conversation_files(config), strict=True):
         rows = read_json(path)
         if not isinstance(rows, list):
             raise InputError(f"{path}: not a list of conversations.")
         for number, row in enumerate(rows):
             try:
-                query, found = _read_row(row, split, number)
+                query, system = _read_row(row, split, number)
             except _BROKEN as error:
                 raise InputError(
                     f"{path}, /{number}: not a conversation of ToolBench ({error})."
                 ) from error
-            queries.append(query)
+            try:
+                found = list(_read_tools(system))
+            except _BROKEN:
+                left_out.add(
+                    "query: its list of APIs can't be read", f"{path}, /{number}"
+                )
+                continue
             for tool in found:
                 tools.setdefault(tool.name, tool)
-    return gather(tools.values(), queries, left_out)
+            key = split, query.query, tuple(tool.name for tool in found)
+            other = longest.setdefault(key, query)
+            if other is not query:
+                left_out.add("query: a conversation up to an earlier step", query.id)
+                if len(query.tools) > len(other.tools):
+                    longest[key] = query
+    return gather(tools.values(), longest.values(), left_out)
 
 
 def conversation_files(config: ConversationsConfig) -> tuple[Path, ...]:
@@ -74,7 +89,8 @@ def conversation_files(config: ConversationsConfig) -> tuple[Path, ...]:
     return tuple(config.path / name for name in _FILES.values())
 
 
-def _read_row(row: Any, split: Split, number: int) -> tuple[Query, list[Tool]]:
+def _read_row(row: Any, split: Split, number: int) -> tuple[Query, str]:
+    """A request with its steps, and the system's turn."""
     turns = [(turn["from"], str(turn["value"])) for turn in row["conversations"]]
     asked = [text for speaker, text in turns if speaker == "user"]
     steps = [
@@ -91,7 +107,7 @@ def _read_row(row: Any, split: Split, number: int) -> tuple[Query, list[Tool]]:
         explanation="\n".join(text for _, text in steps),
         split=split,
     )
-    return query, list(_read_tools(system))
+    return query, system
 
 
 def _read_step(text: str) -> tuple[str, str]:
@@ -104,9 +120,10 @@ def _read_step(text: str) -> tuple[str, str]:
 
 def _read_tools(system: str) -> Iterator[Tool]:
     """The APIs that the system's turn lists, but for Finish."""
-    start = system.rfind("[{")
-    listed = ast.literal_eval(system[start:].strip()) if start >= 0 else []
-    for api in listed:
+    told, _, listed = system.partition(_APIS)
+    start = listed.find("[") if listed else told.find("[{")
+    text = (listed or told)[start:] if start >= 0 else "[]"
+    for api in ast.literal_eval(text.strip()):
         if api["name"] != _FINISH:
             yield parse_tool(api)
 
