@@ -7,7 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
-from transformers import AutoModel, AutoTokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.encoders.tiny_llama import tiny_llama
 from tests.run.test_dataset import run, write_recipe
@@ -15,6 +16,7 @@ from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
 from toolbank.encoders.layers.config import ONE_WORD, LayersConfig
 from toolbank.encoders.layers.pooling import pool
+from toolbank.encoders.layers.prompt import put_in_prompt
 from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.search import load
 from toolbank.system.errors import InputError
@@ -160,6 +162,27 @@ def test_a_text_that_is_too_long_is_cut_and_the_prompt_is_not(llama):
     np.testing.assert_allclose(cut, whole, atol=1e-5)
     with pytest.raises(InputError, match="the 5 tokens that are read"):
         encode(llama, ["rain"], max_length=5, **chosen)
+
+
+@pytest.mark.parametrize("text", ["playing songs on rainy days ", "雨の日に歌を流して"])
+@pytest.mark.parametrize("most", range(16, 40))
+def test_by_bytes_too_the_prompt_is_never_cut(text, most):
+    known = Tokenizer(models.BPE())
+    known.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    known.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=330, initial_alphabet=alphabet, show_progress=False
+    )
+    # A quote and what follows it are one token, which the prompt alone has not.
+    known.train_from_iterator([ONE_WORD, text, f'" {ONE_WORD}'], trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=known)
+    (filled,) = put_in_prompt(tokenizer, [text * 50], ONE_WORD, most)
+    before, after = ONE_WORD.split("{text}")
+    assert filled.startswith(before)
+    assert filled.endswith(after)
+    assert (text * 50).startswith(filled.removeprefix(before).removesuffix(after))
+    assert len(tokenizer(filled)["input_ids"]) <= most
 
 
 def test_a_layer_that_there_is_not_is_told_with_those_that_there_are(llama):

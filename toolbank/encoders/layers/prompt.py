@@ -25,8 +25,25 @@ def put_in_prompt(
             f"encoder.prompt: it alone is longer than the {most} tokens that are read. "
             "Shorten it, or raise max_length if the model reads more."
         )
-    found = tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+    filled = [prompt.replace(TEXT, text) for text in texts]
+    lengths = map(len, tokenizer(filled, verbose=False)["input_ids"])
     return [
-        prompt.replace(TEXT, text if len(ids) <= room else tokenizer.decode(ids[:room]))
-        for text, ids in zip(texts, found, strict=True)
+        one if length <= most else _shorten(tokenizer, text, prompt, room, most)
+        for one, text, length in zip(filled, texts, lengths, strict=True)
     ]
+
+
+def _shorten(tokenizer: Any, text: str, prompt: str, room: int, most: int) -> str:
+    """The prompt with the beginning of a text.
+
+    What the text takes shows in the whole alone: tokens grow together at its ends, and half a
+    character takes more than it did.
+    """
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    while True:
+        part = tokenizer.decode(ids[:room]).rstrip("\ufffd")
+        filled = prompt.replace(TEXT, part)
+        over = len(tokenizer(filled, verbose=False)["input_ids"]) - most
+        if over <= 0 or not part:
+            return filled
+        room = max(0, room - over)
