@@ -12,6 +12,7 @@ from toolbank.encoders.model import reading_model
 from toolbank.planner.config import LoraConfig, NewModelSize
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.errors import InputError
+from toolbank.training.precision import find_inference_type
 from toolbank.training.quiet import quiet
 from toolbank.training.text import Ids, batches_by_length, pad
 
@@ -129,19 +130,25 @@ def read_model(name: str) -> LanguageModel:
 
 
 def load_planner(folder: Path) -> LanguageModel:
-    """What `LanguageModel.save` wrote.
+    """What `LanguageModel.save` wrote; on a GPU, if there is one, in half precision.
 
     Raises:
         InputError: a file is missing or damaged.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    cuda = torch.cuda.is_available()
     with reading_model(folder, _AGAIN):
         model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=find_inference_type(),
         )
         return LanguageModel(
-            model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            model.to("cuda" if cuda else "cpu").eval(),
+            AutoTokenizer.from_pretrained(folder, local_files_only=True),
         )
 
 

@@ -36,6 +36,15 @@ def choose_precision(config: TrainingConfig) -> str:
     return config.precision
 
 
+def find_inference_type() -> torch.dtype:
+    """What a language model that is only read computes in: half precision on a GPU, else 32 bits."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
 @contextmanager
 def full_precision(model: torch.nn.Module) -> Iterator[None]:
     """Have a model in training compute as it will once it is trained and saved.

@@ -10,6 +10,7 @@ from toolbank.encoders.adapt import ADAPTED, merge_adapter
 from toolbank.encoders.layers.prompt import put_in_prompt
 from toolbank.encoders.model import find_model, reading_model
 from toolbank.system.errors import InputError
+from toolbank.training.precision import find_inference_type
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +31,6 @@ class LanguageModel:
             from transformers import AutoModel, AutoTokenizer
 
             cuda = torch.cuda.is_available()
-            has_bf16 = cuda and torch.cuda.is_bf16_supported()
-            half = torch.bfloat16 if has_bf16 else torch.float16
             place = _find_transformer(folder)
             self._tokenizer: Any = AutoTokenizer.from_pretrained(place)
             self._model: Any = AutoModel.from_pretrained(
@@ -39,7 +38,7 @@ class LanguageModel:
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
-                dtype=half if cuda else torch.float32,
+                dtype=find_inference_type(),
             )
             if name == ADAPTED:
                 merge_adapter(self._model)
