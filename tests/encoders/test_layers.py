@@ -165,17 +165,17 @@ def test_a_text_that_is_too_long_is_cut_and_the_prompt_is_not(llama):
 
 
 @pytest.mark.parametrize("text", ["playing songs on rainy days ", "雨の日に歌を流して"])
-@pytest.mark.parametrize("most", range(16, 40))
+@pytest.mark.parametrize("most", range(44, 60))
 def test_by_bytes_too_the_prompt_is_never_cut(text, most):
     known = Tokenizer(models.BPE())
     known.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     known.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=330, initial_alphabet=alphabet, show_progress=False
+        vocab_size=257, initial_alphabet=alphabet, show_progress=False
     )
-    # A quote and what follows it are one token, which the prompt alone has not.
-    known.train_from_iterator([ONE_WORD, text, f'" {ONE_WORD}'], trainer)
+    # A byte a token, but for two quotes: the prompt alone has them as one.
+    known.train_from_iterator(['""'], trainer)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=known)
     (filled,) = put_in_prompt(tokenizer, [text * 50], ONE_WORD, most)
     before, after = ONE_WORD.split("{text}")

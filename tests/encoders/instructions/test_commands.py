@@ -101,7 +101,7 @@ def test_training_tells_tasks_apart_that_random_weights_do_not(data, trained):
 
 @pytest.mark.parametrize("option", ["--no-hard-negatives", "--unsupervised"])
 def test_other_trainings_learn_something_else(data, trained, option):
-    done = train(data, option[2:], option, "--prompt", "pie", "--epochs", "1")
+    done = train(data, option[2:], option)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == 55
     assert weights(data, option[2:]) != weights(data, "tuned")
@@ -122,7 +122,14 @@ def test_a_stopped_training_goes_on_to_the_same_weights(data, trained, monkeypat
     assert "Step 8 of 20" in stopped.stderr
     refused = train(data, "stopped", "--seed", "1")
     assert refused.returncode == 2
-    assert "other settings was stopped there" in " ".join(refused.stderr.split())
+    assert "other settings or data was stopped" in " ".join(refused.stderr.split())
+    (less,) = data.glob("eft_train_unsup.jsonl")
+    whole = less.read_text()
+    less.write_text("".join(whole.splitlines(keepends=True)[1:]))
+    refused = train(data, "stopped")
+    less.write_text(whole)
+    assert refused.returncode == 2
+    assert "other settings or data was stopped" in " ".join(refused.stderr.split())
     assert train(data, "stopped").returncode == 0
     assert len(steps) == 20
     assert weights(data, "stopped") == weights(data, "tuned")
@@ -138,5 +145,6 @@ def test_what_is_wrong_is_told_before_anything_is_trained(data):
     broken = data.parent / "broken"
     broken.mkdir()
     (broken / "eft_test.jsonl").write_text('{"instruction": "Sing."}\n')
+    assert "eft_train_unsup.jsonl" in refusal("train", data=broken)
     assert 'no "label"' in refusal("evaluate", "--model", "./tiny", data=broken)
     assert not (data.parent / "none").exists()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from toolbank.encoders.instructions.config import InstructionsTraining
@@ -46,8 +48,8 @@ def train_instructions(data: Path, out: Path, settings: Settings) -> Result:
     Raises:
         InputError: the data, the encoder or TextBlob is missing, or `out` holds something else.
     """
-    _check_out(out, settings)
     instructions = read_instructions(data)[: settings.most or None]
+    _check_out(out, settings, instructions)
     tasks = [parse_task(text).merged() for text in instructions]
     held = hold_back(tasks, _HELD_SHARE, _HELD_LEAST, settings.seed)
     chosen = [i for i, is_held in enumerate(held) if not is_held]
@@ -100,16 +102,17 @@ def _describe(settings: Settings) -> dict[str, object]:
     }
 
 
-def _check_out(out: Path, settings: Settings) -> None:
+def _check_out(out: Path, settings: Settings, instructions: Sequence[str]) -> None:
     ours = (_RECORD, _SETTINGS)
     check_folder(
         out, "an encoder", lambda path: any((path / name).is_file() for name in ours)
     )
-    given = _describe(settings)
+    read = sha256(json.dumps(instructions).encode()).hexdigest()
+    given = {**_describe(settings), "instructions_sha256": read}
     file = out / _SETTINGS
     if (out / _CHECKPOINTS).is_dir() and file.is_file() and read_json(file) != given:
         raise InputError(
-            f"{out}: a training with other settings was stopped there, as {file.name} says. Give "
+            f"{out}: a training with other settings or data was stopped there, as {file.name} says. Give "
             "the same to go on with it, or another folder."
         )
     out.mkdir(parents=True, exist_ok=True)
