@@ -93,6 +93,13 @@ def assign_apart(
             splits[row] = split
             left.discard(row)
     for name, wanted in held_out:
+        others = {
+            unit
+            for row, split in enumerate(given)
+            if split in ("test", "validation") and split != name
+            for unit in units[row]
+        }
+        left -= {row for row in left if not units[row].isdisjoint(others)}
         taken = _grow(units, left, wanted, f"{seed}:{name}")
         for row, split in enumerate(given):
             if split == name:

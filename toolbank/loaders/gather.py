@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbank.bank.labels import Label
@@ -90,20 +90,41 @@ def gather(
         else:
             asked[name, ask.ask] = ask.model_copy(update={"tool": name})
     ids = {query.id for query in sound}
-    kept_labels = []
+    labels_of: dict[str, list[Label]] = {}
     for label in labels:
-        if label.query not in ids:
-            left_out.add("label: of a query that is not there", label.query)
-        elif {label.tool, label.stands_for} - names.keys() - {""}:
-            left_out.add("label: names a tool that is not listed", label.query)
+        labels_of.setdefault(label.query, []).append(label)
+    kept_labels: list[Label] = []
+    for query_id, graded in labels_of.items():
+        if query_id not in ids:
+            reason = "label: of a query that is not there"
+        elif any({one.tool, one.stands_for} - names.keys() - {""} for one in graded):
+            reason = (
+                "label: names a tool that is not listed, or another of its query does"
+            )
+        elif not _fit_together(graded):
+            reason = "label: needs a tool, or one of its query that it stands for"
         else:
-            kept_labels.append(_name_own(label, names))
+            kept_labels += (_name_own(label, names) for label in graded)
+            continue
+        for _ in graded:
+            left_out.add(reason, query_id)
     return Dataset(
         tuple(listed.values()),
         tuple(sound),
         left_out,
         tuple(asked.values()),
         tuple(kept_labels),
+    )
+
+
+def _fit_together(labels: Sequence[Label]) -> bool:
+    """Whether the labels of a query set it aside, or need tools for which the others may stand."""
+    if any(label.grade == "aside" for label in labels):
+        return len(labels) == 1
+    needed = {label.tool for label in labels if label.grade == "needed"}
+    return bool(needed) and all(
+        label.tool and (label.grade == "needed" or label.stands_for in needed)
+        for label in labels
     )
 
 

@@ -35,11 +35,14 @@ class Rows:
     left_out: int = 0
 
 
-def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> Rows:
+def write_data(
+    bank: Path, folder: Path, shard_rows: int = SHARD_ROWS, has_labels: bool = True
+) -> Rows:
     """Write the rows of a bank's folder to a folder; the same bank, the same bytes.
 
     Rows are read and written as they come. Queries that are in no split are left out, with their
-    labels: a bank keeps them to be neither trained nor tested with.
+    labels: a bank keeps them to be neither trained nor tested with. Without `has_labels` there are no
+    verified labels, as where they are of an earlier bank.
 
     Raises:
         InputError: a file of the bank is missing, damaged, or not of this layout.
@@ -51,7 +54,10 @@ def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> Rows:
             tools.write(frame)
     counts, left_out = _write_queries(bank / "queries.parquet", folder, shard_rows)
     asks = _write_more(bank / "asks.parquet", folder, Ask, shard_rows, set())
-    labels = _write_more(bank / "labels.parquet", folder, Label, shard_rows, left_out)
+    labels = 0
+    if has_labels:
+        path = bank / "labels.parquet"
+        labels = _write_more(path, folder, Label, shard_rows, left_out)
     return Rows(tools.rows, counts, asks, labels, len(left_out))
 
 

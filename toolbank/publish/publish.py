@@ -86,8 +86,9 @@ def write_publication(wanted: Wanted, folder: Path) -> Contents:
     run = wanted.run
     recipe = load_recipe(str(run.recipe)).recipe
     story = read_story(recipe, run)
-    shown = write_retriever(recipe, run, folder, wanted.retriever)
-    rows = write_data(run.bank, folder / DATA, wanted.shard_rows)
+    shown = write_retriever(recipe, run, folder, wanted.retriever, story.stale_models)
+    has_labels = "verify" not in story.stale
+    rows = write_data(run.bank, folder / DATA, wanted.shard_rows, has_labels)
     judged = write_qrels(folder / DATA, folder)
     (folder / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
     contents = Contents(story, rows, judged, shown, wanted.licence)

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from toolbank.config.shape import is_transport
+from toolbank.sources.mcp.secret_values import mask_arguments
 from toolbank.system.secrets import without_credentials
 from toolbank.system.version import __version__
 
@@ -21,10 +22,14 @@ def write_recipe(recipe: Recipe) -> str:
     """The recipe as YAML, with all that shapes its result.
 
     Addresses of models and all else that says only how a result is come by are left out. URLs
-    have lost user names, passwords and query strings; of a path there is the last name.
+    have lost user names, passwords and query strings; of a path there is the last name, and three stars stand
+    for what of a server's command may be a secret.
     """
     unused = set(recipe.unused_keys)
     settings = {key: value for key, value in _dump(recipe).items() if key not in unused}
+    for source in settings.get("sources", ()):
+        if isinstance(command := source.get("command"), list):
+            source["command"] = list(mask_arguments(command))
     text = yaml.safe_dump(
         without_credentials(settings), sort_keys=False, allow_unicode=True, width=88
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,18 +34,27 @@ class Shown:
 
 
 def write_retriever(
-    recipe: Recipe, run: RunFolder, folder: Path, label: str = ""
+    recipe: Recipe,
+    run: RunFolder,
+    folder: Path,
+    label: str = "",
+    stale: Collection[str] = (),
 ) -> Shown | None:
     """Copy a fitted retriever and those that it builds on to models/ in a folder.
 
-    Without a label it is the one that `toolbank search` takes. None where nothing is fitted.
+    Without a label it is the one that `toolbank search` takes. None where nothing is fitted; what is
+    `stale`, fitted on an earlier bank, counts as not fitted.
 
     Raises:
         InputError: no retriever of that name is fitted.
     """
     from toolbank.run.choice import choose_retriever
 
-    fitted = [c for c in recipe.retrievers if (run.models / c.label).is_dir()]
+    fitted = [
+        one
+        for one in recipe.retrievers
+        if one.label not in stale and (run.models / one.label).is_dir()
+    ]
     named = [config.label for config in fitted]
     if label and label not in named:
         there = ", ".join(named) or "none"

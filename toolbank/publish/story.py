@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Story:
     """What was left by the stages that are done; `stale` names those whose result is left out.
 
-    `info` is bank.json.
+    `info` is bank.json. `stale_models` are the retrievers among those.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Story:
     judge: Judge | None = None
     verification: Verification | None = None
     stale: tuple[str, ...] = field(default=())
+    stale_models: frozenset[str] = field(default=frozenset())
 
     @property
     def is_written(self) -> bool:
@@ -68,8 +69,20 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
     """
     from toolbank.run.stages import make_stages
 
-    stages = {stage.kind: stage for stage in make_stages(recipe, run)}
-    stale = []
+    made = make_stages(recipe, run)
+    stages = {stage.kind: stage for stage in made}
+    models = {config.label: run.models / config.label for config in recipe.retrievers}
+    stale_models = frozenset(
+        label
+        for label, folder in models.items()
+        if any(
+            stage.name == f"retrievers/{label}"
+            and any(run.is_left_by(path, [stage.name]) for path in folder.rglob("*"))
+            and not stage.is_done
+            for stage in made
+        )
+    )
+    stale = [f"retrievers/{label}" for label in models if label in stale_models]
 
     def is_there(kind: str, path: Path) -> bool:
         if kind not in stages or not path.is_file():
@@ -90,4 +103,5 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
         if is_there("verify", run.verified)
         else None,
         stale=tuple(stale),
+        stale_models=stale_models,
     )

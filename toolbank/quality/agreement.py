@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.labels import Label
-from toolbank.verify.fold import measure_agreement
+from toolbank.verify.fold import is_of_checks, measure_agreement
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,15 @@ class Agreement:
 
 
 def read_agreement(bank: Bank) -> Agreement | None:
-    """How the labels of a bank agree; None where nothing was verified."""
+    """How grades agree with the first labels of a bank; None where no request was graded.
+
+    What checks without a model have mended is no grade.
+    """
     of: dict[str, list[Label]] = {}
     for label in bank.labels:
         of.setdefault(label.query, []).append(label)
-    found = measure_agreement(bank, of)
+    graded = {query: labels for query, labels in of.items() if not is_of_checks(labels)}
+    found = measure_agreement(bank, graded)
     n = found["requests"]
     if not n:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 # Shorter ones are words, such as a placeholder for a key, and no secrets.
 _SHORTEST_SECRET = 8
+_USER = re.compile(r"(https?://)[^/@\s]*@", re.IGNORECASE)
 
 
 def hide(text: str, secrets: Sequence[str], shortest: int = _SHORTEST_SECRET) -> str:
@@ -35,14 +37,14 @@ def without_credentials(value: Any) -> Any:
         return {key: without_credentials(part) for key, part in value.items()}
     if isinstance(value, list):
         return [without_credentials(part) for part in value]
-    if isinstance(value, str) and value.startswith(("http://", "https://")):
+    if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
         try:
             parts = urlsplit(value)
         except ValueError:
             return "(not a URL)"
         host = parts.netloc.rpartition("@")[2]
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
-    return value
+    return _USER.sub(r"\1", value) if isinstance(value, str) else value
 
 
 @cache

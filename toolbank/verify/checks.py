@@ -11,13 +11,17 @@ from toolbank.bank.records import Tool
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.text import all_words
 from toolbank.sources.twins import find_aliases
-from toolbank.verify.candidates import Candidate, own_labels
+from toolbank.verify.candidates import ROUND_TRIP, Candidate, own_labels
 from toolbank.verify.config import Check
 
 # "Use isin instead", "in favor of :func:`isin`", "renamed to `np.isin`".
-_INSTEAD = re.compile(
-    r"\b(?:use|of|by|to|with) (?:the )?(?::\w+:)?[`~'\"]*([a-z_][\w.]*\w)",
-    re.IGNORECASE,
+_NAME = r" (?:the )?(?::\w+:)?[`~'\"]*([a-z_][\w.]*\w)"
+_INSTEAD = (
+    re.compile(
+        rf"\b(?:use|in favou?r of|(?:replaced|superseded) (?:by|with)|renamed to){_NAME}",
+        re.I,
+    ),
+    re.compile(rf"\b(?:of|by|to|with){_NAME}", re.I),
 )
 
 
@@ -59,7 +63,7 @@ def check_labels(
                     query=query.id,
                     check="deprecated",
                     tool=name,
-                    instead=instead[name],
+                    instead=instead[name] or aliases.get(name, ""),
                     detail=tool.deprecated,
                 )
             elif name in aliases:
@@ -69,14 +73,14 @@ def check_labels(
             if query.explanation and not shared[bank.index[name]]:
                 yield Finding(query=query.id, check="unspoken", tool=name)
         ranks = {row.tool: row.rank for row in candidates[query.id]}
-        if labels and not any(ranks.get(name) for name in labels):
+        if labels and not any(0 < ranks.get(name, 0) <= ROUND_TRIP for name in labels):
             yield Finding(query=query.id, check="round-trip", tool=labels[0])
 
 
 def _find_replacement(tool: Tool, bank: Bank) -> str:
     """The first tool that a note of deprecation names to be used, from the own module outwards."""
     around = tool.name.split(".")[:-1]
-    for said in _INSTEAD.findall(tool.deprecated):
+    for said in (said for one in _INSTEAD for said in one.findall(tool.deprecated)):
         # A package may be called by its short name there, as np.
         for name in (said, said.rpartition(".")[2]):
             for depth in range(len(around), -1, -1):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.labels import Label, group_labels
 from toolbank.verify.candidates import own_labels
 from toolbank.verify.checks import Finding
-from toolbank.verify.config import VerifyConfig
+from toolbank.verify.config import Check, VerifyConfig
 
 Graded = Mapping[str, Sequence[Label]]
 
@@ -62,6 +62,17 @@ def _mend(
             yield Label.alternative(
                 query, name, finding.instead, _MENDED[finding.check]
             )
+
+
+def is_of_checks(labels: Sequence[Label]) -> bool:
+    """Whether the labels of a request are those of checks, and no model graded it."""
+    reasons = tuple(f"{check}: " for check in get_args(Check))
+    return any(
+        label.reason in _MENDED.values()
+        if label.grade == "alternative"
+        else label.grade == "aside" and label.reason.startswith(reasons)
+        for label in labels
+    )
 
 
 def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:

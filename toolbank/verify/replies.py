@@ -49,7 +49,8 @@ def read_grades(
     for label in labels:
         if label.grade == "alternative" and label.stands_for not in wanted:
             return Rejection(
-                "stands-for-nothing", f"{label.tool} for {label.stands_for}"
+                "stands-for-nothing",
+                f"{label.tool} for {one_line(label.stands_for, _EXCERPT)}",
             )
     return tuple(labels) or (Label(query=query, grade="aside", reason=NOTHING),)
 
@@ -64,5 +65,5 @@ def _read(
     reason = one_line(str(row.get("why") or ""), _REASON)
     if grade == "needed":
         return Label(query=query, tool=row["tool"], grade="needed", reason=reason)
-    stands_for = one_line(str(row.get("for") or ""), _EXCERPT)
+    stands_for = str(row.get("for") or "")
     return Label.alternative(query, row["tool"], stands_for, reason)

@@ -186,7 +186,10 @@ class ClusterEngine:
                 self._fail(str(error))
             except WorkerLostError as error:
                 self._note_loss(worker, error)
-                self._workers[at] = self._start()
+                try:
+                    self._workers[at] = self._start()
+                except Exception as reason:
+                    self._fail(f"ray: no other worker can be started ({reason}).")
 
     def _note_loss(self, worker: RemoteWorker, error: WorkerLostError) -> None:
         if worker in self._ready:

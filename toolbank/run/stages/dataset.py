@@ -39,6 +39,8 @@ class DatasetStage(Stage):
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,
             "toolbank": __version__,
+            # Then its own labels make way, and come back where `verify` is taken out again.
+            **({"labels": "verify"} if self.recipe.verify is not None else {}),
         }
 
     def work(self) -> Outcome:
