@@ -71,6 +71,16 @@ def test_a_test_that_a_dataset_has_stays_and_train_keeps_nothing_of_it(
     assert found["test"].isdisjoint(found["train"] | found["validation"])
 
 
+def test_a_validation_that_a_dataset_has_shares_nothing_with_the_test_that_is_carved():
+    names = "aabcde"
+    units = [frozenset({name}) for name in names]
+    given_splits = ["validation", *[None] * 5]
+    for seed in range(5):
+        splits = assign_apart(units, 2, 0, seed, given_splits)
+        assert splits[:2] == ["validation", None]
+        assert splits.count("test") == 2
+
+
 def test_an_alias_is_its_tool_and_the_order_of_a_set_is_none():
     units = make_units("set", TOOLS)
     one, two = make_queries([["a.x", "b.y"], ["b.y", "old.a_x"]])

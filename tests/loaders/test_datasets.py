@@ -19,9 +19,12 @@ from tests.loaders.samples import (
 from tests.shared import shared
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import write_tools
+from toolbank.bank.labels import Label
+from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.export.export import export_bank
 from toolbank.loaders import DATASETS
+from toolbank.loaders.gather import gather
 from toolbank.system.errors import InputError
 
 
@@ -395,3 +398,29 @@ def test_public_sets_are_read_whole(name, tools, queries, tested):
     assert len(dataset.queries) + left_out == queries
     assert left_out <= 1
     assert sum(q.split == "test" for q in dataset.queries) == tested
+
+
+A, B = (
+    Label(query="1", tool="a", grade="needed"),
+    Label(query="1", tool="b", grade="needed"),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ([A, Label.alternative("1", "b", "a", "so")], 2),
+        ([A, Label.alternative("1", "b", "", "so")], 0),
+        ([Label.alternative("1", "b", "a", "so")], 0),
+        ([A, B.model_copy(update={"tool": "unlisted"})], 0),
+        ([Label(query="1", grade="aside", reason="so")], 1),
+        ([A, Label(query="1", grade="aside", reason="so")], 0),
+        ([A.model_copy(update={"tool": ""})], 0),
+    ],
+)
+def test_the_labels_of_a_request_count_together_or_not_at_all(given, kept):
+    tools = [Tool(name="a", kind="function"), Tool(name="b", kind="function")]
+    query = Query(id="1", query="do it", tools=("a",))
+    dataset = gather(tools, [query], LeftOut(), labels=given)
+    assert len(dataset.labels) == kept
+    assert sum(dataset.left_out.counts.values()) == len(given) - kept

@@ -224,8 +224,20 @@ def test_what_is_only_this_machines_is_not_published(tmp_path):
     }
     encoder = {"model": str(tmp_path / "secret-folder")}
     retrievers = [{"type": "bm25"}, {"type": "descriptions", "encoder": encoder}]
+    command = [
+        "npx",
+        "-y",
+        "server",
+        "--api-key",
+        "sk-1hunter22",
+        "--url=https://a:hunter22@b",
+    ]
     run = make_run(
-        tmp_path / "run", fitted=False, generate=generate, retrievers=retrievers
+        tmp_path / "run",
+        fitted=False,
+        sources=[{"type": "mcp", "command": command}],
+        generate=generate,
+        retrievers=retrievers,
     )
     run.journal.write_text("journal")
     url = "https://me:hunter22@models.example/v1?key=hunter22"
@@ -293,3 +305,18 @@ def test_what_is_no_licence_is_refused(run, tmp_path, licence):
 def test_a_retriever_that_is_not_fitted_is_refused(run, tmp_path):
     with pytest.raises(InputError, match=r"tool2vec: not fitted.*bm25"):
         publish_to_folder(Wanted(run, retriever="tool2vec"), tmp_path / "out")
+
+
+def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):
+    run = make_run(tmp_path / "run", labelled=True, verify={"engine": "rules"})
+    run.verified.write_text("{}")
+    labels, model = run.bank / "labels.parquet", run.models / "bm25" / "config.json"
+    run.stamp("verify", "of an earlier bank", [labels], complete=True)
+    run.stamp("retrievers/bm25", "of an earlier bank", [model], complete=True)
+    made = publish_to_folder(Wanted(run), tmp_path / "out")
+    assert made.rows.labels == 0
+    assert made.retriever is None
+    assert set(made.story.stale) == {"verify", "retrievers/bm25"}
+    files = files_under(tmp_path / "out")
+    assert not [name for name in files if name.startswith(("models/", "data/labels"))]
+    assert b"retrievers/bm25, verify" in files["README.md"]

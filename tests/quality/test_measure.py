@@ -98,6 +98,16 @@ def test_one_large_topic_counts_as_few():
     assert (same.cosine, same.nearest) == (1, 1)
 
 
+def test_what_checks_mended_is_no_agreement_of_a_grader():
+    labels = [
+        Label(query="q0", tool="shop.weigh", grade="needed"),
+        Label.alternative("q0", "shop.sum", "shop.weigh", "deprecated"),
+        Label(query="q1", grade="aside", reason="round-trip: shop.sum"),
+    ]
+    rows = [("a", ["shop.sum"]), ("b", ["shop.sum"])]
+    assert measure_quality(bank(*rows, labels=labels), 0).labels is None
+
+
 def test_agreement_is_of_the_verified_requests():
     labels = [
         Label(query="q0", tool="shop.sum", grade="needed"),

@@ -289,6 +289,8 @@ def test_without_a_model_old_names_make_way_for_new_ones_and_stay_alternatives(
         ("In favor of :func:`shop.find_orders`.", "shop.find_orders"),
         ("`tot` is deprecated. Use `sh.list_orders` directly.", "shop.list_orders"),
         ("Find orders where you may; it goes away.", ""),
+        ("Calls to list_orders fail; use total_prices instead.", "shop.total_prices"),
+        ("Goes to total_letters.", "shop.total_letters"),
     ],
 )
 def test_a_note_of_deprecation_is_read_for_what_to_use(tmp_path, said, instead):
@@ -340,3 +342,20 @@ def test_a_damaged_file_of_candidates_is_named(tmp_path):
     (tmp_path / "verify" / "candidates.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"candidates\.parquet: damaged"):
         checked(tmp_path, request(0, "shop.tot"))
+
+
+def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
+    long = f"shop.{'a' * 120}"
+    tools = (*SHOP, Tool(name=long, kind="function", summary="It has a long name."))
+    bank = Bank(tools, (request(0, long, "shop.find_orders"),))
+
+    def answer(_):
+        rows = {
+            "needed": [{"tool": long, "why": "so"}],
+            "alternatives": [{"tool": "shop.find_orders", "for": long, "why": "so"}],
+        }
+        return Answer.json({**rows, "aside": ""})
+
+    with ChatServer(answer) as server:
+        found = verify(server, tmp_path, bank)
+    assert [label.stands_for for label in found.labels] == ["", long]
