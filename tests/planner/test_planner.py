@@ -2,6 +2,7 @@
 
 import json
 import re
+import weakref
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from tests.commands.in_process import toolbank
 from tests.planner.data import make_rows, write_dataset
 from tests.planner.models import tiny_llama
 from tests.servers.chat import Answer, ChatServer
+from toolbank.planner import language_model
 from toolbank.planner.language_model import load_planner
 
 SETTINGS = """
@@ -86,6 +88,35 @@ def test_the_table_is_printed_and_written(trained):
     said = (folder / "run/planner/said-4.jsonl").read_text().splitlines()
     assert len(said) == oracle["steps"]
     assert json.loads(plan(folder, "evaluate", "run", "--json").stdout) == found
+
+
+def test_one_model_is_in_memory_at_a_time(trained, monkeypatch):
+    folder, _ = trained
+    read = []
+
+    def load(place):
+        assert not [name for name, model in read if model() is not None]
+        model = load_planner(place)
+        read.append((place.name, weakref.ref(model)))
+        return model
+
+    monkeypatch.setattr(language_model, "load_planner", load)
+    done = plan(folder, "evaluate", "run")
+    assert done.returncode == 0, done.stderr
+    assert [name for name, _ in read] == [
+        "random-history",
+        "gold-alone",
+        "bm25-history",
+    ]
+
+
+def test_a_planner_that_is_not_trained_is_told_before_any_is_read(trained, monkeypatch):
+    folder, _ = trained
+    monkeypatch.delattr(language_model, "load_planner")
+    more = "planner.settings=[{test: bm25}, {name: none, train: none}]"
+    done = plan(folder, "evaluate", "run", "--set", more)
+    assert done.returncode == 2
+    assert "is not trained" in done.stderr
 
 
 def test_a_trained_planner_is_used(trained):

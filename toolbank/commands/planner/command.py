@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -11,6 +12,8 @@ from toolbank.commands.options import RunArgument, SetOption, echo
 
 if TYPE_CHECKING:
     from toolbank.commands.planner.models import RunPlanner
+    from toolbank.planner.evaluate import Evaluated
+    from toolbank.planner.plans import Example
 
 Action = Literal["train", "evaluate", "use"]
 
@@ -78,23 +81,17 @@ def _train(planner: RunPlanner) -> None:
 
 
 def _evaluate(planner: RunPlanner, *, as_json: bool) -> None:
-    from toolbank.planner.evaluate import evaluate_setting, format_planner
+    from toolbank.planner.evaluate import format_planner
     from toolbank.system.files import json_text, write_json, write_text
 
     _prepare_engine(planner)
+    planner.check_models()
     examples, left_out = planner.examples("test")
     folder = planner.folder
-    figures = []
-    speakers = {one.model: planner.speaker(one) for one in planner.config.settings}
-    for number, setting in enumerate(planner.config.settings, start=1):
-        evaluated = evaluate_setting(
-            setting,
-            examples,
-            planner.candidates,
-            planner.retrievers,
-            speakers[setting.model],
-        )
-        figures.append(evaluated.figures)
+    found = {}
+    for number, evaluated in _evaluate_settings(planner, examples):
+        found[number] = evaluated.figures
+        figures = [found[number] for number in sorted(found)]
         rows = "".join(
             f"{json.dumps(row, ensure_ascii=False)}\n" for row in evaluated.said
         )
@@ -113,6 +110,25 @@ def _evaluate(planner: RunPlanner, *, as_json: bool) -> None:
             f"tool and are left out. Percent, but for ROUGE-Lsum x 100; 95 % intervals. "
             f"Wrote {folder.planner_figures}"
         )
+
+
+def _evaluate_settings(
+    planner: RunPlanner, examples: Sequence[Example]
+) -> Iterator[tuple[int, Evaluated]]:
+    """The settings by their numbers, those of one model together: it alone is in memory."""
+    from toolbank.planner.evaluate import evaluate_setting
+
+    numbered = list(enumerate(planner.config.settings, start=1))
+    for model in dict.fromkeys(setting.model for _, setting in numbered):
+        of_model = [(n, setting) for n, setting in numbered if setting.model == model]
+        speaker = planner.speaker(of_model[0][1])
+        for number, setting in of_model:
+            evaluated = evaluate_setting(
+                setting, examples, planner.candidates, planner.retrievers, speaker
+            )
+            yield number, evaluated
+        # Before the next one is read.
+        del speaker
 
 
 def _use(planner: RunPlanner, query: str, name: str | None, *, as_json: bool) -> None:

@@ -126,6 +126,16 @@ class RunPlanner:
             shutil.rmtree(checkpoints.parent, ignore_errors=True)
         return lines
 
+    def check_models(self) -> None:
+        """Refuse settings whose models are not there, before any of them is read.
+
+        Raises:
+            InputError: one is not trained, or was on something else.
+        """
+        if not self.config.ask:
+            for setting in self._models().values():
+                self._demand_model(setting)
+
     def speaker(self, setting: PlannerSetting) -> Speaker:
         """Who plans in a setting.
 
@@ -137,17 +147,8 @@ class RunPlanner:
 
         if asks := self.config.ask:
             return EngineSpeaker(asks, self.prompts)
-        folder = self.folder.planner / setting.model
-        if _read_key(folder) != self._key(setting):
-            why = (
-                "was trained by other settings" if folder.is_dir() else "is not trained"
-            )
-            raise InputError(
-                f"{folder}: the planner of {setting.label} {why}. First: toolbank planner train "
-                f"{self.folder.path}"
-            )
         return TrainedSpeaker(
-            load_planner(folder),
+            load_planner(self._demand_model(setting)),
             self.prompts,
             self.config.training.max_length,
             self.config.response,
@@ -168,6 +169,18 @@ class RunPlanner:
         for setting in self.config.settings:
             found.setdefault(setting.model, setting)
         return found
+
+    def _demand_model(self, setting: PlannerSetting) -> Path:
+        folder = self.folder.planner / setting.model
+        if _read_key(folder) != self._key(setting):
+            why = (
+                "was trained by other settings" if folder.is_dir() else "is not trained"
+            )
+            raise InputError(
+                f"{folder}: the planner of {setting.label} {why}. First: toolbank planner train "
+                f"{self.folder.path}"
+            )
+        return folder
 
     def _key(self, setting: PlannerSetting) -> str:
         """All that a model follows from."""
