@@ -15,6 +15,7 @@ from tests.run.test_dataset import run, write_recipe
 from tests.tiny_models import KINDS, tiny_encoder
 from toolbank.encoders import AnyEncoder, load_encoder
 from toolbank.encoders.layers.config import ONE_WORD, LayersConfig
+from toolbank.encoders.layers.model import LanguageModel
 from toolbank.encoders.layers.pooling import pool
 from toolbank.encoders.layers.prompt import put_in_prompt
 from toolbank.encoders.sentence.config import SentenceConfig
@@ -78,6 +79,14 @@ def test_a_model_without_a_mask_is_told(tmp_path):
     tokenizer.mask_token = None
     tokenizer.save_pretrained(folder)
     with pytest.raises(InputError, match="was not trained to guess masks"):
+        encode(folder, pooling="mask")
+
+
+def test_a_text_without_a_mask_is_told_and_no_other_token_taken(tmp_path, monkeypatch):
+    folder = tiny_encoder(tmp_path)
+    # One whose tokenizer doesn't know its mask where that stands.
+    monkeypatch.setattr(LanguageModel, "mask_token", "[mask")
+    with pytest.raises(InputError, match=r"makes no mask of \[mask behind a text"):
         encode(folder, pooling="mask")
 
 

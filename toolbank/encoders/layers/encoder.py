@@ -49,7 +49,11 @@ class LayersEncoder(Encoder):
         return self._model.dimension
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors [n, dimension] of texts, each in the prompt."""
+        """Unit vectors [n, dimension] of texts, each in the prompt.
+
+        Raises:
+            InputError: the prompt alone is too long, or a text has no mask that is asked for.
+        """
         config = self.config
         is_mask = config.pooling == "mask"
         prompt = (

@@ -78,12 +78,21 @@ class LanguageModel:
         return [ids or nothing for ids in found]
 
     def find_masks(self, tokens: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Which of the tokens [n, most] are masks: 1 there, else 0."""
+        """Which of the tokens [n, most] are masks: 1 there, else 0.
+
+        Raises:
+            InputError: a text has none.
+        """
         import torch
 
         found = torch.zeros(len(tokens), max(map(len, tokens)), dtype=torch.int64)
         for row, ids in enumerate(tokens):
             found[row, : len(ids)] = torch.tensor(ids) == self._tokenizer.mask_token_id
+            if not found[row].any():
+                raise InputError(
+                    f"encoder.pooling: the tokenizer of {self.name} makes no mask of "
+                    f"{self.mask_token} behind a text, so there is none to take. Give mean or last."
+                )
         return found.to(self._model.device)
 
     def states(
