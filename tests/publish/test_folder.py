@@ -1,6 +1,7 @@
 """A published folder is what other libraries load."""
 
 import json
+import re
 from dataclasses import replace
 
 import datasets
@@ -16,7 +17,11 @@ from tests.tiny_models import tiny_encoder
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.published import KIND, PublishedConfig, read_published
 from toolbank.publish.publish import MARK, Wanted, publish_to_folder
+from toolbank.quality.measure import measure_quality
+from toolbank.recipe import load_recipe
+from toolbank.run.stages import make_stages
 from toolbank.system.errors import InputError
+from toolbank.system.files import write_json
 
 
 @pytest.fixture(scope="module")
@@ -320,3 +325,18 @@ def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):
     files = files_under(tmp_path / "out")
     assert not [name for name in files if name.startswith(("models/", "data/labels"))]
     assert b"retrievers/bm25, verify" in files["README.md"]
+
+
+def test_the_card_tells_what_was_measured(tmp_path):
+    run = make_run(tmp_path / "run")
+    write_json(run.quality, measure_quality(BANK, 0).as_json())
+    stages = make_stages(load_recipe(str(run.recipe)).recipe, run)
+    (report,) = (stage for stage in stages if stage.kind == "report")
+    for path, content in ((run.metrics, []), (run.labels, []), (run.judge, {})):
+        write_json(path, content)
+    run.hits.mkdir()
+    run.stamp("report", report.key, [run.quality], complete=True)
+    publish_to_folder(Wanted(run), tmp_path / "out")
+    card = (tmp_path / "out/README.md").read_text()
+    assert re.search(r"distinct sets of tools \| [\d.]+ %", card)
+    assert "Nothing of it was measured" not in card

@@ -18,6 +18,7 @@ from toolbank.publish.escape import plain, row
 from toolbank.publish.qrels import ALTERNATIVE, NEEDED, Judged
 from toolbank.publish.retriever import MODELS, Shown
 from toolbank.publish.story import Story
+from toolbank.report.quality import QualityFigure, list_figures
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
@@ -241,6 +242,17 @@ def _making(made: Contents) -> Iterator[str]:
 
 def _quality(made: Contents) -> Iterator[str]:
     story = made.story
+    if story.quality:
+        yield "\n".join(
+            [
+                row("of the bank", "", "what it says"),
+                row("---", "---", "---"),
+                *(
+                    row(one.label, _figure(one), one.told)
+                    for one in list_figures(story.quality)
+                ),
+            ]
+        )
     checked = story.verification
     if checked and checked.counts.requests:
         who = " ".join(filter(None, (checked.engine, checked.model)))
@@ -280,8 +292,12 @@ def _quality(made: Contents) -> Iterator[str]:
             "Left out, since they are of an earlier state of the run: results of "
             f"{', '.join(story.stale)}."
         )
-    if not (checked or story.judge or story.figures or story.stale):
+    if not (checked or story.judge or story.figures or story.quality or story.stale):
         yield "Nothing of it was measured."
+
+
+def _figure(one: QualityFigure) -> str:
+    return f"{100 * one.value:.1f} %" if one.is_share else f"{one.value:.2f}"
 
 
 def _share(share: float | None) -> str:

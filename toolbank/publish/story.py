@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.config.checked import read_checked
 from toolbank.evaluation.figures import Figure, read_figures
+from toolbank.quality.measure import Quality
 from toolbank.report.content import Judge
 from toolbank.report.verification import Verification
 
@@ -29,6 +30,7 @@ class Story:
     figures: tuple[Figure, ...] = ()
     judge: Judge | None = None
     verification: Verification | None = None
+    quality: Quality | None = None
     stale: tuple[str, ...] = field(default=())
     stale_models: frozenset[str] = field(default=frozenset())
 
@@ -101,6 +103,9 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
         judge=read_checked(run.judge, Judge) if is_there("judge", run.judge) else None,
         verification=read_checked(run.verified, Verification)
         if is_there("verify", run.verified)
+        else None,
+        quality=read_checked(run.quality, Quality)
+        if is_there("report", run.quality)
         else None,
         stale=tuple(stale),
         stale_models=stale_models,

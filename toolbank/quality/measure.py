@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.bank.bank import Bank
 from toolbank.quality.agreement import Agreement, read_agreement
 from toolbank.quality.coverage import Coverage, Sets, measure_coverage, measure_sets
+from toolbank.quality.dispersion import Dispersion, measure_dispersion
 from toolbank.quality.duplicates import Duplicates, measure_duplicates
 from toolbank.quality.leaks import Leaks, measure_leaks
 from toolbank.quality.openings import Openings, measure_openings
@@ -22,8 +23,6 @@ from toolbank.quality.variety import Variety, measure_variety
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from toolbank.quality.dispersion import Dispersion
 
 _EMBEDDED = 2000
 _DIGITS = 6
@@ -90,8 +89,6 @@ def add_dispersion(
     Raises:
         InputError: as `embed` does.
     """
-    from toolbank.quality.dispersion import measure_dispersion
-
     texts = [query.query for query in bank.queries]
     drawn = [texts[place] for place in draw(texts, _EMBEDDED, seed)]
     found = measure_dispersion(drawn, embed(drawn), seed, encoder)

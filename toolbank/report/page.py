@@ -77,6 +77,7 @@ _FILES = (
     ("searches.json", "what the calls of retrievers took"),
     ("hits/", "what each method found for each request"),
     ("labels.json", "what of the labels could not count"),
+    ("quality.json", "how good the bank is"),
     ("report.html", "this page"),
 )
 
@@ -350,7 +351,8 @@ def _describe_cosines(space: Space, content: Content) -> list[dict[str, Any]]:
 
 
 def _is_there(content: Content, name: str) -> bool:
-    return name == "report.html" or (content.models.parent / name).exists()
+    written_with_it = ("quality.json", "report.html")
+    return name in written_with_it or (content.models.parent / name).exists()
 
 
 def _example(bank: Bank) -> str:

@@ -13,16 +13,20 @@ from toolbank.report.config import ReportConfig
 from toolbank.report.content import read_content
 from toolbank.report.page import describe_page
 from toolbank.system import numbers
-from toolbank.system.files import write_text
+from toolbank.system.files import write_json, write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+QUALITY = "quality.json"
 
 _LONGEST_TEXT = 1500
 
 
 def write_report(run: Path, config: ReportConfig) -> Path:
     """Write `run`/report.html from what lies in the run folder, and give its path.
+
+    quality.json beside it has the figures of the bank that it shows, for other programs.
 
     Same files, same bytes. The page loads nothing: styles, script and figures are in it, and
     its content security policy forbids all else. Every text of the run is escaped.
@@ -41,6 +45,7 @@ def write_report(run: Path, config: ReportConfig) -> Path:
             page, style=read_template("style.css"), script=script, script_digest=digest
         )
     )
+    write_json(run / QUALITY, page["quality"].as_json())
     target = run / "report.html"
     write_text(target, html)
     return target

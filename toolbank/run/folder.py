@@ -135,6 +135,11 @@ class RunFolder:
         return self.path / "planner.json"
 
     @property
+    def quality(self) -> Path:
+        """How good the bank is, by figures that the page shows."""
+        return self.path / "quality.json"
+
+    @property
     def report(self) -> Path:
         """The page for people."""
         return self.path / "report.html"

@@ -10,7 +10,7 @@ from toolbank.system.version import __version__
 
 
 class ReportStage(Stage):
-    """Writes report.html of all that the other stages left."""
+    """Writes report.html of all that the other stages left, and quality.json."""
 
     kind = "report"
     needs = ("judge", "evaluate")
@@ -43,4 +43,5 @@ class ReportStage(Stage):
         from toolbank.report.report import write_report
 
         write_report(self.folder.path, self.recipe.report)
-        return Outcome(str(self.folder.report), (self.folder.report,))
+        folder = self.folder
+        return Outcome(str(folder.report), (folder.report, folder.quality))
