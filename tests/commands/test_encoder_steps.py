@@ -92,6 +92,33 @@ def test_what_was_trained_is_an_encoder_like_any_other(place, trained):
     assert not (place / "out" / ".checkpoints").exists()
 
 
+def evaluate(place, model, *more):
+    call = ("encoder", "evaluate", "steps", "--data", "data", "--out", "seen")
+    return toolbank(*call, "--model", model, "--json", *more, cwd=place)
+
+
+def test_a_trained_encoder_is_evaluated_on_what_its_own_seed_held_out(place):
+    found = train(place, "third", "--seed", 3, "--json")
+    assert found.returncode == 0, found.stderr
+    after = overall(json.loads(found.stdout))["after"]["value"]
+    for given in ((), ("--seed", 3)):
+        seen = json.loads(evaluate(place, "./third", *given).stdout)
+        assert seen["seed"] == 3
+        assert overall(seen)["./third"]["value"] == pytest.approx(after)
+    refused = evaluate(place, "./third", "--seed", 0)
+    assert refused.returncode == 2
+    assert "was trained by the seed 3" in " ".join(refused.stderr.split())
+
+
+def test_the_record_of_another_experiment_says_no_seed(place):
+    shutil.copytree(place / "tiny", place / "other")
+    record = {"experiment": "instructions", "seed": 5}
+    (place / "other" / "result.json").write_text(json.dumps(record))
+    seen = evaluate(place, "./other", "--seed", 1)
+    assert seen.returncode == 0, seen.stderr
+    assert json.loads(seen.stdout)["seed"] == 1
+
+
 def test_the_same_seed_gives_the_same_weights(place, trained):
     found = train(place, "twin")
     assert found.returncode == 0, found.stderr

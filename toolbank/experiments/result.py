@@ -10,7 +10,8 @@ from typing import Any
 from toolbank.system.files import json_text, write_text
 from toolbank.system.outputs import check_folder
 
-_RECORD = "result.json"
+RECORD = "result.json"
+"""The file of what an experiment found, in its folder."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Result:
 
     def write(self, out: Path) -> None:
         """Leave result.json, result.txt and the files in a folder, which `check_out` let pass."""
-        texts = {_RECORD: json_text(self.record), "result.txt": self.text + "\n"}
+        texts = {RECORD: json_text(self.record), "result.txt": self.text + "\n"}
         for name, text in {**texts, **self.files}.items():
             write_text(out / name, text)
 
@@ -37,4 +38,4 @@ def check_out(out: Path) -> None:
     Raises:
         InputError: it does, is the folder of a run, or no folder can be there.
     """
-    check_folder(out, "an experiment", lambda path: (path / _RECORD).is_file())
+    check_folder(out, "an experiment", lambda path: (path / RECORD).is_file())

@@ -66,7 +66,14 @@ def evaluate(
     out: OutOption,
     model: ModelOption = "all-MiniLM-L6-v2",
     problems: ProblemsOption = None,
-    seed: SeedOption = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Of the halves and perturbations; if not given, that of the model's training, "
+            "or 0.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell how often chains of the half held out lie nearer to their context than perturbed ones."""
@@ -74,9 +81,10 @@ def evaluate(
     from toolbank.encoders.sentence.config import SentenceConfig
     from toolbank.encoders.steps.problems import halve, read_problems
     from toolbank.experiments.result import check_out
-    from toolbank.experiments.steps.evaluate import evaluate_steps
+    from toolbank.experiments.steps.evaluate import choose_seed, evaluate_steps
 
     check_out(out)
+    seed = choose_seed(model, seed)
     _, held_out = halve(read_problems(data), seed)
     encoder = load_encoder(SentenceConfig(model=model))
     leave(evaluate_steps({model: encoder}, held_out[:problems], seed), out, as_json)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.resolve import find_folder
 from toolbank.encoders.steps.comparing import Compared, Values, compare_chains
 from toolbank.encoders.steps.perturb import PERTURBATIONS
 from toolbank.encoders.steps.problems import Problem
@@ -16,9 +18,12 @@ from toolbank.evaluation.cells import FEW, with_intervals
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.interval import difference_intervals, mean_intervals
 from toolbank.evaluation.layout import Columns
-from toolbank.experiments.result import Result
+from toolbank.experiments.result import RECORD, Result
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json
 
 _RESAMPLES = 1000
+_EXPERIMENT = "steps"
 ALL = "all"
 """The mean over problems of the share of its perturbations that each chain beats."""
 
@@ -45,6 +50,7 @@ def evaluate_steps(
     }
     first, *_, last = [*found.values(), *found.values()]
     record = {
+        "experiment": _EXPERIMENT,
         **(more or {}),
         "problems": len(problems),
         "seed": seed,
@@ -64,6 +70,40 @@ def evaluate_steps(
         [(low, high)] = difference_intervals(gains, _RESAMPLES, seed)
         record["gain"] = {"value": float(gains.mean()), "low": low, "high": high}
     return Result(record, text)
+
+
+def choose_seed(model: str, given: int | None) -> int:
+    """The seed of an evaluation: of a folder that was trained on steps, that of its training.
+
+    By another one, problems that it was trained on would be among those held out. Of any other
+    model the one given, or 0.
+
+    Raises:
+        InputError: another one is given, there is no such folder, or its record can't be read.
+    """
+    folder = find_folder(model)
+    trained = _read_seed(folder / RECORD) if folder else None
+    if trained is None:
+        return given or 0
+    if given not in (None, trained):
+        raise InputError(
+            f"--seed {given}: {model} was trained by the seed {trained}, and by another one "
+            f"problems that it was trained on would be held out. Give --seed {trained}, or none."
+        )
+    return trained
+
+
+def _read_seed(record: Path) -> int | None:
+    """The seed of the experiment on steps whose record it is; None if there is none."""
+    content = read_json(record) if record.is_file() else None
+    # Earlier records of this experiment don't name it; those of others always did.
+    if (
+        not isinstance(content, dict)
+        or content.get("experiment", _EXPERIMENT) != _EXPERIMENT
+    ):
+        return None
+    seed = content.get("seed")
+    return seed if isinstance(seed, int) else None
 
 
 def _take_figures(
