@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from tests.commands.in_process import toolbank
-from tests.planner.data import make_rows, write_dataset
+from tests.planner.data import TOOLS, make_rows, write_dataset
 from tests.planner.models import tiny_llama
 from tests.servers.chat import Answer, ChatServer
+from toolbank.commands.planner.models import RunPlanner
 from toolbank.planner import language_model
 from toolbank.planner.language_model import load_planner
+from toolbank.planner.speaker import Said
 
 SETTINGS = """
     - {test: bm25}
@@ -123,7 +125,57 @@ def test_a_trained_planner_is_used(trained):
     folder, _ = trained
     done = plan(folder, "use", "run", "find a room", "--json")
     assert done.returncode == 0, done.stderr
-    assert isinstance(json.loads(done.stdout), list)
+    steps = json.loads(done.stdout)
+    assert len(steps) <= 6
+    assert {step["tool"] for step in steps} <= {tool.name for tool in TOOLS}
+
+
+class Script:
+    """Says these steps, one at a time, and remembers what it was shown."""
+
+    def __init__(self, *said):
+        self.left = list(said)
+        self.shown = []
+
+    def say(self, situations):
+        self.shown += situations
+        return [self.left.pop(0) for _ in situations]
+
+
+FIRST, SECOND, THIRD = (
+    Said(f"Call {name} for Rome", is_last=False)
+    for name in ("find_room", "book_room", "mail_taxi")
+)
+LAST = Said("Call print_room for Rome", is_last=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "planned", "asked"),
+    [
+        ([FIRST, LAST, SECOND], (), [FIRST, LAST], 2),
+        ([FIRST, SECOND, THIRD], ("--set", "planner.steps=2"), [FIRST, SECOND], 2),
+        ([FIRST, SECOND, FIRST, THIRD], (), [FIRST, SECOND], 3),
+        ([FIRST, Said("Call no_tool", is_last=False), THIRD], (), [FIRST], 2),
+        ([Said("", is_last=True)], (), [], 1),
+    ],
+)
+def test_a_plan_ends_with_its_last_step_or_the_most(
+    trained, monkeypatch, said, options, planned, asked
+):
+    folder, _ = trained
+    script = Script(*said)
+    monkeypatch.setattr(RunPlanner, "speaker", lambda *_: script)
+    done = plan(folder, "use", "run", "find a room", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        {"tool": one.text.split()[1], "text": one.text} for one in planned
+    ]
+    texts = tuple(one.text for one in planned)
+    assert [one.history for one in script.shown] == [texts[:n] for n in range(asked)]
+    for situation in script.shown:
+        assert situation.request == "find a room"
+        assert len(situation.tools) == 4
+        assert "find_room" in situation.tools
 
 
 def test_batch_and_padding_change_nothing_that_is_said(trained):
