@@ -147,6 +147,7 @@ def test_fewer_problems_can_be_taken(place):
         (("--set", "epoch=1"), "epoch"),
         (("--set", "epochs"), "write --set key=value"),
         (("--set", "epochs=none"), "epochs"),
+        (("--set", "patience=2"), "patience: goes by validation"),
     ],
 )
 def test_a_wrong_setting_is_told(place, given, said):

@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from tests.commands.in_process import toolbank
 from tests.planner.data import TOOLS, make_rows, write_dataset
@@ -13,6 +14,7 @@ from tests.planner.models import tiny_llama
 from tests.servers.chat import Answer, ChatServer
 from toolbank.commands.planner.models import RunPlanner
 from toolbank.planner import language_model
+from toolbank.planner.config import PlannerTraining
 from toolbank.planner.language_model import load_planner
 from toolbank.planner.speaker import Said
 
@@ -270,6 +272,12 @@ def test_a_recipe_that_cant_be_is_refused(tmp_path, planner, settings, said):
     done = toolbank("run", "plans.yaml", "--out", "run", cwd=tmp_path)
     assert done.returncode == 2
     assert said in " ".join(done.stderr.split())
+
+
+def test_patience_is_refused_since_nothing_is_validated():
+    with pytest.raises(ValidationError, match="nothing is validated"):
+        PlannerTraining(patience=2)
+    assert PlannerTraining(patience=0).patience == 0
 
 
 def test_what_is_missing_is_said_with_the_remedy(trained, tmp_path):

@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 from toolbank.config.base import Config
 from toolbank.config.choice import Choice
 from toolbank.llm.config import SearchModelConfig
-from toolbank.training.config import TrainingConfig
+from toolbank.training.config import TrainingWithoutValidation
 
 GOLD, RANDOM, NONE = "gold", "random", "none"
 """Candidates that no retriever gives: the plan's own tools, the same with random ones, none."""
 
 
-class PlannerTraining(TrainingConfig):
+class PlannerTraining(TrainingWithoutValidation):
     """Defaults of the paper's planners with history and retrieved tools."""
 
     epochs: float = Field(default=3, gt=0, description="passes over the steps")

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from toolbank.config.base import Config
 from toolbank.config.shape import Transport
@@ -40,3 +40,17 @@ class TrainingConfig(Config):
     report_to: Transport[tuple[str, ...]] = Field(
         default=(), description="such as tensorboard or wandb"
     )
+
+
+class TrainingWithoutValidation(TrainingConfig):
+    """A training in which nothing is validated, so that no epoch is known to gain nothing."""
+
+    @field_validator("patience")
+    @classmethod
+    def _has_nothing_to_go_by(cls, patience: int) -> int:
+        if patience:
+            raise ValueError(
+                "goes by validation after each epoch, and nothing is validated in this training; "
+                "leave it out, and set `epochs`"
+            )
+        return patience

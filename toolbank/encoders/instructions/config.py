@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolbank.training.config import TrainingConfig
+from toolbank.training.config import TrainingWithoutValidation
 
 
-class InstructionsTraining(TrainingConfig):
+class InstructionsTraining(TrainingWithoutValidation):
     """How an encoder learns that instructions of one task lie near each other."""
 
     epochs: float = Field(default=1, gt=0, description="passes over the rows")

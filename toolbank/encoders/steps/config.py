@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from toolbank.training.config import TrainingConfig
+from toolbank.training.config import TrainingWithoutValidation
 
 
-class StepsTraining(TrainingConfig):
+class StepsTraining(TrainingWithoutValidation):
     """How an encoder learns to tell a chain of steps from its perturbations.
 
     The defaults are the paper's where it gives them: five epochs of triples, 512 tokens.
