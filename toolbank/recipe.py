@@ -316,7 +316,7 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> RecipeFile:
 
 
 def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
-    """The recipe that only names a folder with a dataset, with `key=value`s applied.
+    """The recipe by which a folder with a dataset is judged, with `key=value`s applied.
 
     Raises:
         InputError: the folder has the files of no format, or a setting is not valid.
@@ -324,7 +324,8 @@ def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
     config = find_format(Path(name))
     called = _NO_NAME.sub("-", Path(name).resolve().name).strip("-._") or "dataset"
     data = {
-        "name": called,
+        # Not the name that a recipe of it would have, so that no run of such a one is touched.
+        "name": f"judge-{called}",
         "dataset": {"type": config.type, "path": str(Path(name).resolve())},
     }
     return _parse(yaml.safe_dump(data), Path(name), settings)

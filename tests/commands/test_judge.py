@@ -35,7 +35,7 @@ def test_two_folders_of_data_are_compared_without_a_recipe(dataset, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "against theirs" in done.stdout
     assert "A heuristic, not a reader" in " ".join(done.stdout.split())
-    judged = read_json(tmp_path / "runs/ours/judge.json")
+    judged = read_json(tmp_path / "runs/judge-ours/judge.json")
     assert (judged["n"], judged["against"]) == (2, "theirs")
     (line,) = (one for one in done.stdout.splitlines() if "naturalness " in one)
     assert line.split()[1:3] == ["2", "100.0"]
@@ -76,6 +76,8 @@ def test_a_dataset_without_drafts_is_told_what_to_name(dataset, tmp_path):
         (["ours", "--against", "nowhere"], "nowhere"),
         (["ours", "--against", "ours", "--pairs", "0"], "judge.pairs"),
         (["empty", "--against", "ours"], "the files of no format"),
+        (["ours/queries.jsonl", "--against", "ours"], "Give it with --against"),
+        (["ours", "--against", "ours", "--set", "judge.criteria=[]"], "criteria"),
     ],
 )
 def test_what_can_not_be_compared_is_named(dataset, tmp_path, arguments, told):

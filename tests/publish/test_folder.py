@@ -12,6 +12,7 @@ import yaml
 from ir_measures import R
 from sentence_transformers import SentenceTransformer
 
+from tests.commands.in_process import toolbank
 from tests.publish.runs import BANK, QUERIES, TOOLS, files_under, make_run
 from tests.tiny_models import tiny_encoder
 from toolbank.loaders.detect import find_format
@@ -340,3 +341,15 @@ def test_the_card_tells_what_was_measured(tmp_path):
     card = (tmp_path / "out/README.md").read_text()
     assert re.search(r"distinct sets of tools \| [\d.]+ %", card)
     assert "Nothing of it was measured" not in card
+
+
+def test_what_a_run_was_read_from_is_never_written_over(run, tmp_path):
+    publish_to_folder(Wanted(run), tmp_path / "first")
+    dataset = {"type": "published", "path": str(tmp_path / "first")}
+    recipe = {"name": "again", "dataset": dataset, "retrievers": [{"type": "bm25"}]}
+    make_run(tmp_path / "again").recipe.write_text(json.dumps(recipe))
+    before = files_under(tmp_path / "first")
+    done = toolbank("publish", "again", "--to", "first", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "has its dataset from there" in " ".join(done.stderr.split())
+    assert files_under(tmp_path / "first") == before

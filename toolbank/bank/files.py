@@ -10,9 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, AttemptRecord, Query, Tool
 from toolbank.bank.schema import make_frame, make_schema, parse_row
+from toolbank.config.explain import first_problem
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path
 
@@ -137,7 +140,8 @@ def read_column(path: Path, name: str) -> pl.Series:
 
 def explain_foreign_file(path: Path, error: Exception) -> str:
     """Say that a file is not of this layout."""
-    return f"{path}: not a file of this version of toolbank ({error})."
+    why = first_problem(error) if isinstance(error, ValidationError) else error
+    return f"{path}: not a file of this version of toolbank ({why})."
 
 
 def write_records(path: Path, kind: type[_R], records: Iterable[_R]) -> None:

@@ -45,7 +45,7 @@ def publish(
 ) -> None:
     """Write a run's bank as others load it, with a card, to a folder or a hub."""
     from toolbank.publish.hub import publish_to_hub
-    from toolbank.publish.publish import Wanted, publish_to_folder
+    from toolbank.publish.publish import Wanted, demand_not_read, publish_to_folder
     from toolbank.run.folder import open_run
     from toolbank.system.errors import InputError
     from toolbank.system.outputs import check_place
@@ -62,6 +62,7 @@ def publish(
         )
     folder = Path(to)
     check_place(folder, "a publication")
+    demand_not_read(wanted, folder)
     made = publish_to_folder(wanted, folder)
     for stage in made.story.stale:
         complain(

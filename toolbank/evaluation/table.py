@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolbank.evaluation.cells import FEW, percent, with_intervals
-from toolbank.evaluation.config import TEST_PARTS, main_k
+from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import Figure, SetLabels
 from toolbank.evaluation.interval import FEWEST
 from toolbank.evaluation.layout import LONGEST_SET, WIDTH, Columns, lay_out
@@ -68,13 +68,17 @@ def format_scores(figures: Sequence[Figure], sets: Sequence[str]) -> str:
             " or twin: those among them, or of which a twin is, a tool that no request can tell "
             "from it."
         )
-    given = [one_line(name, LONGEST_SET) for name in sets if name != "test"]
+    given = [
+        one_line(name, LONGEST_SET) for name in sets if name not in ("test", VERIFIED)
+    ]
     # Without a training the test has no parts.
     if given and "test" in sets and any(one.set in TEST_PARTS for one in figures):
         sentence += (
             f" Look at {' and '.join(given)} first, labelled apart from the bank (evaluate.on): "
             "the requests of test were made as those of training were."
         )
+    if VERIFIED in sets:
+        sentence += f" {VERIFIED}: the requests of test by their verified labels."
     few = [FEW] if min(sizes) < FEWEST else []
     table = lay_out(retrievers, groups)
     return "\n".join([wrap(sentence, WIDTH), "", table, *few])

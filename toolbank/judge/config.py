@@ -35,5 +35,6 @@ class JudgeConfig(EngineConfig):
     )
     criteria: tuple[Criterion, ...] = Field(
         default=("naturalness", "fluency", "coherence"),
+        min_length=1,
         description="what is compared; each pair in both orders",
     )

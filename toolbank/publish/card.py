@@ -109,8 +109,13 @@ def _files(split: str, name: str) -> dict[str, str]:
 
 def _opening(made: Contents) -> str:
     ordered = ", in the order of their calls" if made.story.info.get("ordered") else ""
+    whose = (
+        "made of the reference's"
+        if has_copied_wording(made.story.info)
+        else "in people's"
+    )
     return (
-        "Requests in people's words, and the tools of an API that each needs"
+        f"Requests {whose} words, and the tools of an API that each needs"
         f"{ordered}: to train and to test what finds the right tools for a request. Made by "
         f"toolbank {__version__}."
     )
@@ -269,9 +274,12 @@ def _quality(made: Contents) -> Iterator[str]:
                 f"{found.added:,} were added."
             )
     if judged := story.judge:
+        other = "its draft"
+        if judged.against != "draft":
+            other = f"one of {plain(judged.against)}"
         yield "\n".join(
             [
-                f"{judged.n:,} pairs, the request against its {plain(judged.against)}, judged by "
+                f"{judged.n:,} pairs of a request and {other}, judged by "
                 f"{plain(judged.judge)}, in percent:",
                 "",
                 row("criterion", "n", "better", "as good", "worse"),

@@ -57,6 +57,21 @@ class Wanted:
             )
 
 
+def demand_not_read(wanted: Wanted, folder: Path) -> None:
+    """Refuse to write over what the run's bank was read from.
+
+    Raises:
+        InputError: the folder is that of the run's dataset.
+    """
+    recipe = load_recipe(str(wanted.run.recipe)).recipe
+    path = getattr(recipe.dataset, "path", None)
+    if path is not None and path.resolve() == folder.resolve():
+        raise InputError(
+            f"{folder}: {wanted.run.path} has its dataset from there, which would be lost. Give another "
+            "folder with --to."
+        )
+
+
 def publish_to_folder(wanted: Wanted, folder: Path) -> Contents:
     """Write a run's bank, its card and its retriever to a folder; gives what they hold.
 

@@ -40,6 +40,7 @@ def judge(
     from toolbank.run.result import describe_result
     from toolbank.run.run import run_recipe
     from toolbank.run.stages.judge import JudgeStage
+    from toolbank.system.errors import InputError
     from toolbank.system.outputs import is_run_folder
 
     given = list(settings or ())
@@ -48,6 +49,11 @@ def judge(
     if pairs is not None:
         given.append(f"judge.pairs={pairs}")
     place = Path(recipe)
+    if place.is_file() and place.suffix in (".jsonl", ".ndjson"):
+        raise InputError(
+            f"{recipe}: a file of requests, which has no tools. Give it with --against, and a run or "
+            "the folder of a dataset in its place."
+        )
     is_dataset = place.is_dir() and not is_run_folder(place)
     loaded = (recipe_of_dataset if is_dataset else load_recipe)(recipe, given)
     kind = JudgeStage.kind
