@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 import torch
-from pydantic import ValidationError
+from transformers import LlamaForCausalLM
 
 from tests.commands.in_process import toolbank
 from tests.planner.data import TOOLS, make_rows, write_dataset
@@ -187,6 +187,22 @@ def test_batch_and_padding_change_nothing_that_is_said(trained):
         model.tokenise(text) for text in ("Call", "Request: find a room", "x " * 40)
     ]
     assert model.say(prompts, 12) == [model.say([ids], 12)[0] for ids in prompts]
+
+
+def test_a_planner_is_read_onto_a_gpu_in_half_precision(trained, monkeypatch):
+    folder, _ = trained
+    moved = []
+
+    def move(model, device):
+        moved.append(device)
+        return model
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(LlamaForCausalLM, "to", move)
+    model = load_planner(folder / "run/planner/random-history").model
+    assert moved == ["cuda"]
+    assert model.dtype == torch.bfloat16
 
 
 def test_what_changed_is_trained_anew_and_not_used_before(trained):
