@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 import torch
+from pydantic import ValidationError
 from transformers import LlamaForCausalLM
 
 from tests.commands.in_process import toolbank

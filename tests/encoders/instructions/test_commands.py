@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import contextmanager
 from itertools import product
 
 import pytest
@@ -107,6 +108,16 @@ def test_other_trainings_learn_something_else(data, trained, option):
     assert weights(data, option[2:]) != weights(data, "tuned")
 
 
+@contextmanager
+def other_weights(data):
+    """The model of the same name is another one meanwhile."""
+    file = data.parent / "tiny" / "model.safetensors"
+    known = file.read_bytes()
+    file.write_bytes((data.parent / "tuned" / file.name).read_bytes())
+    yield
+    file.write_bytes(known)
+
+
 def test_a_stopped_training_goes_on_to_the_same_weights(data, trained, monkeypatch):
     forward, steps = MaskedRankingLoss.forward, []
 
@@ -122,14 +133,18 @@ def test_a_stopped_training_goes_on_to_the_same_weights(data, trained, monkeypat
     assert "Step 8 of 20" in stopped.stderr
     refused = train(data, "stopped", "--seed", "1")
     assert refused.returncode == 2
-    assert "other settings or data was stopped" in " ".join(refused.stderr.split())
+    assert "weights or data was stopped there" in " ".join(refused.stderr.split())
     (less,) = data.glob("eft_train_unsup.jsonl")
     whole = less.read_text()
     less.write_text("".join(whole.splitlines(keepends=True)[1:]))
     refused = train(data, "stopped")
     less.write_text(whole)
     assert refused.returncode == 2
-    assert "other settings or data was stopped" in " ".join(refused.stderr.split())
+    assert "weights or data was stopped there" in " ".join(refused.stderr.split())
+    with other_weights(data):
+        refused = train(data, "stopped")
+    assert refused.returncode == 2
+    assert "weights or data was stopped there" in " ".join(refused.stderr.split())
     assert train(data, "stopped").returncode == 0
     assert len(steps) == 20
     assert weights(data, "stopped") == weights(data, "tuned")

@@ -17,6 +17,8 @@ from toolbank.encoders.instructions.rows import hold_back
 from toolbank.encoders.instructions.tasks import Task, parse_task
 from toolbank.encoders.instructions.training import train_on_instructions
 from toolbank.encoders.model import save_model
+from toolbank.encoders.resolve import encoder_identity
+from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.experiments.instructions.embed import embed
 from toolbank.experiments.result import Result
 from toolbank.system.errors import InputError
@@ -49,8 +51,8 @@ def train_instructions(data: Path, out: Path, settings: Settings) -> Result:
         InputError: the data, the encoder or TextBlob is missing, or `out` holds something else.
     """
     instructions = read_instructions(data)[: settings.most or None]
-    _check_out(out, settings, instructions)
     tasks = [parse_task(text).merged() for text in instructions]
+    _check_out(out, settings, instructions)
     held = hold_back(tasks, _HELD_SHARE, _HELD_LEAST, settings.seed)
     chosen = [i for i, is_held in enumerate(held) if not is_held]
     left = [i for i, is_held in enumerate(held) if is_held]
@@ -108,12 +110,16 @@ def _check_out(out: Path, settings: Settings, instructions: Sequence[str]) -> No
         out, "an encoder", lambda path: any((path / name).is_file() for name in ours)
     )
     read = sha256(json.dumps(instructions).encode()).hexdigest()
-    given = {**_describe(settings), "instructions_sha256": read}
+    given = {
+        **_describe(settings),
+        "weights": encoder_identity(SentenceConfig(model=settings.model)),
+        "instructions_sha256": read,
+    }
     file = out / _SETTINGS
     if (out / _CHECKPOINTS).is_dir() and file.is_file() and read_json(file) != given:
         raise InputError(
-            f"{out}: a training with other settings or data was stopped there, as {file.name} says. Give "
-            "the same to go on with it, or another folder."
+            f"{out}: a training with other settings, weights or data was stopped there, as "
+            f"{file.name} says. Give the same to go on with it, or another folder."
         )
     out.mkdir(parents=True, exist_ok=True)
     write_json(file, given)
