@@ -165,6 +165,7 @@ class RunFolder:
         return (
             *(path for path in made if path not in (self.journal, self.verify)),
             *(self.bank, self.catalogue, self.checkpoints, self.logs, self.report),
+            self.quality,
             *(self.recipe, self._stamps_path, self.origin),
         )
 
