@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
 
+_FITTED = "retrievers/"
+
 
 @dataclass(frozen=True)
 class Story:
     """What was left by the stages that are done; `stale` names those whose result is left out.
 
-    `info` is bank.json. `stale_models` are the retrievers among those.
+    `info` is bank.json.
     """
 
     name: str
@@ -32,7 +34,12 @@ class Story:
     verification: Verification | None = None
     quality: Quality | None = None
     stale: tuple[str, ...] = field(default=())
-    stale_models: frozenset[str] = field(default=frozenset())
+
+    @property
+    def stale_models(self) -> frozenset[str]:
+        """The labels of retrievers that were fitted on an earlier bank."""
+        fitted = (name for name in self.stale if name.startswith(_FITTED))
+        return frozenset(name.removeprefix(_FITTED) for name in fitted)
 
     @property
     def is_written(self) -> bool:
@@ -71,20 +78,14 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
     """
     from toolbank.run.stages import make_stages
 
-    made = make_stages(recipe, run)
-    stages = {stage.kind: stage for stage in made}
-    models = {config.label: run.models / config.label for config in recipe.retrievers}
-    stale_models = frozenset(
-        label
-        for label, folder in models.items()
-        if any(
-            stage.name == f"retrievers/{label}"
-            and any(run.is_left_by(path, [stage.name]) for path in folder.rglob("*"))
-            and not stage.is_done
-            for stage in made
-        )
-    )
-    stale = [f"retrievers/{label}" for label in models if label in stale_models]
+    stages = {stage.name: stage for stage in make_stages(recipe, run)}
+    stale = [
+        name
+        for name, stage in stages.items()
+        if name.startswith(_FITTED)
+        and any(run.is_left_by(path, [name]) for path in _files(run, name))
+        and not stage.is_done
+    ]
 
     def is_there(kind: str, path: Path) -> bool:
         if kind not in stages or not path.is_file():
@@ -108,5 +109,8 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
         if is_there("report", run.quality)
         else None,
         stale=tuple(stale),
-        stale_models=stale_models,
     )
+
+
+def _files(run: RunFolder, stage: str) -> Iterable[Path]:
+    return (run.models / stage.removeprefix(_FITTED)).rglob("*")
