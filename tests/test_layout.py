@@ -30,6 +30,7 @@ LAYERS = (
     ("recipe", "testing", "experiments"),
     ("run",),
     ("finder", "publish"),
+    ("packed",),
     ("search",),
     ("commands",),
     ("__init__", "__main__"),

@@ -145,6 +145,18 @@ def describe_lacks(run: Path) -> str:
     )
 
 
+def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The requests of a run's bank, asks among them, with the names of their tools.
+
+    Raises:
+        InputError: there is no bank, or it is damaged.
+    """
+    from toolbank.bank.bank import Bank
+
+    bank = Bank.load(open_run(run).bank)
+    return [(query.query, query.tools) for query in bank.train_queries]
+
+
 def read_queries(
     run: Path, path: Path, out: Path, *, overwrite: bool = False
 ) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from toolbank.commands.generate import generate
 from toolbank.commands.help import ApiCommand, HelpedCommand
 from toolbank.commands.init.command import init
 from toolbank.commands.judge.command import judge
+from toolbank.commands.pack import pack
 from toolbank.commands.plan.command import plan
 from toolbank.commands.planner.command import planner
 from toolbank.commands.preview.command import preview
@@ -120,6 +121,7 @@ _COMMANDS = (
     (plan, "plan quickstart --set generate.engine=rules"),
     (refresh, "refresh runs/quickstart --dry-run"),
     (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),
+    (pack, "pack runs/quickstart --out finder"),
     (export, "export runs/quickstart --format datasets --out numpy-bank"),
     (
         publish,

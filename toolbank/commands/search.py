@@ -13,6 +13,7 @@ import typer
 
 from toolbank.bank.twins import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
+from toolbank.commands.search_packed import search_packed
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
 from toolbank.system.terminal import one_line, print_message
@@ -51,6 +52,7 @@ def search(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Find the tools that a request needs."""
+    from toolbank.packed.layout import is_packed
     from toolbank.search import (
         describe_lacks,
         find_dense,
@@ -68,6 +70,9 @@ def search(
         raise typer.BadParameter("--queries FILE and --out FILE go together.")
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
+    if is_packed(run):
+        search_packed(run, query, k, retriever)
+        return
     requests: list[tuple[str, str]] = []
     if queries is not None and out is not None:
         requests = read_queries(run, queries, out, overwrite=overwrite)

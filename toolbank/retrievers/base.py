@@ -20,6 +20,7 @@ from toolbank.ranking.topk import Hits
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.head import write_head
 from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Stored
 from toolbank.system.errors import InputError
@@ -202,6 +203,13 @@ class Retriever(Stored, ABC):
         self.save_state(folder)
         self.save_parts(folder)
         write_card(folder, self.card)
+
+    def pack(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """Write what `load_retriever` needs to search, and nothing that a fit alone needs.
+
+        A method that searches by a network writes it as ONNX here.
+        """
+        self.save(folder)
 
     def load(self, folder: Path, tools: tuple[str, ...]) -> None:
         """Take over what `save` wrote of these tools; `load_retriever` calls it.

@@ -1,0 +1,140 @@
+"""Packing, opening and searching a packed finder."""
+
+import json
+
+import pytest
+
+from tests.packed.packs import REQUESTS, TOOLS, write_pack
+from toolbank.packed.catalogue import Wanted
+from toolbank.packed.finder import open_packed
+from toolbank.system.errors import InputError
+
+
+@pytest.fixture
+def finder(tmp_path):
+    write_pack(tmp_path / "finder", requests=REQUESTS)
+    return open_packed(tmp_path / "finder")
+
+
+def names(answer):
+    return [hit.tool.name for hit in answer.hits]
+
+
+def test_a_packed_finder_finds_what_serves_a_request(finder):
+    answer = finder.answer("send a letter to my aunt")
+    assert names(answer)[0] == "mail.send"
+    assert not answer.none
+    assert answer.hits[0].tool == TOOLS[6]
+    scores = [hit.score for hit in answer.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "get_weather",
+        "GET_WEATHER()",
+        "forecast",
+        "call get_weather for a song",
+        "`get_weather`",
+    ],
+)
+def test_an_exact_name_comes_first_with_score_1(finder, said):
+    answer = finder.answer(said, k=2)
+    assert names(answer)[0] == "get_weather"
+    assert answer.hits[0].score == 1
+    assert len(set(names(answer))) == len(answer.hits)
+
+
+def test_a_name_with_spaces_is_exact_as_a_whole(finder):
+    assert names(finder.answer("get /storms"))[0] == "GET /storms"
+
+
+def test_only_wanted_tools_are_hits(finder):
+    weather = Wanted(sources=frozenset({"weather"}))
+    assert names(finder.answer("lock the house, city", wanted=weather)) == [
+        name
+        for name in names(finder.answer("lock the house, city", k=8))
+        if name in ("get_weather", "GET /storms")
+    ]
+    both = Wanted(sources=frozenset({"home"}), tags=frozenset({"sound"}))
+    assert set(names(finder.answer("a song of a house", wanted=both))) <= {
+        "music.play",
+        "music.stop",
+    }
+    nothing = Wanted(kinds=frozenset({"no such"}))
+    assert finder.answer("get_weather", wanted=nothing).none
+
+
+def test_what_is_below_min_score_is_no_hit(finder):
+    every = finder.answer("song house city", k=8, min_score=0).hits
+    least = every[1].score
+    assert [hit.score for hit in finder.answer("song house city", 8, least).hits] == [
+        hit.score for hit in every if hit.score >= least
+    ]
+    assert finder.answer("zebra", min_score=0.9).none
+
+
+def test_pinned_tools_are_listed_whatever_was_asked(tmp_path):
+    write_pack(tmp_path)
+    finder = open_packed(tmp_path, pin=["mail.read"])
+    assert [tool.name for tool in finder.answer("zebra").pinned] == ["mail.read"]
+    with pytest.raises(InputError, match=r"mail\.burn.*no tool is called so"):
+        open_packed(tmp_path, pin=["mail.burn"])
+
+
+def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path):
+    assert [near.query for near in finder.nearest_requests("rain in Rome?")] == [
+        "will it rain in Oslo"
+    ]
+    write_pack(tmp_path / "private")
+    assert open_packed(tmp_path / "private").nearest_requests("rain") == []
+
+
+def test_a_new_version_lies_beside_the_old_one(tmp_path):
+    first = write_pack(tmp_path)
+    assert write_pack(tmp_path) == first
+    old = open_packed(tmp_path)
+    second = write_pack(tmp_path, TOOLS[:4])
+    assert second != first
+    assert {place.name for place in (tmp_path / "versions").iterdir()} == {
+        first,
+        second,
+    }
+    assert names(old.answer("send a letter")) == ["mail.send", "mail.read"]
+    assert open_packed(tmp_path).answer("send a letter").none
+    third = write_pack(tmp_path, TOOLS[4:])
+    assert {place.name for place in (tmp_path / "versions").iterdir()} == {
+        second,
+        third,
+    }
+
+
+@pytest.mark.parametrize(
+    "file", ["tools.jsonl", "facets.json", "retrievers/bm25/tools.json"]
+)
+def test_a_harmed_file_is_named(tmp_path, file):
+    version = write_pack(tmp_path)
+    path = tmp_path / "versions" / version / file
+    path.write_bytes(path.read_bytes()[:-3] + b"xxx")
+    with pytest.raises(InputError, match=rf"{file}: damaged .*toolbank pack"):
+        open_packed(tmp_path)
+    path.unlink()
+    with pytest.raises(InputError, match=f"{file}: missing"):
+        open_packed(tmp_path)
+
+
+def test_another_layout_is_told(tmp_path):
+    write_pack(tmp_path)
+    mark = json.loads((tmp_path / "finder.json").read_text())
+    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
+    with pytest.raises(InputError, match=r"another version of toolbank.*99"):
+        open_packed(tmp_path)
+
+
+def test_nothing_is_packed_over_what_is_somebodys(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear aunt")
+    with pytest.raises(InputError, match="no packed finder; nothing was written"):
+        write_pack(tmp_path)
+    assert (tmp_path / "letter.txt").read_text() == "dear aunt"

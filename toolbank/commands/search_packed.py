@@ -1,0 +1,37 @@
+"""`toolbank search` of a packed finder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from toolbank.commands.options import echo
+from toolbank.system.terminal import one_line, print_message
+
+_LONGEST_NAME, _LONGEST_SUMMARY = 80, 200
+
+
+def search_packed(
+    folder: Path, query: str | None, k: int, retriever: str | None
+) -> None:
+    """Print the tools that a packed finder has for a request."""
+    from toolbank.packed.finder import open_packed
+
+    if query is None:
+        raise typer.BadParameter(
+            "--queries is of a run; a packed finder takes one request."
+        )
+    finder = open_packed(folder)
+    answer = finder.answer(query, k, retriever=retriever)
+    print_message(
+        f"by {finder.pick(retriever).name}, whose score is the probability that the tool is needed"
+    )
+    if answer.none:
+        echo("Nothing fits. Say it in other words.")
+        return
+    names = [one_line(hit.tool.name, _LONGEST_NAME) for hit in answer.hits]
+    width = max(map(len, names))
+    for hit, name in zip(answer.hits, names, strict=True):
+        summary = one_line(hit.tool.summary, _LONGEST_SUMMARY)
+        echo(f"{hit.score:7.3f}  {name:<{width}}  {summary}".rstrip())

@@ -1,0 +1,1 @@
+"""A packed finder: what is needed to search, and nothing else; written, opened, searched."""

@@ -1,0 +1,165 @@
+"""The tools of a packed finder: on disk, each parsed when it is asked for."""
+
+from __future__ import annotations
+
+import mmap
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from toolbank.bank.function_names import name_functions
+from toolbank.bank.records import Tool
+from toolbank.packed.layout import AGAIN
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_json, reading, write_json
+
+_TOOLS, _OFFSETS, _FACETS = "tools.jsonl", "offsets.npy", "facets.json"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which tools may be hits: of one of these sources, kinds and tags each; all where empty."""
+
+    sources: frozenset[str] = field(default_factory=frozenset)
+    kinds: frozenset[str] = field(default_factory=frozenset)
+    tags: frozenset[str] = field(default_factory=frozenset)
+
+    def __bool__(self) -> bool:
+        return bool(self.sources or self.kinds or self.tags)
+
+
+ALL = Wanted()
+
+
+class Catalogue(Sequence[Tool]):
+    """The tools of a packed finder, in the order of its retrievers' indices.
+
+    Threads may share one.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        """Open the tools of a version.
+
+        Raises:
+            InputError: a file is missing or damaged, or has other tools than `names`.
+        """
+        self._path, self.names = folder / _TOOLS, tuple(names)
+        self._facets_path = folder / _FACETS
+        with reading(self._path), self._path.open("rb") as file:
+            size = self._path.stat().st_size
+            self._text: Any = (
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            )
+        try:
+            with reading(folder / _OFFSETS):
+                self._offsets: NDArray[np.int64] = np.load(
+                    folder / _OFFSETS, mmap_mode="r", allow_pickle=False
+                )
+        except ValueError as error:
+            raise InputError(
+                f"{folder / _OFFSETS}: damaged ({error}). {AGAIN}"
+            ) from error
+        fits = self._offsets.shape == (len(self.names) + 1,)
+        if not fits or self._offsets[-1] != size:
+            raise InputError(
+                f"{self._path}: damaged (not the retrievers' tools). {AGAIN}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        start, end = self._offsets[place], self._offsets[place + 1]
+        try:
+            return Tool.model_validate_json(self._text[start:end])
+        except ValidationError as error:
+            raise InputError(
+                f"{self._path}: damaged (tool {place + 1} is none). {AGAIN}"
+            ) from error
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The position of each tool, by its name."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def calls(self) -> dict[str, int]:
+        """The position of the tool that a text names exactly, by the text in lower case.
+
+        Names come before function names, and these before aliases and titles; what several
+        tools are called is nobody's exact name.
+        """
+        found: dict[str, int] = {}
+        functions = name_functions(self.names)
+        shared = {tuple(pair) for pair in self._facets["called"]}
+        for names in (
+            ((name, place) for place, name in enumerate(self.names)),
+            ((functions[name], place) for place, name in enumerate(self.names)),
+            shared,
+        ):
+            new: dict[str, set[int]] = defaultdict(set)
+            for name, place in names:
+                new[str(name).casefold()].add(int(place))
+            for name, places in new.items():
+                if len(places) == 1 and name:
+                    found.setdefault(name, *places)
+        return found
+
+    @property
+    def facets(self) -> dict[str, list[str]]:
+        """The values of source, kind and tag that tools have, sorted."""
+        return {name: sorted(self._facets[name]) for name in ("source", "kind", "tag")}
+
+    def wanted(self, wanted: Wanted) -> NDArray[np.bool_]:
+        """Which tools [n_tools] may be hits."""
+        fits = np.ones(len(self), np.bool_)
+        for name, values in (
+            ("source", wanted.sources),
+            ("kind", wanted.kinds),
+            ("tag", wanted.tags),
+        ):
+            if values:
+                having = np.zeros(len(self), np.bool_)
+                for value in values:
+                    having[self._facets[name].get(value, [])] = True
+                fits &= having
+        return fits
+
+    @cached_property
+    def _facets(self) -> dict[str, Any]:
+        facets = read_json(self._facets_path)
+        if not isinstance(facets, dict) or {"source", "kind", "tag", "called"} - set(
+            facets
+        ):
+            raise InputError(f"{self._facets_path}: damaged. {AGAIN}")
+        return facets
+
+
+def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
+    """Write tools for a `Catalogue`; the same tools, the same bytes."""
+    offsets = [0]
+    facets: dict[str, dict[str, list[int]]] = {
+        name: defaultdict(list) for name in ("source", "kind", "tag")
+    }
+    called: list[tuple[str, int]] = []
+    with (folder / _TOOLS).open("wb") as file:
+        for place, tool in enumerate(tools):
+            line = tool.model_dump_json().encode() + b"\n"
+            offsets.append(offsets[-1] + file.write(line))
+            facets["source"][tool.source].append(place)
+            facets["kind"][tool.kind].append(place)
+            for tag in dict.fromkeys(tool.tags):
+                facets["tag"][tag].append(place)
+            called += [(name, place) for name in {*tool.aliases, tool.title} if name]
+    np.save(folder / _OFFSETS, np.array(offsets, np.int64), allow_pickle=False)
+    write_json(folder / _FACETS, {**facets, "called": sorted(called)})

@@ -1,0 +1,248 @@
+"""Searching a packed finder: hits with probabilities, exact names first, or that nothing fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.records import Tool
+from toolbank.finder.finder import Hit
+from toolbank.finder.given import check_request
+from toolbank.packed.catalogue import ALL, Catalogue, Wanted
+from toolbank.packed.layout import (
+    AGAIN,
+    check_files,
+    read_manifest,
+    read_version,
+    version_folder,
+)
+from toolbank.packed.requests import NearRequest, RequestIndex
+from toolbank.ranking.topk import Hits
+from toolbank.retrievers import answering_for
+from toolbank.system.errors import InputError
+
+if TYPE_CHECKING:
+    from toolbank.retrievers.base import Retriever
+
+_NAMED = 20
+"""Most tools that one request can name exactly."""
+_SIGN = re.compile(r"[._/:\-]")
+_WORD = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found for one request.
+
+    The hits' scores are probabilities that the tool is needed, and fall; exact names come first
+    with 1. `none` says that nothing reached the least score; there are no hits then. `pinned` are
+    tools that are listed whatever was asked.
+    """
+
+    hits: tuple[Hit, ...]
+    none: bool
+    pinned: tuple[Tool, ...] = ()
+
+
+class PackedFinder:
+    """One version of a packed finder, opened; threads may share it.
+
+    `retrievers` are those that can be searched with, by their labels, the first unless another is
+    named. `requests` has the bank's requests where they were packed; None where not.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        catalogue: Catalogue,
+        retrievers: Mapping[str, Retriever],
+        requests: RequestIndex | None = None,
+        pin: Sequence[str] = (),
+    ) -> None:
+        self.version, self.tools = version, catalogue
+        self.retrievers, self.requests = retrievers, requests
+        for name in pin:
+            if name not in catalogue.places:
+                raise InputError(f"{name}: can't be pinned; no tool is called so.")
+        self._pinned = tuple(catalogue[catalogue.places[name]] for name in pin)
+
+    def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
+        """The k best tools of a request, however little they fit.
+
+        Raises:
+            InputError: as `answer_many` does.
+        """
+        return list(self.answer(query, k, 0, retriever=retriever).hits)
+
+    def answer(
+        self,
+        query: str,
+        k: int = 5,
+        min_score: float | None = None,
+        wanted: Wanted = ALL,
+        retriever: str | None = None,
+    ) -> Answer:
+        """What is found for one request; see `answer_many`."""
+        return self.answer_many([query], k, min_score, wanted, retriever)[0]
+
+    def answer_many(
+        self,
+        queries: Sequence[str],
+        k: int = 5,
+        min_score: float | None = None,
+        wanted: Wanted = ALL,
+        retriever: str | None = None,
+    ) -> list[Answer]:
+        """What is found for each request, in their order.
+
+        `min_score` is the least probability of a hit; unset, it is the retriever's threshold for
+        the best one: where that is reached, all k hits are given.
+
+        Raises:
+            InputError: k is no whole number of at least 1, `min_score` is not from 0 to 1, a
+                request is empty or no text, or there is no such retriever.
+        """
+        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+            raise InputError(f"k is {k!r}; it has to be a whole number, at least 1.")
+        if min_score is not None and not 0 <= min_score <= 1:
+            raise InputError(f"min_score is {min_score!r}; it has to be from 0 to 1.")
+        asked = [check_request(query) for query in queries]
+        found = self.pick(retriever)
+        return [
+            self._answer(query, int(k), min_score, wanted, found) for query in asked
+        ]
+
+    def pick(self, retriever: str | None = None) -> Retriever:
+        """The retriever of a label; the first if unset.
+
+        Raises:
+            InputError: there is none of that label.
+        """
+        label = retriever or next(iter(self.retrievers))
+        if label not in self.retrievers:
+            raise InputError(
+                f"No retriever {label!r}; there are: {', '.join(self.retrievers)}."
+            )
+        return self.retrievers[label]
+
+    def describe(self, name: str) -> Tool | None:
+        """The tool of an exact name, whatever the case; None if there is none."""
+        place = self.tools.places.get(name, self.tools.calls.get(name.casefold()))
+        return None if place is None else self.tools[place]
+
+    def nearest_requests(self, query: str, n: int = 5) -> list[NearRequest]:
+        """The bank's requests nearest to a request; none where they were not packed."""
+        return self.requests.nearest(query, n) if self.requests else []
+
+    def _answer(
+        self,
+        query: str,
+        k: int,
+        min_score: float | None,
+        wanted: Wanted,
+        retriever: Retriever,
+    ) -> Answer:
+        fits = self.tools.wanted(wanted) if wanted else None
+        named = [
+            place
+            for place in dict.fromkeys(self._named(query))
+            if fits is None or fits[place]
+        ][:_NAMED]
+        scored = [(place, 1.0) for place in named]
+        taken = set(named)
+        scored += [
+            (place, score)
+            for place, score in self._search(query, k + len(taken), fits, retriever)
+            if place not in taken
+        ]
+        scored = scored[:k]
+        least = self._threshold(retriever) if min_score is None else 0.0
+        if not scored or max(score for _, score in scored) < least:
+            scored = []
+        if min_score is not None:
+            scored = [(place, score) for place, score in scored if score >= min_score]
+        hits = tuple(Hit(self.tools[place], score) for place, score in scored)
+        return Answer(hits, not hits, self._pinned)
+
+    def _named(self, query: str) -> Iterator[int]:
+        """The tools that a request names: by the whole of it, or by a word that is no plain one."""
+        calls = self.tools.calls
+        whole = query.strip().strip("`'\"").removesuffix("()").casefold()
+        if whole in calls:
+            yield calls[whole]
+        for word in _WORD.findall(query):
+            name = word.rstrip(".:").casefold()
+            if _SIGN.search(name) and name in calls:
+                yield calls[name]
+
+    def _search(
+        self,
+        query: str,
+        k: int,
+        fits: NDArray[np.bool_] | None,
+        retriever: Retriever,
+    ) -> list[tuple[int, float]]:
+        """Positions and probabilities of the k best tools that fit."""
+        n_tools, depth = len(self.tools), k
+        if not n_tools or (fits is not None and not fits.any()):
+            return []
+        while True:
+            depth = min(depth, n_tools)
+            with answering_for(retriever.config, "be searched"):
+                indices, scores = retriever.search([query], depth)
+            chances = self._probabilities(query, (indices, scores), retriever)[0]
+            pairs = [
+                (int(place), float(chance))
+                for place, chance in zip(indices[0], chances, strict=True)
+                if place >= 0 and (fits is None or fits[place])
+            ]
+            if len(pairs) >= k or depth == n_tools or indices[0, -1] < 0:
+                return sorted(pairs, key=lambda pair: -pair[1])[:k]
+            depth *= 4
+
+    def _probabilities(
+        self,
+        query: str,  # noqa: ARG002
+        hits: Hits,
+        retriever: Retriever,  # noqa: ARG002
+    ) -> NDArray[np.float32]:
+        """Probabilities [n, k] that the hits are needed, on the way from scores to odds."""
+        scores = np.clip(hits[1], -60, 60).astype(np.float64)
+        return (1 / (1 + np.exp(-scores))).astype(np.float32)
+
+    def _threshold(self, retriever: Retriever) -> float:  # noqa: ARG002
+        return 0.0
+
+
+def open_packed(folder: Path, pin: Sequence[str] = ()) -> PackedFinder:
+    """Open the version of a packed finder that counts now, every file of it checked.
+
+    Raises:
+        InputError: there is no packed finder, it is of another layout, or a file is missing or
+            damaged.
+    """
+    from toolbank.retrievers import load_retriever
+
+    version = read_version(folder)
+    place = version_folder(folder, version)
+    manifest = read_manifest(place)
+    check_files(place, manifest)
+    loaded = {
+        label: load_retriever(place / "retrievers" / label)
+        for label in manifest.retrievers
+    }
+    names = next(iter(loaded.values())).tools
+    for label, retriever in loaded.items():
+        if retriever.tools != names:
+            raise InputError(
+                f"{place / 'retrievers' / label}: damaged (of other tools). {AGAIN}"
+            )
+    requests = RequestIndex.read(place) if RequestIndex.lies_in(place) else None
+    return PackedFinder(version, Catalogue(place, names), loaded, requests, pin)

@@ -1,0 +1,109 @@
+"""Writing a packed finder: a new version beside the old, switched to by one rename."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolbank.bank.records import Tool
+from toolbank.packed.catalogue import write_catalogue
+from toolbank.packed.layout import (
+    Manifest,
+    is_packed,
+    read_version,
+    version_folder,
+    write_manifest,
+    write_version,
+)
+from toolbank.packed.requests import write_requests
+from toolbank.retrievers.packing import Packing, Precision
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.files import unwritable
+from toolbank.system.left import describe_files
+from toolbank.system.outputs import check_place
+from toolbank.system.version import __version__
+
+if TYPE_CHECKING:
+    from toolbank.retrievers.base import Retriever
+
+Requests = Iterable[tuple[str, tuple[str, ...]]]
+
+
+def write_packed(
+    folder: Path,
+    retrievers: Mapping[str, Retriever],
+    tools: Sequence[Tool],
+    requests: Requests | None = None,
+    precisions: tuple[Precision, ...] = ("fp32",),
+) -> str:
+    """Write retrievers of the same tools as a packed finder; the first is searched with.
+
+    The version that counted before stays beside the new one, for who has it open; older ones are
+    deleted. `requests` are the bank's, with the names of their tools, if they are to go in.
+
+    Returns:
+        The version, which follows from the content.
+
+    Raises:
+        InputError: the folder holds anything else than a packed finder, or lies in a run.
+        ToolbankError: the folder can't be written to.
+    """
+    check_packable(folder)
+    try:
+        (folder / "versions").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=folder / "versions", prefix=".new-"
+        ) as new:
+            made = Path(new, "made")
+            made.mkdir()
+            packing = Packing(made, precisions)
+            for label, retriever in retrievers.items():
+                retriever.pack(made / "retrievers" / label, packing)
+            write_catalogue(made, tools)
+            if requests is not None:
+                write_requests(made, requests)
+            version = _seal(made, tuple(retrievers))
+            place = version_folder(folder, version)
+            if place.exists():
+                shutil.rmtree(place)
+            made.replace(place)
+        before = read_version(folder) if is_packed(folder) else version
+        write_version(folder, version)
+        _delete_old(folder, {before, version})
+    except OSError as error:
+        raise ToolbankError(unwritable(folder, error)) from error
+    return version
+
+
+def check_packable(folder: Path) -> None:
+    """Look whether a packed finder can be written to a folder.
+
+    Raises:
+        InputError: it holds anything else, is no folder, or lies in that of a run.
+    """
+    check_place(folder, "a packed finder")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: no folder. Give another.")
+    if folder.is_dir() and any(folder.iterdir()) and not is_packed(folder):
+        raise InputError(
+            f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
+            "folder."
+        )
+
+
+def _seal(made: Path, labels: tuple[str, ...]) -> str:
+    """Write the manifest; the version is a hash of what it says."""
+    files = tuple(sorted(describe_files(made)))
+    write_manifest(made, Manifest(labels, __version__, files))
+    said = repr((labels, files)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(said).hexdigest()[:16]
+
+
+def _delete_old(folder: Path, kept: set[str]) -> None:
+    for place in (folder / "versions").iterdir():
+        if place.name not in kept:
+            shutil.rmtree(place, ignore_errors=True)
