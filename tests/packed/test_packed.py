@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import toolbank
 from tests.packed.packs import REQUESTS, TOOLS, write_pack
 from toolbank.packed.catalogue import Wanted
 from toolbank.packed.finder import open_packed
@@ -28,6 +29,12 @@ def test_a_packed_finder_finds_what_serves_a_request(finder):
     scores = [hit.score for hit in answer.hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
+
+
+def test_it_is_loaded_as_a_run_is(finder, tmp_path):
+    loaded = toolbank.load(tmp_path / "finder")
+    hits = loaded.search("send a letter to my aunt", k=1)
+    assert [hit.tool.name for hit in hits] == ["mail.send"]
 
 
 @pytest.mark.parametrize(

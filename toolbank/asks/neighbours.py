@@ -27,7 +27,7 @@ class Neighbours:
         self._places = {
             tool.name: place for place, group in enumerate(groups) for tool in group
         }
-        self._index = LexicalIndex([_describe(tool) for tool in self._tools])
+        self._index = LexicalIndex.of([_describe(tool) for tool in self._tools])
 
     def find(self, tool: Tool, k: int) -> list[Tool]:
         """Up to `k` others, the nearest first; none that shares no word, and no sibling."""

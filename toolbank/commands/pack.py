@@ -13,7 +13,7 @@ from toolbank.system.shell import command
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
-    from toolbank.retrievers.packing import Precision
+    from toolbank.encoders.encoder import Precision
 
 
 def pack(

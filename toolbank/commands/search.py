@@ -53,14 +53,6 @@ def search(
 ) -> None:
     """Find the tools that a request needs."""
     from toolbank.packed.layout import is_packed
-    from toolbank.search import (
-        describe_lacks,
-        find_dense,
-        open_finder,
-        read_queries,
-        write_hits,
-    )
-    from toolbank.system.outputs import is_stream
 
     if (query is None) == (queries is None):
         raise typer.BadParameter(
@@ -73,6 +65,15 @@ def search(
     if is_packed(run):
         search_packed(run, query, k, retriever)
         return
+    from toolbank.search import (
+        describe_lacks,
+        find_dense,
+        open_finder,
+        read_queries,
+        write_hits,
+    )
+    from toolbank.system.outputs import is_stream
+
     requests: list[tuple[str, str]] = []
     if queries is not None and out is not None:
         requests = read_queries(run, queries, out, overwrite=overwrite)

@@ -22,7 +22,7 @@ def search_packed(
         raise typer.BadParameter(
             "--queries is of a run; a packed finder takes one request."
         )
-    finder = open_packed(folder)
+    finder = open_packed(folder, retriever=retriever, one=True)
     answer = finder.answer(query, k, retriever=retriever)
     print_message(
         f"by {finder.pick(retriever).name}, whose score is the probability that the tool is needed"

@@ -23,6 +23,7 @@ ENCODERS = Registry(
     {
         "sentence": "toolbank.encoders.sentence.config:KIND",
         "layers": "toolbank.encoders.layers.config:KIND",
+        "onnx": "toolbank.encoders.onnx.config:KIND",
     },
 )
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from threading import Lock
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.config import EncoderConfig
 from toolbank.system.errors import InputError
+
+Precision = Literal["fp32", "int8"]
+"""In how many bits the numbers of a network are, and of which kind."""
 
 _REMEMBERED = 50_000
 _SHOW_PROGRESS_FROM = 2_000
@@ -46,6 +50,17 @@ class Encoder(ABC):
     @abstractmethod
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Unit vectors [n, dimension] of texts that are of about one length, as one batch."""
+
+    def export(self, folder: Path, precision: Precision) -> None:  # noqa: ARG002
+        """Write the encoder for `OnnxEncoder`, which runs without torch.
+
+        Raises:
+            InputError: this kind can't be written so.
+        """
+        raise InputError(
+            f"{self.config.label}: an encoder of type {self.config.type} can't be packed; one of "
+            "type sentence can."
+        )
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors [n, dimension] of requests, each as the settings have it read."""

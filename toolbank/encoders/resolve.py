@@ -16,7 +16,7 @@ from toolbank.encoders.sentence.config import DEFAULT_MODEL, SentenceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 
-READ_PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors")
+READ_PATTERNS = ("*.json", "*.txt", "*.model", "*.safetensors", "*.onnx")
 """Files that an encoder is made of; no others are downloaded."""
 
 _ORGANIZATION = "sentence-transformers"

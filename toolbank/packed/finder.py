@@ -221,12 +221,20 @@ class PackedFinder:
         return 0.0
 
 
-def open_packed(folder: Path, pin: Sequence[str] = ()) -> PackedFinder:
+def open_packed(
+    folder: Path,
+    pin: Sequence[str] = (),
+    retriever: str | None = None,
+    *,
+    one: bool = False,
+) -> PackedFinder:
     """Open the version of a packed finder that counts now, every file of it checked.
 
+    With `one`, only a retriever is read, the first unless another is named.
+
     Raises:
-        InputError: there is no packed finder, it is of another layout, or a file is missing or
-            damaged.
+        InputError: there is no packed finder, it is of another layout, has no such retriever, or
+            a file is missing or damaged.
     """
     from toolbank.retrievers import load_retriever
 
@@ -234,13 +242,17 @@ def open_packed(folder: Path, pin: Sequence[str] = ()) -> PackedFinder:
     place = version_folder(folder, version)
     manifest = read_manifest(place)
     check_files(place, manifest)
-    loaded = {
-        label: load_retriever(place / "retrievers" / label)
-        for label in manifest.retrievers
-    }
+    labels = manifest.retrievers
+    if retriever is not None and retriever not in labels:
+        raise InputError(
+            f"{folder}: no retriever {retriever!r}; there are: {', '.join(labels)}."
+        )
+    if one:
+        labels = (retriever or labels[0],)
+    loaded = {label: load_retriever(place / "retrievers" / label) for label in labels}
     names = next(iter(loaded.values())).tools
-    for label, retriever in loaded.items():
-        if retriever.tools != names:
+    for label, found in loaded.items():
+        if found.tools != names:
             raise InputError(
                 f"{place / 'retrievers' / label}: damaged (of other tools). {AGAIN}"
             )

@@ -30,7 +30,7 @@ class RequestIndex:
 
     def __init__(self, requests: Iterable[tuple[str, tuple[str, ...]]]) -> None:
         self._requests = tuple(requests)
-        self._index = LexicalIndex([query for query, _ in self._requests])
+        self._index = LexicalIndex.of([query for query, _ in self._requests])
 
     @staticmethod
     def lies_in(folder: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
+from toolbank.encoders.encoder import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     Manifest,
@@ -20,7 +21,7 @@ from toolbank.packed.layout import (
     write_version,
 )
 from toolbank.packed.requests import write_requests
-from toolbank.retrievers.packing import Packing, Precision
+from toolbank.retrievers.packing import Packing
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import unwritable
 from toolbank.system.left import describe_files
@@ -44,6 +45,8 @@ def write_packed(
 
     The version that counted before stays beside the new one, for who has it open; older ones are
     deleted. `requests` are the bank's, with the names of their tools, if they are to go in.
+    Retrievers with networks are written in the first of `precisions`, and in each further one as
+    LABEL-PRECISION.
 
     Returns:
         The version, which follows from the content.
@@ -60,13 +63,11 @@ def write_packed(
         ) as new:
             made = Path(new, "made")
             made.mkdir()
-            packing = Packing(made, precisions)
-            for label, retriever in retrievers.items():
-                retriever.pack(made / "retrievers" / label, packing)
+            labels = _pack(made, retrievers, precisions)
             write_catalogue(made, tools)
             if requests is not None:
                 write_requests(made, requests)
-            version = _seal(made, tuple(retrievers))
+            version = _seal(made, labels)
             place = version_folder(folder, version)
             if place.exists():
                 shutil.rmtree(place)
@@ -93,6 +94,26 @@ def check_packable(folder: Path) -> None:
             f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
             "folder."
         )
+
+
+def _pack(
+    made: Path, retrievers: Mapping[str, Retriever], precisions: tuple[Precision, ...]
+) -> tuple[str, ...]:
+    """Write the retrievers; of those with networks, one of each further precision besides."""
+    labels: list[str] = []
+    for precision in precisions:
+        packing = Packing(made, precision)
+        for label, retriever in retrievers.items():
+            first = precision == precisions[0]
+            name = label if first else f"{label}-{precision}"
+            folder = made / "retrievers" / name
+            before = len(packing.networks)
+            retriever.pack(folder, packing)
+            if first or len(packing.networks) > before:
+                labels.append(name)
+            else:
+                shutil.rmtree(folder)
+    return tuple(labels)
 
 
 def _seal(made: Path, labels: tuple[str, ...]) -> str:

@@ -81,10 +81,12 @@ def load_retriever(folder: Path) -> Retriever:
         InputError: the folder or a file in it is missing, damaged, or of an unknown method.
     """
     from toolbank.retrievers.head import read_config, read_settings, read_tools
+    from toolbank.retrievers.packing import find_packed
 
     settings = read_settings(folder)
     kind = RETRIEVERS.find(settings["type"], str(folder))
-    retriever = create_retriever(read_config(folder, kind.config, settings))
+    config = find_packed(read_config(folder, kind.config, settings), folder)
+    retriever = create_retriever(config)
     with answering_for(retriever.config, "be loaded"):
         retriever.load(folder, read_tools(folder))
     return retriever

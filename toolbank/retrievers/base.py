@@ -204,12 +204,28 @@ class Retriever(Stored, ABC):
         self.save_parts(folder)
         write_card(folder, self.card)
 
-    def pack(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
-        """Write what `load_retriever` needs to search, and nothing that a fit alone needs.
+    def pack(self, folder: Path, packing: Packing) -> None:
+        """Write what `load_retriever` needs to search without torch, and nothing else.
 
-        A method that searches by a network writes it as ONNX here.
+        Encoders are written as ONNX; a method with a network of its own writes that so, too.
+
+        Raises:
+            InputError: it can't be packed.
         """
-        self.save(folder)
+        packed = copy(self)
+        packed.config = self.pack_config(folder, packing)
+        packed.card = ""
+        write_head(folder, packed.config, packed.tools)
+        packed.save_state(folder)
+        packed.pack_parts(folder, packing)
+
+    def pack_config(self, folder: Path, packing: Packing) -> RetrieverConfig:
+        """The settings with encoders as ONNX, which are written if they are not there yet."""
+        return packing.pack_encoders(self.config, folder)
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """As `save_parts`, without torch."""
+        self.save_parts(folder)
 
     def load(self, folder: Path, tools: tuple[str, ...]) -> None:
         """Take over what `save` wrote of these tools; `load_retriever` calls it.

@@ -20,6 +20,7 @@ from toolbank.encoders.sentence.encoder import SentenceEncoder
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.kind import DenseConfig
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.stored import Arrays, floats
 from toolbank.retrievers.text import title_and_summary
@@ -132,6 +133,14 @@ class DenseRetriever(Retriever):
         """Write the fine-tuned encoder; one that was not is named, not copied."""
         if self.tuned is not None:
             self.tuned.save(Path(self._saved(folder).model))
+
+    def pack_config(self, folder: Path, packing: Packing) -> DenseConfig:
+        """The settings with the encoder, fine-tuned or not, as ONNX."""
+        encoder = packing.write_encoder(self.encoder, folder)
+        return self.config.model_copy(update={"encoder": encoder, "training": None})
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:
+        """The encoder is written already."""
 
     def load_parts(self, folder: Path) -> None:
         """Read the fine-tuned encoder.

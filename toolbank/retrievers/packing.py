@@ -2,19 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-Precision = Literal["fp32", "int8"]
+from toolbank.encoders import load_encoder
+from toolbank.encoders.config import EncoderConfig
+from toolbank.encoders.encoder import Encoder, Precision
+from toolbank.encoders.onnx.config import OnnxConfig
+from toolbank.retrievers.kind import RetrieverConfig
+from toolbank.system.files import sha256_file
 
 
 @dataclass(frozen=True)
 class Packing:
-    """A pack in the making: its folder, and the precisions that networks are written in.
+    """A pack in the making: its folder, and the precision that networks are written in.
 
-    What several retrievers share, as an encoder, lies in `root` once.
+    What several retrievers share, as an encoder, lies in `root` once. `networks` are the folders
+    of those written, one for each time that a retriever asked for it.
     """
 
     root: Path
-    precisions: tuple[Precision, ...]
+    precision: Precision
+    networks: list[Path] = field(default_factory=list)
+    _encoders: dict[Encoder, Path] = field(default_factory=dict)
+
+    def write_encoder(self, encoder: Encoder, folder: Path) -> OnnxConfig:
+        """Write an encoder as ONNX, unless it is there; its settings in a retriever's folder.
+
+        Raises:
+            InputError: an encoder of its kind can't be written so.
+        """
+        if encoder not in self._encoders:
+            place = self.root / "encoders" / f"new-{len(self._encoders)}"
+            encoder.export(place, self.precision)
+            named = place.with_name(sha256_file(place / "model.onnx")[:16])
+            if not named.exists():
+                place.rename(named)
+            self._encoders[encoder] = named
+        self.networks.append(self._encoders[encoder])
+        config = encoder.config
+        return OnnxConfig(
+            type="onnx",
+            model=os.path.relpath(self._encoders[encoder], folder),
+            query_prefix=config.as_query(""),
+            document_prefix=config.as_document(""),
+            batch_size=config.batch_size,
+        )
+
+    def pack_encoders(self, config: RetrieverConfig, folder: Path) -> RetrieverConfig:
+        """A retriever's settings with its encoders, as they are, as ONNX."""
+        encoders = {
+            name: self.write_encoder(load_encoder(value), folder)
+            for name, value in config
+            if isinstance(value, EncoderConfig) and value in config.encoders
+        }
+        return config.model_copy(update=encoders)
+
+
+def find_packed(config: RetrieverConfig, folder: Path) -> RetrieverConfig:
+    """A retriever's settings with the encoders that were packed beside its folder."""
+    found = {
+        name: value.model_copy(update={"model": str((folder / value.model).resolve())})
+        for name, value in config
+        if isinstance(value, OnnxConfig) and not Path(value.model).is_absolute()
+    }
+    return config.model_copy(update=found) if found else config

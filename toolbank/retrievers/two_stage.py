@@ -13,6 +13,7 @@ from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.kind import TwoStageConfig
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance
 from toolbank.retrievers.stored import demand
 from toolbank.system.errors import InputError
@@ -84,6 +85,11 @@ class TwoStage(Retriever):
         """Write what it is built on, each into a folder of its own."""
         for label, stage in self.stages.items():
             stage.save(_folder(folder, label))
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:
+        """Pack what it is built on, each into a folder of its own."""
+        for label, stage in self.stages.items():
+            stage.pack(_folder(folder, label), packing)
 
     def load_parts(self, folder: Path) -> None:
         """Read what it is built on.

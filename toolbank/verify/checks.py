@@ -52,7 +52,7 @@ def check_labels(
         for tool in bank.tools
         if tool.deprecated
     }
-    words = LexicalIndex([all_words(tool) for tool in bank.tools])
+    words = LexicalIndex.of([all_words(tool) for tool in bank.tools])
     for query in bank.queries:
         labels = own_labels(bank, query)
         shared = words.scores([query.explanation])[0]

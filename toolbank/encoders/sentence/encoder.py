@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.encoders.config import EncoderConfig
-from toolbank.encoders.encoder import Encoder
+from toolbank.encoders.encoder import Encoder, Precision
 from toolbank.encoders.model import load_model, save_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+_LONGEST = 8192
+"""Tokens of a text, where the model sets no bound."""
 
 
 class SentenceEncoder(Encoder):
@@ -43,6 +46,22 @@ class SentenceEncoder(Encoder):
             normalize_embeddings=True,
         )
         return np.asarray(vectors, dtype=np.float32)
+
+    def export(self, folder: Path, precision: Precision) -> None:
+        """Write the network with its pooling and norm, and the tokenizer."""
+        from toolbank.encoders.onnx.export import export_network
+        from toolbank.encoders.sentence.network import UnitVectors
+
+        model: Any = self._model
+        longest = min(model.max_seq_length or _LONGEST, _LONGEST)
+        export_network(
+            folder,
+            UnitVectors(model),
+            model.tokenizer,
+            longest,
+            self.dimension,
+            precision,
+        )
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder from which it can be read as any other."""

@@ -104,7 +104,7 @@ class _Work:
     def measure_words(self) -> Iterator[tuple[Row, NDArray[np.float64]]]:
         """BM25 over the texts of the documents."""
         for share, documents in self.documents.items():
-            index = LexicalIndex(documents.join(self.passages.contexts))
+            index = LexicalIndex.of(documents.join(self.passages.contexts))
             yield (
                 Row("BM25", share=share),
                 self._measure(

@@ -15,8 +15,9 @@ from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.lexical import LexicalIndex
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, train_relevance
-from toolbank.retrievers.stored import Texts
+from toolbank.retrievers.stored import Texts, demand
 from toolbank.retrievers.text import all_words
 from toolbank.system.errors import InputError
 
@@ -72,7 +73,7 @@ class Bm25Retriever(Retriever):
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index more tools; how rare a word is counts over all of them, old and new."""
         self.documents += tuple(all_words(tool) for tool in tools)
-        self.index = LexicalIndex(self.documents)
+        self.index = LexicalIndex.of(self.documents)
 
     def take_asks(self, asked: Relevance) -> None:
         """Index requests with the texts of the tools that they need, if so configured."""
@@ -82,13 +83,23 @@ class Bm25Retriever(Retriever):
         for row, place in zip(*np.nonzero(asked.tools >= 0), strict=True):
             texts[asked.tools[row, place]].append(asked.queries[row])
         self.documents = tuple("\n".join(text) for text in texts)
-        self.index = LexicalIndex(self.documents)
+        self.index = LexicalIndex.of(self.documents)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Index some of the tools; how rare a word is counts over these."""
         super().keep(rows)
-        self.index = LexicalIndex(self.documents)
+        self.index = LexicalIndex.of(self.documents)
 
-    def load_parts(self, folder: Path) -> None:  # noqa: ARG002
-        """Index the texts."""
-        self.index = LexicalIndex(self.documents)
+    def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """Write the index, which a search then need not make."""
+        self.index.save_state(folder / "index")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read the index, or index the texts.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        self.index = LexicalIndex.at(folder / "index", self.documents)
+        same = int(self.index.n_texts) == len(self.documents)
+        demand(same, folder / "index", "not of the texts here")

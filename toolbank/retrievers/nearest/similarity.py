@@ -111,23 +111,23 @@ class Bm25Index(SimilarityIndex):
     def build(self, queries: Sequence[str], tools: Sequence[Tool]) -> None:
         """Index them."""
         self.queries, self.documents = tuple(queries), ()
-        self._to_queries = LexicalIndex(self.queries)
+        self._to_queries = LexicalIndex.of(self.queries)
         self.extend(tools)
 
     def extend(self, tools: Sequence[Tool]) -> None:
         """Index tools; how rare a word is counts over all of them, old and new."""
         self.documents += tuple(all_words(tool) for tool in tools)
-        self._to_tools = LexicalIndex(self.documents)
+        self._to_tools = LexicalIndex.of(self.documents)
 
     def add_queries(self, queries: Sequence[str]) -> None:
         """Index queries; how rare a word is counts over all of them, old and new."""
         self.queries += tuple(queries)
-        self._to_queries = LexicalIndex(self.queries)
+        self._to_queries = LexicalIndex.of(self.queries)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Index some of the tools; how rare a word is counts over these."""
         super().keep(rows)
-        self._to_tools = LexicalIndex(self.documents)
+        self._to_tools = LexicalIndex.of(self.documents)
 
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
         """Read the texts, and index them.
@@ -136,8 +136,8 @@ class Bm25Index(SimilarityIndex):
             InputError: a file is missing or damaged, or not of so many queries and tools.
         """
         super().load_state(folder, lengths)
-        self._to_queries = LexicalIndex(self.queries)
-        self._to_tools = LexicalIndex(self.documents)
+        self._to_queries = LexicalIndex.of(self.queries)
+        self._to_tools = LexicalIndex.of(self.documents)
 
     def compare(
         self, requests: Sequence[str]

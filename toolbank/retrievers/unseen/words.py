@@ -20,9 +20,9 @@ class WordRanks:
         places = {text: place for place, text in enumerate(fitted)}
         self.documents = documents
         self._places = np.array([places.get(text, -1) for text in documents], np.int64)
-        self._index = LexicalIndex(fitted)
+        self._index = LexicalIndex.of(fitted)
         added = [text for text in documents if text not in places]
-        self._grown = LexicalIndex([*fitted, *added]) if added else None
+        self._grown = LexicalIndex.of([*fitted, *added]) if added else None
 
     def find(
         self, queries: Sequence[str]

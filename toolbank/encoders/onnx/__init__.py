@@ -1,0 +1,1 @@
+"""Encoders as ONNX: run by onnxruntime and tokenizers alone, without torch."""

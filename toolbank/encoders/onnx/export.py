@@ -1,0 +1,122 @@
+"""Writing a network of torch as ONNX, in 32 or in 8 bits."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from toolbank.encoders.encoder import Precision
+from toolbank.encoders.onnx.session import ABOUT, MODEL, TOKENIZER
+from toolbank.system.files import write_json, write_text
+from toolbank.training.quiet import quiet
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_OPSET = 18
+
+
+def export_network(
+    folder: Path,
+    network: torch.nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    dimension: int,
+    precision: Precision,
+    inputs: Mapping[str, tuple[torch.Tensor, Mapping[int, str]]] | None = None,
+) -> None:
+    """Write a network for `OnnxNetwork`.
+
+    It is called with `input_ids` and `attention_mask` [n, l], and with `inputs`, examples of
+    which with the names of their dimensions that vary; what it gives first is its output. Texts
+    are cut to `max_length` tokens.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    padding = tokenizer.pad_token_id or 0
+    ids = torch.full((2, 8), int(padding), dtype=torch.long)
+    mask = torch.ones((2, 8), dtype=torch.long)
+    dims = {0: "batch", 1: "length"}
+    given = {"input_ids": (ids, dims), "attention_mask": (mask, dims), **(inputs or {})}
+    _export(folder / MODEL, network, given, precision)
+    write_text(folder / TOKENIZER, _tokenizer_json(tokenizer, max_length))
+    about = {"dimension": dimension, "padding": padding, "alone": precision == "int8"}
+    write_json(folder / ABOUT, about)
+
+
+def _export(
+    path: Path,
+    network: torch.nn.Module,
+    inputs: Mapping[str, tuple[torch.Tensor, Mapping[int, str]]],
+    precision: Precision,
+) -> None:
+    # One dimension, wherever it stands, has one name.
+    names = {name for _, dims in inputs.values() for name in dims.values()}
+    sizes = {name: torch.export.Dim(name) for name in sorted(names)}
+    shapes = {
+        name: {axis: sizes[dim] for axis, dim in dims.items()}
+        for name, (_, dims) in inputs.items()
+    }
+    network = network.eval().cpu()
+    with (
+        tempfile.TemporaryDirectory(dir=path.parent) as beside,
+        _silent(),
+        torch.no_grad(),
+    ):
+        made = Path(beside, "made.onnx")
+        torch.onnx.export(
+            network,
+            (),
+            str(made),
+            kwargs={name: example for name, (example, _) in inputs.items()},
+            input_names=list(inputs),
+            dynamic_shapes=shapes,
+            dynamo=True,
+            opset_version=_OPSET,
+            external_data=False,
+            verbose=False,
+        )
+        if precision == "int8":
+            made = _quantise(made, Path(beside, "int8.onnx"))
+        made.replace(path)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep off what both libraries say: nobody who packs can act on it."""
+    before = logging.root.manager.disable
+    with quiet():
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+def _quantise(model: Path, path: Path) -> Path:
+    """Weights of matrix products in 8 bits, a scale a column; inputs are scaled when they come."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(
+        model,
+        path,
+        op_types_to_quantize=["MatMul", "Gemm"],
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+    )
+    return path
+
+
+def _tokenizer_json(tokenizer: Any, max_length: int) -> str:
+    backend = type(tokenizer.backend_tokenizer).from_str(
+        tokenizer.backend_tokenizer.to_str()
+    )
+    backend.no_padding()
+    backend.enable_truncation(max_length)
+    text: str = backend.to_str(pretty=False)
+    return text
