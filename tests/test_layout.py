@@ -31,7 +31,7 @@ LAYERS = (
     ("run",),
     ("finder", "publish"),
     ("packed",),
-    ("search",),
+    ("search", "serve"),
     ("commands",),
     ("__init__", "__main__"),
 )

@@ -21,7 +21,7 @@ def command_names(cwd):
 
 def test_every_command_shows_an_example(tmp_path):
     names = command_names(tmp_path)
-    assert len(names) == 24
+    assert len(names) == 25
     for name in names:
         assert (
             f"Example: toolbank {name}" in toolbank(name, "--help", cwd=tmp_path).stdout

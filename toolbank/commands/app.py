@@ -28,6 +28,7 @@ from toolbank.commands.report import report
 from toolbank.commands.run import run
 from toolbank.commands.schema import schema
 from toolbank.commands.search import search
+from toolbank.commands.serve import serve
 from toolbank.commands.show.command import show
 from toolbank.commands.tools.command import tools
 from toolbank.commands.train import train
@@ -122,6 +123,7 @@ _COMMANDS = (
     (refresh, "refresh runs/quickstart --dry-run"),
     (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),
     (pack, "pack runs/quickstart --out finder"),
+    (serve, "serve finder; or toolbank serve numpy=finder pandas=other --port 9000"),
     (export, "export runs/quickstart --format datasets --out numpy-bank"),
     (
         publish,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from toolbank.system.errors import InputError
 Precision = Literal["fp32", "int8"]
 """In how many bits the numbers of a network are, and of which kind."""
 
-_REMEMBERED = 50_000
 _SHOW_PROGRESS_FROM = 2_000
 
 
@@ -27,6 +26,9 @@ class Encoder(ABC):
     A run encodes the same texts for several retrievers, so each is encoded once. Threads may
     share one. A kind is a subclass with `read`, `dimension` and `embed`.
     """
+
+    remembered: ClassVar[int] = 50_000
+    """Texts whose vectors are kept."""
 
     def __init__(self, config: EncoderConfig) -> None:
         self.config = config
@@ -115,6 +117,6 @@ class Encoder(ABC):
     def _remember(self, vectors: dict[str, NDArray[np.float32]]) -> None:
         with self._remembering:
             self._vectors.update(vectors)
-            surplus = len(self._vectors) - _REMEMBERED
+            surplus = len(self._vectors) - self.remembered
             for text in list(self._vectors)[: max(surplus, 0)]:
                 del self._vectors[text]

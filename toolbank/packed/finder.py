@@ -55,7 +55,8 @@ class PackedFinder:
     """One version of a packed finder, opened; threads may share it.
 
     `retrievers` are those that can be searched with, by their labels, the first unless another is
-    named. `requests` has the bank's requests where they were packed; None where not.
+    named. `requests` has the bank's requests where they were packed; None where not. `pinned` are
+    tools that are listed whatever was asked.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class PackedFinder:
         for name in pin:
             if name not in catalogue.places:
                 raise InputError(f"{name}: can't be pinned; no tool is called so.")
-        self._pinned = tuple(catalogue[catalogue.places[name]] for name in pin)
+        self.pinned = tuple(catalogue[catalogue.places[name]] for name in pin)
 
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
         """The k best tools of a request, however little they fit.
@@ -169,7 +170,7 @@ class PackedFinder:
         if min_score is not None:
             scored = [(place, score) for place, score in scored if score >= min_score]
         hits = tuple(Hit(self.tools[place], score) for place, score in scored)
-        return Answer(hits, not hits, self._pinned)
+        return Answer(hits, not hits, self.pinned)
 
     def _named(self, query: str) -> Iterator[int]:
         """The tools that a request names: by the whole of it, or by a word that is no plain one."""

@@ -18,6 +18,8 @@ from toolbank.system.errors import InputError
 class OnnxEncoder(Encoder):
     """A sentence encoder by onnxruntime; pooling and norm are in its graph."""
 
+    remembered = 1_000
+
     def __init__(self, network: OnnxNetwork, config: EncoderConfig) -> None:
         super().__init__(config)
         self._network = network

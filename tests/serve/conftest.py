@@ -1,0 +1,24 @@
+"""Servers that several tests ask."""
+
+import pytest
+
+from tests.packed.packs import REQUESTS, TOOLS, write_pack
+from tests.serve.servers import KEY, serving
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    write_pack(folder / "home", requests=REQUESTS)
+    write_pack(folder / "letters", TOOLS[6:])
+    with serving(folder / "home", f"post={folder / 'letters'}") as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def locked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("locked")
+    write_pack(folder)
+    with serving(f"home={folder}", "--host", "0.0.0.0", key=KEY) as running:
+        running.host = "127.0.0.1"
+        yield running

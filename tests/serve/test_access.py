@@ -1,0 +1,109 @@
+"""Who may ask a server, and from where."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from tests.packed.packs import write_pack
+from tests.serve.servers import KEY
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "toolbank", "serve", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Basic {KEY}"},
+        {"Authorization": KEY},
+        {"Authorization": "Bearer \u00e9"},
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["/search?q=song", "/metrics", "/tools/mail.send", "/x"]
+)
+def test_without_the_key_nothing_is_told(locked, path, headers):
+    answer = locked.ask(path, **headers)
+    assert (answer.status, answer.error) == (401, "unauthorized")
+    assert KEY not in str(answer)
+
+
+def test_with_the_key_it_answers(locked):
+    assert locked.ask("/search?q=song", Authorization=f"Bearer {KEY}").status == 200
+    assert locked.ask(f"/search?q=song&key={KEY}").status == 401
+
+
+def test_health_and_the_page_need_no_key(locked):
+    assert locked.ask("/healthz").status == 200
+    for path in ("/", "/page.js", "/page.css", "/home/"):
+        assert locked.ask(path).status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/search?q=song", "/healthz", "/", "/tools/mail.send"]
+)
+def test_other_names_and_origins_are_refused_on_every_route(server, path):
+    assert server.ask(path).status == 200
+    for headers in (
+        {"Host": "evil.example"},
+        {"Host": f"evil.example:{server.port}"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"http://localhost:{server.port + 1}"},
+    ):
+        answer = server.ask(path, **headers)
+        assert (answer.status, answer.error) == (403, "forbidden"), headers
+    assert server.ask(path, Origin=f"http://127.0.0.1:{server.port}").status == 200
+    assert server.ask(path, Host=f"localhost:{server.port}").status == 200
+
+
+def test_no_other_origin_may_read_an_answer(server):
+    headers = {name.lower(): value for name, value in server.ask("/").headers.items()}
+    assert not [name for name in headers if name.startswith("access-control")]
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_address_that_others_reach_needs_a_key(tmp_path, monkeypatch):
+    monkeypatch.delenv("TOOLBANK_API_KEY", raising=False)
+    write_pack(tmp_path)
+    done = run(tmp_path, "--host", "0.0.0.0")
+    assert done.returncode == 2
+    assert "TOOLBANK_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_in_use_is_told(tmp_path):
+    write_pack(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(tmp_path, "--port", port)
+    assert done.returncode == 2
+    assert f"127.0.0.1:{port}: in use already" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["nothing-here"], "nothing-here"),
+        (["search={pack}"], "can't be the name of a finder"),
+        (["a={pack}", "a={pack}"], "there is a finder 'a' already"),
+        (["{pack}", "--pin", "zebra"], "zebra: can't be pinned"),
+        (["{pack}", "--host", "203.0.113.7", "--no-key"], "no address of this machine"),
+        (["{pack}", "--log-text"], "--log-text goes with --log"),
+    ],
+)
+def test_what_cannot_be_served_is_told(tmp_path, given, said):
+    write_pack(tmp_path / "pack")
+    done = run(*(text.format(pack=tmp_path / "pack") for text in given), "--port", "0")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,72 @@
+"""What people asked and chose is logged, and read as labelled requests."""
+
+import json
+import stat
+
+import pytest
+
+from tests.packed.packs import write_pack
+from tests.serve.servers import serving
+from toolbank.loaders.labelled import read_labelled
+from toolbank.serve.feedback import FeedbackLog
+from toolbank.system.errors import InputError
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_choices_become_labelled_requests(tmp_path):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+    with serving(tmp_path / "finder", "--log", log, "--log-text") as server:
+        assert server.ask("/facets").json["logs"] is True
+        search = server.ask("/search?q=send+a+letter").json["id"]
+        server.ask("/search?q=zebra")
+        chosen = {"search": search, "tool": "mail.read"}
+        assert server.ask("/feedback", chosen).json == {"logged": True}
+        for wrong in (
+            {"search": "x", "tool": "mail.read"},
+            {"search": search, "tool": "door.bell"},
+        ):
+            assert server.ask("/feedback", wrong).error == "not_found"
+        assert server.ask("/feedback", {"search": 3}).error == "bad_request"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    first, nothing, choice = read(log)
+    assert first["event"] == "search" and first["found"] == ["mail.send", "mail.read"]
+    assert nothing["found"] == []
+    assert choice["rank"] == 2
+    labelled = read_labelled(log)
+    assert [(query.query, query.tools) for query in labelled.queries] == [
+        ("send a letter", ("mail.read",))
+    ]
+
+
+def test_requests_are_left_out_unless_they_are_asked_for(tmp_path):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+    with serving(tmp_path / "finder", "--log", log) as server:
+        server.ask("/search?q=send+a+secret+letter")
+    assert "secret" not in log.read_text()
+    assert read(log)[0]["found"] == ["mail.send", "mail.read"]
+
+
+def test_a_log_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolbank.serve.feedback._MOST_BYTES", 2_000)
+    from toolbank.packed.finder import Answer
+
+    log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
+    for n in range(100):
+        log.searched("home", f"request {n}", Answer((), True))
+    log.close()
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["log.jsonl", "log.jsonl.1", "log.jsonl.2", "log.jsonl.3"]
+    assert all(path.stat().st_size <= 2_000 for path in tmp_path.iterdir())
+    assert all(
+        stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir()
+    )
+
+
+def test_a_log_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        FeedbackLog(tmp_path / "nowhere" / "log.jsonl", with_text=False)

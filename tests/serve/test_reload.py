@@ -1,0 +1,107 @@
+"""A newer version is taken while requests come; a damaged one is not."""
+
+import shutil
+import signal
+import threading
+import time
+
+import pytest
+
+from tests.packed.packs import TOOLS, write_pack
+from tests.serve.servers import serving
+
+
+def wait_for(server, tools):
+    for _ in range(600):
+        health = server.ask("/healthz").json
+        if health["finders"]["finder"]["tools"] == tools:
+            return health
+        time.sleep(0.05)
+    raise AssertionError(health)
+
+
+def test_a_newer_version_is_taken(tmp_path):
+    folder = tmp_path / "finder"
+    write_pack(folder)
+    with serving(folder) as server:
+        assert server.ask("/search?q=send+a+letter").json["hits"]
+        version = write_pack(folder, TOOLS[:4])
+        health = wait_for(server, 4)
+        assert health["finders"]["finder"]["version"] == version
+        assert server.ask("/search?q=send+a+letter").json["none"]
+
+
+def test_a_damaged_version_is_refused_and_the_old_one_goes_on(tmp_path):
+    folder = tmp_path / "finder"
+    write_pack(folder)
+    with serving(folder) as server:
+        version = write_pack(tmp_path / "new", TOOLS[:4])
+        (tmp_path / "new/versions" / version / "tools.jsonl").write_bytes(b"{}")
+        shutil.copytree(
+            tmp_path / "new/versions" / version, folder / "versions" / version
+        )
+        (tmp_path / "new/finder.json").replace(folder / "finder.json")
+        server.process.send_signal(signal.SIGHUP)
+        told = next(line for line in server.read_errors() if "goes on" in line)
+        assert "tools.jsonl: damaged" in told
+        assert server.ask("/search?q=send+a+letter").json["hits"]
+        (folder / "finder.json").unlink()
+        server.process.send_signal(signal.SIGHUP)
+        assert "goes on" in next(server.read_errors())
+        write_pack(tmp_path / "right", TOOLS[:4])
+        shutil.rmtree(folder)
+        (tmp_path / "right").replace(folder)
+        wait_for(server, 4)
+
+
+@pytest.mark.slow
+def test_no_request_is_lost_while_versions_change(tmp_path):
+    folder = tmp_path / "finder"
+    write_pack(folder)
+    stop, wrong, counts = threading.Event(), [], []
+
+    def ask():
+        times = 0
+        while not stop.is_set():
+            answer = server.ask("/search?q=play+a+song&k=1")
+            if answer.status != 200 or answer.json["hits"][0]["name"] != "music.play":
+                wrong.append(answer)
+            times += 1
+        counts.append(times)
+
+    with serving(folder) as server:
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for turn in range(4):
+            kept = TOOLS[: 8 - turn % 2 * 4]
+            write_pack(folder, kept)
+            wait_for(server, len(kept))
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert sum(counts) > 100
+
+
+def test_requests_in_flight_are_answered_when_it_is_stopped(tmp_path):
+    write_pack(tmp_path / "finder", TOOLS * 1)
+    with serving(tmp_path / "finder") as server:
+        answers = []
+        body = {"queries": ["play a song for the house of a person"] * 256, "k": 8}
+
+        def ask():
+            answers.append(server.ask("/search", body).status)
+
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        while (
+            "searches_running 0" in server.ask("/metrics").body.decode() and not answers
+        ):
+            time.sleep(0.001)
+        server.process.send_signal(signal.SIGTERM)
+        for thread in threads:
+            thread.join()
+        assert server.process.wait(60) == 0
+    assert answers == [200] * 16

@@ -1,0 +1,176 @@
+"""Searching over HTTP: what is asked, what is answered, and what is refused."""
+
+import subprocess
+import sys
+from urllib.parse import quote
+
+import pytest
+
+
+def names(result):
+    return [hit["name"] for hit in result["hits"]]
+
+
+def test_hits_have_names_scores_and_summaries(server):
+    answer = server.ask("/search?q=send+a+letter&k=2")
+    assert answer.status == 200
+    assert set(answer.json) == {"hits", "none"}
+    assert answer.json["none"] is False
+    first, second = answer.json["hits"]
+    assert first["name"] == "mail.send"
+    assert first["summary"] == "Send a letter to a person."
+    assert 1 >= first["score"] >= second["score"] >= 0
+
+
+def test_the_exact_name_comes_first_with_score_1(server):
+    [first, *_] = server.ask("/search?q=GET%20%2Fstorms").json["hits"]
+    assert (first["name"], first["score"]) == ("GET /storms", 1)
+
+
+def test_nothing_fits_is_said(server):
+    assert server.ask("/search?q=zebra").json == {"hits": [], "none": True}
+
+
+def test_hits_are_filtered(server):
+    asked = "/search?q=the+song+of+a+house&k=8"
+    assert len(names(server.ask(asked).json)) > 2
+    for more, kept in [
+        ("&tag=sound", {"music.play", "music.stop"}),
+        (
+            "&source=weather&source=post",
+            {"get_weather", "GET /storms", "mail.send", "mail.read"},
+        ),
+        ("&kind=operation&source=home", set()),
+    ]:
+        assert set(names(server.ask(asked + more).json)) <= kept
+    high = server.ask(asked).json["hits"][1]["score"]
+    found = server.ask(f"{asked}&min_score={high - 1e-6}").json["hits"]
+    assert found == server.ask(asked).json["hits"][: len(found)]
+    assert 2 <= len(found) < len(server.ask(asked).json["hits"])
+
+
+def test_a_batch_is_answered_in_its_order(server):
+    asked = ["lock the door", "zebra", "send a letter", "lock the door"]
+    results = server.ask("/search", {"queries": asked, "k": 1}).json["results"]
+    assert [names(result) for result in results] == [
+        ["door.lock"],
+        [],
+        ["mail.send"],
+        ["door.lock"],
+    ]
+    one_by_one = [server.ask(f"/search?k=1&q={quote(q)}").json for q in asked]
+    assert results == one_by_one
+
+
+def test_each_finder_is_behind_its_name(server):
+    found = names(server.ask("/post/search?q=lock+the+letter").json)
+    assert set(found) == {"mail.read", "mail.send"}
+    assert names(server.ask("/home/search?q=lock+the+letter").json) == names(
+        server.ask("/search?q=lock+the+letter").json
+    )
+    health = server.ask("/healthz").json
+    assert {name: one["tools"] for name, one in health["finders"].items()} == {
+        "home": 8,
+        "post": 2,
+    }
+
+
+def test_a_tool_is_described(server):
+    tool = server.ask(f"/tools/{quote('GET /storms', safe='')}").json
+    assert tool["summary"] == "List storms near a city."
+    assert tool["function"]["type"] == "function"
+    assert server.ask("/tools/Forecast").json["name"] == "get_weather"
+    assert server.ask("/tools/zebra").error == "not_found"
+
+
+def test_what_can_be_searched_with_is_told(server):
+    facets = server.ask("/facets").json
+    assert facets["retrievers"] == ["bm25"]
+    assert facets["facets"]["source"] == ["home", "post", "weather"]
+    assert facets["logs"] is False
+    near = server.ask("/nearest?q=rain").json["requests"]
+    assert near == [{"query": "will it rain in Oslo", "tools": ["get_weather"]}]
+    assert server.ask("/post/nearest?q=rain").json == {"requests": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/search", "q is missing"),
+        ("/search?q=", "empty"),
+        ("/search?q=%20%0A", "empty"),
+        ("/search?q=a&k=0", "k is 0"),
+        ("/search?q=a&k=many", "k is 'many'"),
+        ("/search?q=a&k=1001", "1,000"),
+        ("/search?q=a&k=1&k=2", "k is given twice"),
+        ("/search?q=a&min_score=2", "min_score is 2"),
+        ("/search?q=a&min_score=nan", "min_score is nan"),
+        ("/search?q=a&top=3", "no parameter 'top'"),
+        ("/search?q=a&retriever=zebra", "No retriever 'zebra'; there are: bm25"),
+        ("/search?q=" + "a" * 10_001, "10,001 characters"),
+        ("/search?q=a%00b%FF", ""),
+    ],
+)
+def test_a_wrong_request_is_told_what_is_wrong(server, path, said):
+    answer = server.ask(path)
+    if said:
+        assert (answer.status, answer.error) == (400, "bad_request")
+    assert said in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        ([], "has to be an object"),
+        ({}, "list of texts"),
+        ({"queries": "a"}, "list of texts"),
+        ({"queries": [1]}, "list of texts"),
+        ({"queries": ["a"] * 257}, "at most 256"),
+        ({"queries": ["a"], "k": True}, "k is True"),
+        ({"queries": ["a"], "k": 1.5}, "k is 1.5"),
+        ({"queries": ["a"], "source": 3}, "source"),
+        ({"queries": ["a"], "query": "b"}, "no key 'query'"),
+        ({"queries": ["\ud800"]}, "half of a character"),
+    ],
+)
+def test_a_wrong_body_is_told_what_is_wrong(server, body, said):
+    answer = server.ask("/search", body, Content_Type="application/json")
+    assert (answer.status, answer.error) == (400, "bad_request")
+    assert said in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "body", "status", "code"),
+    [
+        ("/nothing", "GET", None, 404, "not_found"),
+        ("/search", "DELETE", None, 405, "method_not_allowed"),
+        ("/search", "POST", b"q=a", 415, "unsupported_media_type"),
+        ("/search", "POST", b" " * 1_000_001, 413, "too_large"),
+        ("/feedback", "POST", b"{}", 404, "not_found"),
+    ],
+)
+def test_errors_have_one_shape(server, path, method, body, status, code):
+    answer = server.ask(path, body, method)
+    assert (answer.status, answer.error) == (status, code)
+    assert set(answer.json["error"]) == {"code", "message"}
+
+
+def test_the_server_describes_itself(server, tmp_path):
+    path = tmp_path / "openapi.json"
+    path.write_bytes(server.ask("/openapi.json").body)
+    command = [sys.executable, "-m", "toolbank", "tools", str(path)]
+    read = subprocess.run(command, capture_output=True, text=True)
+    assert read.returncode == 0, read.stderr
+    for route in ("/search", "/home/search", "/tools/{name}", "/healthz"):
+        assert route in server.ask("/openapi.json").json["paths"]
+
+
+def test_metrics_count_and_hold_nothing_of_what_was_asked(server):
+    server.ask("/search?q=secretword+letter")
+    text = server.ask("/metrics").body.decode()
+    assert 'toolbank_requests_total{route="/search",status="200"}' in text
+    assert 'toolbank_search_seconds_bucket{finder="home",le="+Inf"}' in text
+    assert "secretword" not in text

@@ -1,0 +1,1 @@
+"""Search as a service: packed finders over HTTP, on a page."""

@@ -1,0 +1,198 @@
+"""The routes of a server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from toolbank.packed.finder import Answer, PackedFinder
+from toolbank.serve.answers import Refusal, describe_answer
+from toolbank.serve.asked import Asked, read_address, read_body, read_json
+from toolbank.serve.feedback import FeedbackLog
+from toolbank.serve.metrics import Metrics
+from toolbank.serve.openapi import describe_api
+from toolbank.serve.pool import Pool
+from toolbank.serve.shelf import Shelf
+from toolbank.system.errors import InputError
+from toolbank.system.version import __version__
+
+_NEAREST = 5
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Api:
+    """Answers for the finders of a shelf."""
+
+    def __init__(self, shelf: Shelf, log: FeedbackLog | None = None) -> None:
+        self.shelf, self._log = shelf, log
+        self.pool, self.metrics = Pool(), Metrics()
+
+    def routes(self) -> list[Route]:
+        """Those of the whole server, then the same of each finder behind its name."""
+        own = [
+            Route("/healthz", self._counted("/healthz", self._tell_health)),
+            Route("/metrics", self._counted("/metrics", self._tell_metrics)),
+            Route("/openapi.json", self._counted("/openapi.json", self._tell_api)),
+        ]
+        first = self._finder_routes("", self.shelf.names[0])
+        named = [
+            route
+            for name in self.shelf.names
+            for route in self._finder_routes(f"/{name}", name)
+        ]
+        return [*own, *first, *named]
+
+    def _finder_routes(self, prefix: str, name: str) -> list[Route]:
+        def route(path: str, answer: Any, *methods: str) -> Route:
+            async def respond(request: Request) -> Response:
+                found: Response = await answer(name, request)
+                return found
+
+            counted = self._counted(path.partition("{")[0].rstrip("/"), respond)
+            return Route(prefix + path, counted, methods=methods)
+
+        return [
+            route("/search", self._search, "GET", "POST"),
+            route("/tools/{tool:path}", self._describe, "GET"),
+            route("/facets", self._tell_facets, "GET"),
+            route("/nearest", self._find_nearest, "GET"),
+            route("/feedback", self._take_feedback, "POST"),
+        ]
+
+    def _counted(self, route: str, answer: Endpoint) -> Endpoint:
+        async def respond(request: Request) -> Response:
+            status = 500
+            try:
+                response = await answer(request)
+                status = response.status_code
+            except Refusal as refusal:
+                response, status = refusal.response(), refusal.status
+            finally:
+                self.metrics.requests[route, status] += 1
+            return response
+
+        return respond
+
+    async def _search(self, name: str, request: Request) -> Response:
+        began = time.perf_counter()
+        is_batch = request.method == "POST"
+        asked = (
+            read_body(await read_json(request)) if is_batch else read_address(request)
+        )
+        finder = self.shelf[name]
+        answers = await self.pool.run(lambda: _search(finder, asked))
+        results = []
+        for query, answer in zip(asked.queries, answers, strict=True):
+            result = describe_answer(answer)
+            if self._log is not None:
+                result["id"] = self._log.searched(name, query, answer)
+            self.metrics.nothing[name] += answer.none
+            results.append(result)
+        self.metrics.searched(name, time.perf_counter() - began)
+        return JSONResponse({"results": results} if is_batch else results[0])
+
+    async def _describe(self, name: str, request: Request) -> Response:
+        tool = self.shelf[name].describe(request.path_params["tool"])
+        if tool is None:
+            raise Refusal(
+                404, "No tool is called so. Names are those that /search gives."
+            )
+        content = tool.model_dump(mode="json")
+        return JSONResponse({**content, "function": tool.as_function()})
+
+    async def _tell_facets(self, name: str, request: Request) -> Response:  # noqa: ARG002
+        finder = self.shelf[name]
+        return JSONResponse(
+            {
+                "finder": name,
+                "finders": self.shelf.names,
+                "version": finder.version,
+                "tools": len(finder.tools),
+                "retrievers": list(finder.retrievers),
+                "facets": finder.tools.facets,
+                "pinned": [
+                    {"name": tool.name, "summary": tool.summary}
+                    for tool in finder.pinned
+                ],
+                "has_requests": finder.requests is not None,
+                "logs": self._log is not None,
+            }
+        )
+
+    async def _find_nearest(self, name: str, request: Request) -> Response:
+        asked, finder = read_address(request), self.shelf[name]
+        near = await self.pool.run(
+            lambda: finder.nearest_requests(asked.queries[0], _NEAREST)
+        )
+        return JSONResponse(
+            {"requests": [{"query": one.query, "tools": one.tools} for one in near]}
+        )
+
+    async def _take_feedback(self, name: str, request: Request) -> Response:
+        if self._log is None:
+            raise Refusal(
+                404, "This server keeps no log; it is started with --log FILE."
+            )
+        content = await read_json(request)
+        search, tool = (
+            content.get(key) if isinstance(content, dict) else None
+            for key in ("search", "tool")
+        )
+        if not isinstance(search, str) or not isinstance(tool, str):
+            raise Refusal(400, 'The body has to be {"search": "ID", "tool": "NAME"}.')
+        if not self._log.chose(name, search, tool):
+            raise Refusal(404, "No such search is known, or it did not find that tool.")
+        return JSONResponse({"logged": True})
+
+    async def _tell_health(self, request: Request) -> Response:  # noqa: ARG002
+        finders = {
+            name: {
+                "version": self.shelf[name].version,
+                "tools": len(self.shelf[name].tools),
+            }
+            for name in self.shelf.names
+        }
+        content = {"status": "ok", "toolbank": __version__, "finders": finders}
+        return JSONResponse(content)
+
+    async def _tell_metrics(self, request: Request) -> Response:  # noqa: ARG002
+        gauges = [
+            ("toolbank_searches_running", "gauge", "", float(self.pool.running)),
+            (
+                "toolbank_searches_refused_total",
+                "counter",
+                "",
+                float(self.pool.refused),
+            ),
+            ("toolbank_reloads_total", "counter", "", float(self.shelf.reloads)),
+        ]
+        gauges += [
+            (
+                "toolbank_finder_tools",
+                "gauge",
+                f'{{finder="{name}",version="{self.shelf[name].version}"}}',
+                float(len(self.shelf[name].tools)),
+            )
+            for name in self.shelf.names
+        ]
+        return PlainTextResponse(
+            self.metrics.text(gauges),
+            media_type="text/plain; version=0.0.4; charset=utf-8",
+        )
+
+    async def _tell_api(self, request: Request) -> Response:  # noqa: ARG002
+        return JSONResponse(describe_api(self.shelf.names))
+
+
+def _search(finder: PackedFinder, asked: Asked) -> list[Answer]:
+    try:
+        return finder.answer_many(
+            asked.queries, asked.k, asked.min_score, asked.wanted, asked.retriever
+        )
+    except InputError as error:
+        raise Refusal(400, str(error)) from error

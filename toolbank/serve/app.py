@@ -1,0 +1,77 @@
+"""The server as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from toolbank.serve.answers import Refusal
+from toolbank.serve.api import Api
+from toolbank.serve.guard import Guard
+from toolbank.serve.pages import page_routes
+from toolbank.serve.settings import Access
+
+_MESSAGES = {
+    404: "There is nothing at this address; /openapi.json has what there is.",
+    405: "This address does not take that method.",
+}
+
+
+def create_app(api: Api, access: Access, mounts: Sequence[BaseRoute] = ()) -> Starlette:
+    """An application that answers for the finders of an api's shelf.
+
+    What is mounted is guarded like all else; its lifespan is run.
+    """
+
+    def count_refused(status: int) -> None:
+        api.metrics.requests["refused", status] += 1
+
+    @asynccontextmanager
+    async def live(app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for mount in mounts:
+                inner = getattr(mount, "app", None)
+                if isinstance(inner, Starlette):
+                    await stack.enter_async_context(inner.router.lifespan_context(app))
+            watching = asyncio.create_task(api.shelf.watch())
+            try:
+                yield
+            finally:
+                watching.cancel()
+                api.pool.close()
+
+    return Starlette(
+        routes=[*api.routes(), *mounts, *page_routes(api.shelf.names)],
+        middleware=[Middleware(Guard, access=access, count=count_refused)],
+        exception_handlers={
+            HTTPException: _answer_http_error,
+            Refusal: _answer_refusal,
+            Exception: _answer_fault,
+        },
+        lifespan=live,
+    )
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, HTTPException)
+    message = _MESSAGES.get(error.status_code, str(error.detail))
+    return Refusal(error.status_code, message, error.headers).response()
+
+
+async def _answer_refusal(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, Refusal)
+    return error.response()
+
+
+async def _answer_fault(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return Refusal(
+        500, "The server could not answer; its terminal says why."
+    ).response()

@@ -1,0 +1,128 @@
+"""What a request to the server asks for, read from its address or its body."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from starlette.requests import Request
+
+from toolbank.packed.catalogue import ALL, Wanted
+from toolbank.serve.answers import Refusal
+from toolbank.serve.settings import MOST_HITS, MOST_QUERIES, MOST_QUERY
+
+_ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Requests, and what is wanted for each."""
+
+    queries: tuple[str, ...]
+    k: int = 5
+    min_score: float | None = None
+    retriever: str | None = None
+    wanted: Wanted = ALL
+
+
+def read_address(request: Request, *, more: Sequence[str] = ()) -> Asked:
+    """What `GET /search?q=..` asks for.
+
+    Raises:
+        Refusal: a parameter is unknown, missing, given twice, or has a value that can't be.
+    """
+    given = request.query_params
+    known = ("q", *_ONE, *_MANY, *more)
+    _check_known(given.keys(), known, "parameter")
+    for name in ("q", *_ONE):
+        if len(given.getlist(name)) > 1:
+            raise Refusal(400, f"{name} is given twice.")
+    if "q" not in given:
+        raise Refusal(400, "q is missing: what is asked for, as /search?q=...")
+    values: dict[str, Any] = {name: given[name] for name in _ONE if given.get(name)}
+    values |= {name: [v for v in given.getlist(name) if v] for name in _MANY}
+    for name, kind in (("k", int), ("min_score", float)):
+        if name in values:
+            try:
+                values[name] = kind(values[name])
+            except ValueError as error:
+                raise Refusal(400, f"{name} is {values[name]!r}, no number.") from error
+    return _make([given["q"]], values)
+
+
+async def read_json(request: Request) -> Any:
+    """The body, which has to be JSON.
+
+    Raises:
+        Refusal: it is not.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refusal(415, "The body has to be JSON: Content-Type: application/json.")
+    try:
+        return json.loads(await request.body())
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, f"The body is no JSON ({error}).") from error
+
+
+def read_body(content: Any) -> Asked:
+    """What `POST /search` asks for.
+
+    Raises:
+        Refusal: a key is unknown or missing, or has a value that can't be.
+    """
+    if not isinstance(content, dict):
+        raise Refusal(400, 'The body has to be an object: {"queries": ["..."]}.')
+    _check_known(content, ("queries", *_ONE, *_MANY), "key")
+    queries = content.get("queries")
+    if not _are_texts(queries):
+        raise Refusal(400, '"queries" has to be a list of texts.')
+    if len(queries) > MOST_QUERIES:
+        raise Refusal(400, f"{len(queries):,} queries; at most {MOST_QUERIES} at once.")
+    values = {name: content[name] for name in _ONE if content.get(name) is not None}
+    for name in _MANY:
+        value = content.get(name, [])
+        values[name] = [value] if isinstance(value, str) else value
+        if not _are_texts(values[name]):
+            raise Refusal(400, f'"{name}" has to be a text or a list of texts.')
+    return _make(queries, values)
+
+
+def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
+    for query in queries:
+        if not query.strip():
+            raise Refusal(400, "A request is empty.")
+        if len(query) > MOST_QUERY:
+            raise Refusal(
+                400,
+                f"A request has {len(query):,} characters; at most {MOST_QUERY:,}.",
+            )
+    k, least = values.get("k", 5), values.get("min_score")
+    if type(k) is not int or not 1 <= k <= MOST_HITS:
+        raise Refusal(400, f"k is {k!r}; a whole number from 1 to {MOST_HITS:,}.")
+    if least is not None and (
+        type(least) not in (int, float)
+        or not math.isfinite(least)
+        or not 0 <= least <= 1
+    ):
+        raise Refusal(400, f"min_score is {least!r}; a number from 0 to 1.")
+    retriever = values.get("retriever")
+    if retriever is not None and not isinstance(retriever, str):
+        raise Refusal(400, "retriever has to be the name of one.")
+    wanted = Wanted(*(frozenset(values[name]) for name in _MANY))
+    return Asked(tuple(queries), k, least, retriever, wanted)
+
+
+def _check_known(given: Any, known: Sequence[str], what: str) -> None:
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise Refusal(
+            400, f"There is no {what} {unknown[:80]!r}; there are {', '.join(known)}."
+        )
+
+
+def _are_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -1,0 +1,110 @@
+"""What was asked, found and chosen, as labelled requests for the next training."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections import OrderedDict
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging import Formatter, LogRecord
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from toolbank.packed.finder import Answer
+from toolbank.system.errors import InputError
+from toolbank.system.files import unwritable
+
+_MOST_BYTES, _OLDER = 50_000_000, 3
+_REMEMBERED = 10_000
+
+
+class FeedbackLog:
+    """A JSONL file of searches and of the tools that were chosen from them.
+
+    A line of a choice has `query` and `tools`, so that `toolbank evaluate RUN --on FILE` and a
+    dataset read it; one of a search has no tools yet. Requests are written with `with_text` alone.
+    Only the user may read the file (mode 600); at 50 MB it is moved to FILE.1, of which there are
+    three. Threads may share one.
+    """
+
+    def __init__(self, path: Path, *, with_text: bool) -> None:
+        """Open the file, or go on with it.
+
+        Raises:
+            InputError: it can't be written to.
+        """
+        self._with_text, self._lock = with_text, Lock()
+        self._searches: OrderedDict[str, tuple[str, tuple[str, ...]]] = OrderedDict()
+        self._choices: dict[str, int] = {}
+        try:
+            self._file = _PrivateFile(path)
+        except OSError as error:
+            raise InputError(unwritable(path, error)) from error
+
+    def searched(self, finder: str, query: str, answer: Answer) -> str:
+        """Write a search; its id, by which a choice names it."""
+        search = secrets.token_hex(8)
+        found = tuple(hit.tool.name for hit in answer.hits)
+        with self._lock:
+            self._searches[search] = (query, found)
+            if len(self._searches) > _REMEMBERED:
+                gone, _ = self._searches.popitem(last=False)
+                self._choices.pop(gone, None)
+        scores = [round(hit.score, 4) for hit in answer.hits]
+        self._write("search", search, finder, query, (), found=found, scores=scores)
+        return search
+
+    def chose(self, finder: str, search: str, tool: str) -> bool:
+        """Write that a tool was chosen; False if that search is not known, or didn't find it."""
+        with self._lock:
+            query, found = self._searches.get(search, ("", ()))
+            if tool not in found:
+                return False
+            number = self._choices[search] = self._choices.get(search, 0) + 1
+        place = found.index(tool) + 1
+        self._write("choice", f"{search}.{number}", finder, query, (tool,), rank=place)
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(
+        self,
+        event: str,
+        number: str,
+        finder: str,
+        query: str,
+        tools: tuple[str, ...],
+        **more: Any,
+    ) -> None:
+        row = {
+            "id": number,
+            "event": event,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "finder": finder,
+            "query": query if self._with_text else "",
+            "tools": tools,
+            **more,
+        }
+        line = json.dumps(row, ensure_ascii=False)
+        self._file.handle(LogRecord("feedback", 20, "", 0, line, None, None))
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A file that is rotated, and that nobody else reads."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "a", _MOST_BYTES, _OLDER, "utf-8")
+        self.setFormatter(Formatter("%(message)s"))
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(
+            self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
+        os.fchmod(descriptor, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8", newline="\n")

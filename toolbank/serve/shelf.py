@@ -1,0 +1,139 @@
+"""The finders that are served, each its newest version that can be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from toolbank.packed.finder import PackedFinder, open_packed
+from toolbank.packed.layout import read_version
+from toolbank.system.errors import InputError, ToolbankError
+
+_LOOKS = 2.0
+"""Seconds between two looks for a newer version."""
+
+
+class Shelf:
+    """Packed finders under their names, the first of which serves where none is named."""
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        pin: Sequence[str],
+        tell: Callable[[str], None],
+    ) -> None:
+        """Open all of them.
+
+        Raises:
+            InputError: one can't be read, or has no tool that is pinned.
+        """
+        self._folders, self._pin, self._tell = dict(folders), tuple(pin), tell
+        self._finders = {name: self._open(path) for name, path in folders.items()}
+        self._refused: dict[str, str] = {}
+        self._asked = asyncio.Event()
+        self.reloads = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, the first one first."""
+        return tuple(self._folders)
+
+    def __getitem__(self, name: str) -> PackedFinder:
+        return self._finders[name]
+
+    def look_now(self) -> None:
+        """Look for newer versions without waiting for the next time."""
+        self._refused.clear()
+        self._asked.set()
+
+    async def watch(self) -> None:
+        """Take newer versions, for ever; one that can't be read is told of, and left."""
+        while True:
+            for name, folder in self._folders.items():
+                await asyncio.to_thread(self._renew, name, folder)
+            try:
+                await asyncio.wait_for(self._asked.wait(), _LOOKS)
+            except TimeoutError:
+                continue
+            self._asked.clear()
+
+    def _renew(self, name: str, folder: Path) -> None:
+        try:
+            version = read_version(folder)
+        except ToolbankError as error:
+            self._refuse(name, "", str(error))
+            return
+        if version in (self._finders[name].version, self._refused.get(name)):
+            return
+        try:
+            self._finders[name] = self._open(folder)
+        except (ToolbankError, OSError) as error:
+            self._refuse(name, version, str(error))
+            return
+        self._refused.pop(name, None)
+        self.reloads += 1
+        finder = self._finders[name]
+        self._tell(f"{name}: now version {finder.version}, {len(finder.tools):,} tools")
+
+    def _refuse(self, name: str, version: str, why: str) -> None:
+        if self._refused.get(name) != version:
+            self._refused[name] = version
+            now = self._finders[name].version
+            self._tell(f"{name}: {why} Version {now} goes on.")
+
+    def _open(self, folder: Path) -> PackedFinder:
+        finder = open_packed(folder, self._pin)
+        for label in finder.retrievers:
+            # The first search of a network is slow.
+            finder.search("warm up", 1, label)
+        return finder
+
+
+def name_folders(given: Sequence[str]) -> dict[str, Path]:
+    """The folders of `[NAME=]DIR` by their names; unset, a name is that of the folder.
+
+    Raises:
+        InputError: two have one name, or one can't stand in an address.
+    """
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        folder = Path(path if equals else text)
+        if not equals:
+            name = folder.resolve().name
+        if name in RESERVED or not name or not _is_plain(name):
+            raise InputError(
+                f"{text}: {name!r} can't be the name of a finder: letters, digits, -, _ and . "
+                "only, and no route of the server. Give another: NAME=DIR."
+            )
+        if name in found:
+            raise InputError(
+                f"{text}: there is a finder {name!r} already. Give NAME=DIR."
+            )
+        found[name] = folder
+    return found
+
+
+RESERVED = frozenset(
+    [
+        "search",
+        "tools",
+        "healthz",
+        "metrics",
+        "openapi.json",
+        "facets",
+        "nearest",
+        "feedback",
+        "mcp",
+        "page.js",
+        "page.css",
+    ]
+)
+
+
+def _is_plain(name: str) -> bool:
+    return (
+        all(c.isascii() and (c.isalnum() or c in "-_.") for c in name)
+        and name[0] != "."
+    )
