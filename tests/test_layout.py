@@ -21,7 +21,7 @@ LAYERS = (
     ("llm", "training", "loaders", "sources", "export"),
     ("encoders",),
     ("retrievers",),
-    ("generate",),
+    ("generate", "calibration"),
     ("asks",),
     ("judge", "verify"),
     ("evaluation", "quality"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from toolbank.system.shell import advise_to_finish, command
 from toolbank.system.trust import command_of, demand
 
 if TYPE_CHECKING:
+    from toolbank.calibration.calibration import Calibration
     from toolbank.retrievers.base import Retriever
 
 
@@ -147,6 +148,24 @@ def describe_lacks(run: Path) -> str:
         f"{run}: the run is not finished, or still going on. Not there yet: {', '.join(lacks)}. "
         f"{advise_to_finish(run)}"
     )
+
+
+def calibrate(run: Path, retrievers: Iterable[Retriever]) -> dict[str, Calibration]:
+    """What the scores of a run's retrievers mean, by label; without those that can't be told.
+
+    A saved finder has no queries to learn it from.
+
+    Raises:
+        InputError: the bank is damaged.
+    """
+    from toolbank.bank.bank import Bank
+    from toolbank.calibration.fit import fit_calibration
+
+    if is_saved(run):
+        return {}
+    bank = Bank.load(open_run(run).bank)
+    found = {one.name: fit_calibration(one, bank) for one in retrievers}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:

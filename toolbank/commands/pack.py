@@ -46,7 +46,7 @@ def pack(
 ) -> None:
     """Write what is needed to search and serve, and nothing else, without torch."""
     from toolbank.packed.write import check_packable, write_packed
-    from toolbank.search import describe_lacks, open_finder, read_requests_of
+    from toolbank.search import calibrate, describe_lacks, open_finder, read_requests_of
 
     if int8 + fp32 + both > 1:
         raise typer.BadParameter("Give one of --int8, --fp32 and --both.")
@@ -59,8 +59,16 @@ def pack(
     labels: list[str | None] = [*retriever] if retriever else [None]
     finders = [open_finder(run, label) for label in labels]
     packed = {finder.retriever.name: finder.retriever for finder in finders}
+    calibrations = calibrate(run, packed.values())
     requests = read_requests_of(run) if with_requests else None
-    version = write_packed(out, packed, finders[0].tools, requests, precisions)
+    version = write_packed(
+        out, packed, finders[0].tools, requests, calibrations, precisions
+    )
+    for label in packed.keys() - calibrations.keys():
+        print_message(
+            f"{label}: too few validation queries to say what its scores mean; they only order "
+            "the hits, and it never says that nothing fits"
+        )
     tools = count(len(finders[0].tools), "tool")
     echo(f"Packed {', '.join(packed)} of {tools} to {out} (version {version})")
     echo(f'  Search it: {command("search", out)} "..."')

@@ -13,18 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.records import Tool
+from toolbank.calibration.calibration import Calibration
+from toolbank.calibration.signals import DEPTH
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
 from toolbank.packed.catalogue import ALL, Catalogue, Wanted
 from toolbank.packed.layout import (
     AGAIN,
+    CALIBRATION,
     check_files,
     read_manifest,
     read_version,
     version_folder,
 )
 from toolbank.packed.requests import NearRequest, RequestIndex
-from toolbank.ranking.topk import Hits
 from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError
 
@@ -56,7 +58,8 @@ class PackedFinder:
 
     `retrievers` are those that can be searched with, by their labels, the first unless another is
     named. `requests` has the bank's requests where they were packed; None where not. `pinned` are
-    tools that are listed whatever was asked.
+    tools that are listed whatever was asked. A retriever that has none of `calibrations` gives
+    scores that only order the hits, and never says that nothing fits.
     """
 
     def __init__(
@@ -64,11 +67,13 @@ class PackedFinder:
         version: str,
         catalogue: Catalogue,
         retrievers: Mapping[str, Retriever],
+        calibrations: Mapping[str, Calibration] | None = None,
         requests: RequestIndex | None = None,
         pin: Sequence[str] = (),
     ) -> None:
         self.version, self.tools = version, catalogue
         self.retrievers, self.requests = retrievers, requests
+        self.calibrations = calibrations or {}
         for name in pin:
             if name not in catalogue.places:
                 raise InputError(f"{name}: can't be pinned; no tool is called so.")
@@ -115,9 +120,10 @@ class PackedFinder:
         if min_score is not None and not 0 <= min_score <= 1:
             raise InputError(f"min_score is {min_score!r}; it has to be from 0 to 1.")
         asked = [check_request(query) for query in queries]
-        found = self.pick(retriever)
+        self.pick(retriever)
+        label = retriever or next(iter(self.retrievers))
         return [
-            self._answer(query, int(k), min_score, wanted, found) for query in asked
+            self._answer(query, int(k), min_score, wanted, label) for query in asked
         ]
 
     def pick(self, retriever: str | None = None) -> Retriever:
@@ -148,7 +154,7 @@ class PackedFinder:
         k: int,
         min_score: float | None,
         wanted: Wanted,
-        retriever: Retriever,
+        label: str,
     ) -> Answer:
         fits = self.tools.wanted(wanted) if wanted else None
         named = [
@@ -160,11 +166,12 @@ class PackedFinder:
         taken = set(named)
         scored += [
             (place, score)
-            for place, score in self._search(query, k + len(taken), fits, retriever)
+            for place, score in self._search(query, k + len(taken), fits, label)
             if place not in taken
         ]
         scored = scored[:k]
-        least = self._threshold(retriever) if min_score is None else 0.0
+        calibration = self.calibrations.get(label)
+        least = float(calibration.threshold) if calibration and min_score is None else 0
         if not scored or max(score for _, score in scored) < least:
             scored = []
         if min_score is not None:
@@ -188,38 +195,47 @@ class PackedFinder:
         query: str,
         k: int,
         fits: NDArray[np.bool_] | None,
-        retriever: Retriever,
+        label: str,
     ) -> list[tuple[int, float]]:
         """Positions and probabilities of the k best tools that fit."""
-        n_tools, depth = len(self.tools), k
+        retriever, calibration = self.retrievers[label], self.calibrations.get(label)
+        n_tools, depth = len(self.tools), max(k, DEPTH)
         if not n_tools or (fits is not None and not fits.any()):
             return []
         while True:
             depth = min(depth, n_tools)
             with answering_for(retriever.config, "be searched"):
                 indices, scores = retriever.search([query], depth)
-            chances = self._probabilities(query, (indices, scores), retriever)[0]
+            hits = (indices, scores)
+            if calibration is None:
+                chances = _order(scores)
+            else:
+                chances = calibration.chances(retriever, [query], hits)
             pairs = [
                 (int(place), float(chance))
-                for place, chance in zip(indices[0], chances, strict=True)
+                for place, chance in zip(indices[0], chances[0], strict=True)
                 if place >= 0 and (fits is None or fits[place])
             ]
             if len(pairs) >= k or depth == n_tools or indices[0, -1] < 0:
                 return sorted(pairs, key=lambda pair: -pair[1])[:k]
             depth *= 4
 
-    def _probabilities(
-        self,
-        query: str,  # noqa: ARG002
-        hits: Hits,
-        retriever: Retriever,  # noqa: ARG002
-    ) -> NDArray[np.float32]:
-        """Probabilities [n, k] that the hits are needed, on the way from scores to odds."""
-        scores = np.clip(hits[1], -60, 60).astype(np.float64)
-        return (1 / (1 + np.exp(-scores))).astype(np.float32)
 
-    def _threshold(self, retriever: Retriever) -> float:  # noqa: ARG002
-        return 0.0
+def read_calibration(folder: Path, label: str) -> Calibration:
+    """The calibration of a version's retriever.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    calibration = Calibration()
+    calibration.load_state(folder / CALIBRATION / label, {})
+    return calibration
+
+
+def _order(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Numbers from 0 to 1 [n, k] in the order of scores, for want of a calibration."""
+    clipped = np.clip(scores.astype(np.float64), -30, 30)
+    return np.asarray(1 / (1 + np.exp(-clipped)))
 
 
 def open_packed(
@@ -257,5 +273,12 @@ def open_packed(
             raise InputError(
                 f"{place / 'retrievers' / label}: damaged (of other tools). {AGAIN}"
             )
+    calibrations = {
+        label: read_calibration(place, label)
+        for label in labels
+        if (place / CALIBRATION / label).is_dir()
+    }
     requests = RequestIndex.read(place) if RequestIndex.lies_in(place) else None
-    return PackedFinder(version, Catalogue(place, names), loaded, requests, pin)
+    return PackedFinder(
+        version, Catalogue(place, names), loaded, calibrations, requests, pin
+    )

@@ -4,7 +4,7 @@ finder/finder.json                 which version counts; one rename switches it
 finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
                         tools.jsonl, offsets.npy, facets.json
                         retrievers/NAME/
-                        requests.jsonl, uses.json     with requests
+                        requests.jsonl                with requests
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from toolbank.system.files import read_json, sha256_file, write_json
 
 LAYOUT = 1
 _KIND = "packed finder"
+CALIBRATION = "calibration"
 _MARK, _PACK = "finder.json", "pack.json"
 AGAIN = "Pack it again: toolbank pack RUN --out DIR."
 

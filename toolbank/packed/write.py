@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.records import Tool
+from toolbank.calibration.calibration import Calibration
 from toolbank.encoders.encoder import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
+    CALIBRATION,
     Manifest,
     is_packed,
     read_version,
@@ -39,6 +41,7 @@ def write_packed(
     retrievers: Mapping[str, Retriever],
     tools: Sequence[Tool],
     requests: Requests | None = None,
+    calibrations: Mapping[str, Calibration] | None = None,
     precisions: tuple[Precision, ...] = ("fp32",),
 ) -> str:
     """Write retrievers of the same tools as a packed finder; the first is searched with.
@@ -46,7 +49,7 @@ def write_packed(
     The version that counted before stays beside the new one, for who has it open; older ones are
     deleted. `requests` are the bank's, with the names of their tools, if they are to go in.
     Retrievers with networks are written in the first of `precisions`, and in each further one as
-    LABEL-PRECISION.
+    LABEL-PRECISION. `calibrations` are theirs, of those that have one.
 
     Returns:
         The version, which follows from the content.
@@ -63,7 +66,7 @@ def write_packed(
         ) as new:
             made = Path(new, "made")
             made.mkdir()
-            labels = _pack(made, retrievers, precisions)
+            labels = _pack(made, retrievers, calibrations or {}, precisions)
             write_catalogue(made, tools)
             if requests is not None:
                 write_requests(made, requests)
@@ -97,7 +100,10 @@ def check_packable(folder: Path) -> None:
 
 
 def _pack(
-    made: Path, retrievers: Mapping[str, Retriever], precisions: tuple[Precision, ...]
+    made: Path,
+    retrievers: Mapping[str, Retriever],
+    calibrations: Mapping[str, Calibration],
+    precisions: tuple[Precision, ...],
 ) -> tuple[str, ...]:
     """Write the retrievers; of those with networks, one of each further precision besides."""
     labels: list[str] = []
@@ -111,6 +117,8 @@ def _pack(
             retriever.pack(folder, packing)
             if first or len(packing.networks) > before:
                 labels.append(name)
+                if label in calibrations:
+                    calibrations[label].save_state(made / CALIBRATION / name)
             else:
                 shutil.rmtree(folder)
     return tuple(labels)

@@ -1,0 +1,132 @@
+"""Scores that mean something, and that nothing fits."""
+
+import numpy as np
+import pytest
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
+from toolbank.calibration.background import find_foreign
+from toolbank.calibration.calibration import Calibration
+from toolbank.calibration.fit import choose_threshold, find_own, fit_calibration
+from toolbank.calibration.signals import DEPTH, leave_out
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.bm25.config import Bm25Config
+
+THINGS = [
+    "door",
+    "window",
+    "lamp",
+    "oven",
+    "radio",
+    "fridge",
+    "curtain",
+    "alarm",
+    "heater",
+    "fan",
+    "bell",
+    "clock",
+]
+DEEDS = ["open", "close", "repair", "sell"]
+TOOLS = tuple(
+    Tool(name=f"{thing}.{deed}", summary=f"{deed.capitalize()} the {thing} of a house.")
+    for thing in THINGS
+    for deed in DEEDS
+)
+
+
+def make_bank(n=60):
+    queries = tuple(
+        Query(
+            id=str(number),
+            query=f"please {tool.summary.lower()} it is the {number}th time",
+            tools=(tool.name,),
+            split="validation" if number % 2 else "test",
+        )
+        for number, tool in zip(range(n), TOOLS * 2, strict=False)
+    )
+    return Bank(TOOLS, queries)
+
+
+@pytest.fixture(scope="module")
+def retriever():
+    made = create_retriever(Bm25Config())
+    made.fit(make_bank())
+    return made
+
+
+@pytest.fixture(scope="module")
+def calibration(retriever):
+    return fit_calibration(retriever, make_bank())
+
+
+def best(calibration, retriever, queries):
+    hits = retriever.search(queries, DEPTH)
+    return calibration.chances(retriever, queries, hits)[:, 0]
+
+
+def test_what_is_served_is_likelier_than_what_is_not(calibration, retriever):
+    served = best(calibration, retriever, [q.query for q in make_bank().split("test")])
+    foreign = [one.query for one in find_foreign(retriever.tools)[::50]]
+    others = best(calibration, retriever, foreign)
+    assert (served >= calibration.threshold).mean() > 0.9
+    assert (others < calibration.threshold).mean() > 0.9
+
+
+def test_probabilities_fall_as_the_scores_do(calibration, retriever):
+    queries = ["open the door", "sell a lamp and close the window", "zebra"]
+    hits = retriever.search(queries, 20)
+    chances = calibration.chances(retriever, queries, hits)
+    assert ((chances >= 0) & (chances <= 1)).all()
+    assert (np.diff(chances, axis=1) <= 0).all()
+    assert not chances[2].any()
+
+
+def test_the_threshold_refuses_two_in_a_hundred():
+    chances = np.linspace(0, 1, 100)
+    threshold = choose_threshold(chances)
+    assert (chances < threshold).sum() == 2
+    assert choose_threshold(np.array([0.4])) == 0.4
+
+
+def test_it_is_saved_and_read(calibration, retriever, tmp_path):
+    calibration.save_state(tmp_path)
+    read = Calibration()
+    read.load_state(tmp_path, {})
+    queries = ["open the door"]
+    assert best(read, retriever, queries) == best(calibration, retriever, queries)
+    assert read.threshold == calibration.threshold
+
+
+def test_without_queries_to_learn_from_there_is_none(retriever):
+    assert fit_calibration(retriever, make_bank(10)) is None
+
+
+def test_what_serves_in_a_tools_place_is_left_out_with_it():
+    tools = (
+        Tool(name="a.sum", kind="method", summary="Add up."),
+        Tool(name="b.sum", kind="method", summary="Add up."),
+        Tool(name="amax", summary="Greatest.", twins=("max",)),
+        Tool(name="max", summary="Greatest.", twins=("amax",)),
+        Tool(name="min", summary="Least."),
+    )
+    queries = (
+        Query(id="1", query="total", tools=("a.sum",)),
+        Query(id="2", query="top", tools=("max", "min")),
+    )
+    bank = Bank(tools, queries)
+    assert [own.tolist() for own in find_own(bank, queries)] == [[0, 1], [2, 3, 4]]
+
+
+def test_hits_that_are_left_out_move_the_others_up():
+    hits = (np.array([[3, 1, 2]]), np.array([[0.9, 0.5, 0.1]], np.float32))
+    indices, scores = leave_out(hits, [np.array([3])])
+    assert indices.tolist() == [[1, 2, -1]]
+    assert scores[0, :2].tolist() == hits[1][0, 1:].tolist()
+    assert scores[0, 2] == -np.inf
+
+
+def test_requests_of_the_same_domain_are_not_foreign():
+    domains = {one.domain for one in find_foreign(())}
+    assert {"numpy", "mcp"} <= domains
+    one = next(one for one in find_foreign(()) if one.domain == "numpy")
+    assert "numpy" not in {other.domain for other in find_foreign([one.tool])}

@@ -1,0 +1,96 @@
+"""From the scores of a retriever to how likely a tool is needed, and whether anything fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.calibration.signals import find_dense, read_signals
+from toolbank.ranking.topk import Hits
+from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.stored import Arrays, Stored, floats
+
+
+class Calibration(Stored):
+    """Probabilities that the hits of a retriever are needed.
+
+    Two logistic regressions (Platt 1999). The first says how likely anything in the catalogue fits
+    a request: by `read_signals`, brought to mean 0 and deviation 1 by `centre` and `spread`
+    [signals], and by how near the request is to those of the bank, and not to those of other
+    domains, along `direction` [d] of the encoder's vectors; its coefficients are `fits`
+    [signals + 2], the intercept last. The second, `needed` [4], says how likely a hit is needed:
+    by how far its score is below the best one, by its rank, and by the log-odds of the first. No
+    slope of the second is negative, so that hits stay in their order.
+
+    Where no hit reaches `threshold`, nothing fits.
+    """
+
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    direction: NDArray[np.float64]
+    fits: NDArray[np.float64]
+    needed: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+
+    arrays: ClassVar[Arrays] = {
+        "centre": floats("signals", dtype=np.float64),
+        "spread": floats("signals", dtype=np.float64, low=1e-9),
+        "direction": floats("width", dtype=np.float64),
+        "fits": floats("coefficients", dtype=np.float64),
+        "needed": floats(4, dtype=np.float64),
+        "threshold": floats(dtype=np.float64, low=0, high=1),
+    }
+
+    def chances(
+        self,
+        retriever: Retriever,
+        queries: Sequence[str],
+        hits: Hits,
+        without: Sequence[NDArray[np.int64]] | None = None,
+    ) -> NDArray[np.float64]:
+        """Probabilities [n, k] that hits are needed; 0 where there is none.
+
+        `hits` are the retriever's, at least `DEPTH` deep where there are so many tools, less
+        those in `without`, if it is given.
+        """
+        odds = self.request_odds(
+            read_signals(retriever, queries, hits, without),
+            embed_requests(retriever, queries),
+        )
+        features = describe_hits(hits, odds, self.spread[0])
+        logits = features @ self.needed[:-1] + self.needed[-1]
+        return np.where(hits[0] >= 0, _sigmoid(logits), 0.0)
+
+    def request_odds(
+        self, signals: NDArray[np.float64], vectors: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """Log-odds [n] that anything fits requests, by their signals [n, s] and vectors [n, d]."""
+        near = vectors @ self.direction
+        columns = np.column_stack([(signals - self.centre) / self.spread, near])
+        return np.asarray(columns @ self.fits[:-1] + self.fits[-1])
+
+
+def embed_requests(retriever: Retriever, queries: Sequence[str]) -> NDArray[np.float32]:
+    """Vectors [n, d] of requests, by the first retriever that has some; d is 0 without one."""
+    dense = find_dense(retriever)
+    if dense is None:
+        return np.zeros((len(queries), 0), np.float32)
+    return dense.embed(queries)
+
+
+def describe_hits(
+    hits: Hits, odds: NDArray[np.float64], spread: float
+) -> NDArray[np.float64]:
+    """What a hit's probability hangs on [n, k, 3]: higher is likelier."""
+    scores = np.where(np.isfinite(hits[1]), hits[1], 0).astype(np.float64)
+    below = (scores - scores[:, :1]) / spread
+    rank = np.broadcast_to(-np.log1p(np.arange(scores.shape[1])), scores.shape)
+    fits = np.broadcast_to(odds[:, None], scores.shape)
+    return np.stack([below, rank, fits], axis=-1)
+
+
+def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.exp(-np.logaddexp(0, -logits)))

@@ -1,0 +1,152 @@
+"""Fitting a calibration to the validation queries of a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
+from toolbank.bank.siblings import group_siblings
+from toolbank.bank.twins import find_first_twins
+from toolbank.calibration.background import find_foreign
+from toolbank.calibration.calibration import Calibration, describe_hits, embed_requests
+from toolbank.calibration.signals import DEPTH, read_signals
+from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.logistic import regress
+
+LOST = 0.02
+"""The share of requests with a right tool among their first hits that may be refused."""
+FIRST = 5
+_LEAST = 20
+_MOST_NEAR = 2_000
+_ANY = -1e9
+_PRIOR = 0.1
+"""The weight of "no signal means anything", as that of one in ten examples."""
+
+
+def fit_calibration(
+    retriever: Retriever, bank: Bank, seed: int = 0
+) -> Calibration | None:
+    """Fit a retriever's calibration to the validation queries, which it has not learnt from.
+
+    That anything fits is learnt from three kinds of requests: the validation queries whose first
+    hits have a right tool; the same without their own tools, twins and alternatives among the hits,
+    as if these were not in the catalogue; and requests of other domains. How likely a hit is
+    needed is learnt from the validation queries as they are. The threshold refuses no more than
+    `LOST` of those with a right tool among the first hits.
+
+    Returns:
+        None where there are fewer than 20 validation queries, or none of them has a right hit.
+    """
+    queries = bank.split("validation")
+    if len(queries) < _LEAST:
+        return None
+    texts = [query.query for query in queries]
+    own = find_own(bank, queries)
+    depth = DEPTH + max(map(len, own))
+    hits = retriever.search(texts, depth)
+    right = _mark(hits[0], [_places(bank, query) for query in queries])
+    served: NDArray[np.bool_] = np.asarray(right[:, :FIRST].any(axis=1))
+    if not served.any():
+        return None
+    foreign = _draw_foreign(bank, len(texts), seed)
+    signals = [
+        read_signals(retriever, texts, hits),
+        read_signals(retriever, texts, hits, own),
+        read_signals(retriever, foreign, retriever.search(foreign, DEPTH)),
+    ]
+    vectors = [embed_requests(retriever, asked) for asked in (texts, texts, foreign)]
+    made = Calibration()
+    made.threshold = np.array(0.0)
+    every = np.concatenate(signals)
+    made.centre = np.asarray(every.mean(axis=0))
+    made.spread = np.maximum(every.std(axis=0), 1e-6)
+    made.direction = _find_direction(retriever, bank, seed)
+    columns = np.column_stack(
+        [(every - made.centre) / made.spread, np.concatenate(vectors) @ made.direction]
+    )
+    fits = np.concatenate([served, np.zeros(len(every) - len(served), np.bool_)])
+    made.fits = regress(columns, fits, *_flat(columns.shape[1] + 1), least_slope=_ANY)
+    odds = made.request_odds(signals[0], vectors[0])
+    features = describe_hits(
+        (hits[0][:, :DEPTH], hits[1][:, :DEPTH]), odds, made.spread[0]
+    )
+    real = hits[0][:, :DEPTH] >= 0
+    made.needed = regress(
+        features[real], right[:, :DEPTH][real], *_flat(4), least_slope=0
+    )
+    best = made.chances(retriever, texts, hits)[:, 0]
+    made.threshold = np.array(choose_threshold(best[served]))
+    return made
+
+
+def choose_threshold(best: NDArray[np.floating], lost: float = LOST) -> float:
+    """The highest threshold that refuses at most a share `lost` of these probabilities [n]."""
+    return float(np.sort(best)[int(lost * len(best))])
+
+
+def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
+    """The positions of each query's tools, with all that would serve in their place."""
+    first = np.array(find_first_twins(bank.tools))
+    sibling = np.zeros(len(bank.tools), np.int64)
+    for number, group in enumerate(group_siblings(bank.tools)):
+        sibling[[bank.index[tool.name] for tool in group]] = number
+    found = []
+    for query in queries:
+        named = (*query.tools, *bank.alternatives(query))
+        places = [bank.index[name] for name in named]
+        same = np.isin(first, first[places]) | np.isin(sibling, sibling[places])
+        found.append(np.flatnonzero(same))
+    return found
+
+
+def _places(bank: Bank, query: Query) -> list[int]:
+    return [bank.index[name] for name in query.tools]
+
+
+def _mark(
+    indices: NDArray[np.int64], places: Sequence[Sequence[int]]
+) -> NDArray[np.bool_]:
+    rows = zip(indices, places, strict=True)
+    return np.stack([np.isin(row, own) for row, own in rows])
+
+
+def _draw_foreign(bank: Bank, n: int, seed: int) -> list[str]:
+    """As many requests of other domains as there are of this, each domain in turn."""
+    by_domain: dict[str, list[str]] = {}
+    for one in find_foreign(bank.tool_names):
+        by_domain.setdefault(one.domain, []).append(one.query)
+    draw = Random(seed)
+    drawn = []
+    for _, requests in sorted(by_domain.items()):
+        drawn += draw.sample(requests, min(len(requests), -(-n // len(by_domain))))
+    return drawn
+
+
+def _find_direction(retriever: Retriever, bank: Bank, seed: int) -> NDArray[np.float64]:
+    """The direction [d] from requests of other domains to those of this one."""
+    asked = sorted({query.query for query in bank.train_queries})
+    asked = Random(seed).sample(asked, min(len(asked), _MOST_NEAR))
+    foreign = [one.query for one in find_foreign(bank.tool_names)]
+    near = embed_requests(retriever, asked)
+    if not near.shape[1] or not len(near) or not foreign:
+        return np.zeros(near.shape[1])
+    from sklearn.linear_model import LogisticRegression
+
+    vectors = np.concatenate([near, embed_requests(retriever, foreign)])
+    ours = np.arange(len(vectors)) < len(near)
+    fitted = LogisticRegression(class_weight="balanced", max_iter=1_000).fit(
+        vectors, ours
+    )
+    return np.asarray(fitted.coef_[0], np.float64)
+
+
+def _flat(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What coefficients are drawn to, and how strongly; the intercept is all but free."""
+    weight = np.full(n, _PRIOR * 10)
+    weight[-1] = 1e-3
+    return np.zeros(n), weight
