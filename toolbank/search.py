@@ -22,6 +22,7 @@ from toolbank.run.inputs import list_inputs
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
+from toolbank.system.extras import telling_extras
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import advise_to_finish, command
 from toolbank.system.trust import command_of, demand
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
 
+@telling_extras()
 def load(run: str | Path, retriever: str | None = None) -> Finder | PackedFinder:
     """Load a retriever of a run, what `Finder.save` wrote, or a packed finder.
 

@@ -27,10 +27,10 @@ from tests.world import good, write_recipe
 from toolbank.chat.chat import ChatReply, EngineError, Message
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.writers import find_writer
-from toolbank.llm.cluster import start
 from toolbank.llm.cluster.worker import EngineWorker
 from toolbank.llm.engines.kind import EngineContext
 from toolbank.llm.executor import make_engine
+from toolbank.system import extras
 from toolbank.system.errors import InputError
 from toolbank.system.trust import Grant
 from toolbank.testing.engines import polish_request
@@ -53,10 +53,12 @@ def make(config):
 
 
 def test_without_ray_it_is_told_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(start, "find_spec", lambda _: None)
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
     config = on_ray(base_url="http://127.0.0.1:1/v1")
     for refuse in (find_writer(config).check_access, make):
-        with pytest.raises(InputError, match=r"ray is not installed.*\[ray\]"):
+        with pytest.raises(
+            InputError, match=r"executor needs ray, which isn't installed.*\[ray\]"
+        ):
             refuse(config)
 
 
@@ -66,7 +68,7 @@ def test_where_ray_does_not_start_it_is_told(monkeypatch):
 
     ray = SimpleNamespace(is_initialized=lambda: False, init=init)
     monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setattr(start, "find_spec", lambda _: True)
+    monkeypatch.setattr(extras, "find_spec", lambda _: True)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     with pytest.raises(InputError, match=r"could not be started here.*timed out"):

@@ -51,12 +51,14 @@ def test_every_extra_that_a_message_names_is_there():
         extra
         for path in TEXTS
         for extra in re.findall(
-            r"install_command\(.(\w+).\)|pip install '\.\[(\w+)",
+            r"(?:install_command|advise_to_install)\([\"'](\w+)|pip install '\.\[(\w+)",
             path.read_text("utf-8"),
         )
     }
     extras = {extra for pair in named for extra in pair if extra}
-    assert {"vllm", "minilm"} <= extras <= PROJECT["optional-dependencies"].keys()
+    assert (
+        {"vllm", "minilm", "all"} <= extras <= PROJECT["optional-dependencies"].keys()
+    )
     assert "'.[vllm]'" in install_command("vllm")
 
 

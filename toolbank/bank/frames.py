@@ -12,6 +12,7 @@ from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, AttemptRecord
 from toolbank.bank.schema import make_frame
 from toolbank.system.errors import InputError
+from toolbank.system.extras import telling_extras
 from toolbank.system.files import read_json
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class BankFrames:
     info: Mapping[str, Any]
 
 
+@telling_extras()
 def load_bank(run: str | Path) -> BankFrames:
     """Read the bank of a run, or a bank's own folder, as polars frames.
 

@@ -34,6 +34,7 @@ from toolbank.commands.tools.command import tools
 from toolbank.commands.train import train
 from toolbank.commands.verify import verify
 from toolbank.system.errors import Interrupted
+from toolbank.system.extras import MissingLibraryError, telling_extras
 from toolbank.system.version import __version__
 
 
@@ -42,7 +43,12 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with telling_extras():
+                return super().invoke(ctx)
+        except MissingLibraryError as error:
+            if error.who:
+                raise
+            raise MissingLibraryError(error.library, ctx.invoked_subcommand) from error
         except KeyboardInterrupt as error:
             raise Interrupted(f"stopped. {error}".strip()) from error
         except typer.BadParameter as error:

@@ -7,6 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from toolbank.system.extras import demand_extra
+
 
 class HelpedCommand(TyperCommand):
     """A command whose help names what it takes: RECIPE, [QUERY], --out DIR.
@@ -33,6 +35,15 @@ class HelpedCommand(TyperCommand):
             if "" in (value if isinstance(value, list | tuple) else [value]):
                 raise typer.BadParameter("it is empty.", ctx=ctx, param=param)
         return list(super().parse_args(ctx, args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, unless it can do nothing with what is installed here.
+
+        Raises:
+            MissingLibraryError: a library is missing; the message says which extra brings it.
+        """
+        demand_extra(str(self.name))
+        return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """What follows the command's name; in brackets what may be left out."""

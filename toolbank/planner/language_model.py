@@ -12,6 +12,7 @@ from toolbank.encoders.model import reading_model
 from toolbank.planner.config import LoraConfig, NewModelSize
 from toolbank.retrievers.network import read_transformer
 from toolbank.system.errors import InputError
+from toolbank.system.extras import telling_extras
 from toolbank.training.precision import find_inference_type
 from toolbank.training.quiet import quiet
 from toolbank.training.text import Ids, batches_by_length, pad
@@ -89,12 +90,8 @@ class LanguageModel:
         Raises:
             InputError: peft is not installed.
         """
-        try:
+        with telling_extras("planner.lora"):
             import peft
-        except ImportError as error:
-            raise InputError(
-                "planner.lora: needs peft. Install it with: pip install peft"
-            ) from error
         self.model = peft.get_peft_model(
             self.model,
             peft.LoraConfig(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolbank.config.registry import Registry
 from toolbank.retrievers.kind import RetrieverConfig, RetrieverKind
 from toolbank.system.errors import ToolbankError
+from toolbank.system.extras import telling_extras
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
@@ -61,7 +62,8 @@ def answering_for(config: RetrieverConfig, what: str) -> Iterator[None]:
         InputError: in place of any exception that is not ours or the system's.
     """
     try:
-        yield
+        with telling_extras():
+            yield
     except (ToolbankError, OSError):
         raise
     except Exception as error:

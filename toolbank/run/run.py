@@ -19,6 +19,7 @@ from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
 from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
+from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_text
 from toolbank.system.outputs import set_aside
 from toolbank.system.shell import advise_to_finish
@@ -49,6 +50,7 @@ class RunResult:
     lacks: tuple[str, ...] = ()
 
 
+@telling_extras()
 def run_recipe(
     recipe: RecipeFile,
     out: Path | str,

@@ -19,6 +19,12 @@ def install_command(extra: str) -> str:
     return f"pip install '.[{extra}]' -c constraints.txt"
 
 
+def advise_to_install(extra: str) -> str:
+    """A sentence that says how to get what an extra brings."""
+    where = "" if PUBLISHED else ", in a clone of this project"
+    return f"Get it{where}: {install_command(extra)}"
+
+
 def explain_namesake() -> str:
     """That another distribution of our import name is installed here too; "" if none is.
 

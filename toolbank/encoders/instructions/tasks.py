@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbank.encoders.instructions.words import synonyms, task_verbs
-from toolbank.system.distribution import install_command
-from toolbank.system.errors import InputError
+from toolbank.system.extras import telling_extras
 
 KNOWLEDGE = "knowledge"
 """The noun of a question that asks what something is."""
@@ -133,13 +132,9 @@ class _Instruction:
 
 
 def _tag(text: str) -> list[tuple[str, str]]:
-    try:
+    with telling_extras("Reading instructions"):
         from textblob.en import tag
-    except ImportError as error:
-        raise InputError(
-            "Instructions are read by TextBlob, which is not installed. Install it with: "
-            f"{install_command('instructions')}"
-        ) from error
+
     found: Any = tag(text)
     return [(word, part) for word, part in found if word]
 

@@ -9,12 +9,11 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
+from toolbank.system.extras import demand_library
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -31,11 +30,8 @@ def check_installed(config: EngineConfig) -> None:
     Raises:
         InputError: it is not installed.
     """
-    if config.executor == "ray" and find_spec("ray") is None:
-        raise InputError(
-            f"{config.section}.executor: ray is not installed. Install it, in a clone of this "
-            f"project: {install_command('ray')}"
-        )
+    if config.executor == "ray":
+        demand_library("ray", f"{config.section}.executor")
 
 
 def join(config: EngineConfig) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from toolbank.llm.credentials import find_grants, read_values
 from toolbank.llm.engines.by_version import EngineByVersion
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.extras import telling_extras
 from toolbank.system.secrets import hide
 from toolbank.system.trust import demand
 
@@ -188,7 +189,8 @@ class EngineKind(Generic[C]):
     def _make(self, config: C, context: EngineContext) -> Engine:
         key = f"{config.section}.engine"
         try:
-            engine = self.make(config, context)
+            with telling_extras():
+                engine = self.make(config, context)
         except ToolbankError:
             raise
         except Exception as error:

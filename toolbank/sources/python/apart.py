@@ -11,6 +11,7 @@ from toolbank.config.content import reading_content
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.extras import demand_library
 
 # A package of which the import or a `repr` never ends; the largest take a minute.
 _LONGEST = 600.0  # seconds
@@ -34,8 +35,9 @@ def read_apart(config: PythonSource) -> Collected:
 
     Raises:
         InputError: as `read_package`, or the package ends the process, can't be read, or takes
-            more than ten minutes.
+            more than ten minutes; or the extra that reads packages is missing.
     """
+    demand_library("numpydoc")
     asked = {"path": sys.path, "source": config.model_dump(mode="json")}
     try:
         process = subprocess.run(  # noqa: S603 - this Python, and what it is asked goes to stdin

