@@ -30,7 +30,7 @@ LAYERS = (
     ("recipe", "testing", "experiments"),
     ("run",),
     ("finder", "publish"),
-    ("packed",),
+    ("packed", "calls"),
     ("search", "serve"),
     ("commands",),
     ("__init__", "__main__"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolbank.commands.options import echo
+from toolbank.commands.serving import Listening, serve_http, serve_stdio
 from toolbank.system.terminal import print_message
+
+if TYPE_CHECKING:
+    from toolbank.calls.caller import Caller
+    from toolbank.serve.shelf import Shelf
 
 
 def serve(
@@ -45,30 +48,64 @@ def serve(
         bool,
         typer.Option("--log-text", help="Log the requests, too, to train on them."),
     ] = False,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Speak MCP on stdin and stdout, and no HTTP.")
+    ] = False,
+    call: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Pass on calls of tools whose names fit, such as 'pets*'; repeatable.",
+        ),
+    ] = None,
+    call_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A YAML file that says where calls go."),
+    ] = None,
+    call_writes: Annotated[
+        bool,
+        typer.Option("--call-writes", help="Pass on what may change something, too."),
+    ] = False,
 ) -> None:
-    """Serve packed finders over HTTP, with a page to search on."""
-    from toolbank.serve.api import Api
-    from toolbank.serve.app import create_app
-    from toolbank.serve.feedback import FeedbackLog
-    from toolbank.serve.server import open_socket, run_app
-    from toolbank.serve.settings import KEY_VARIABLE, make_access
+    """Serve packed finders over HTTP and MCP, with a page to search on."""
     from toolbank.serve.shelf import Shelf, name_folders
 
     if log_text and log is None:
         raise typer.BadParameter("--log-text goes with --log FILE.")
-    key = os.environ.get(KEY_VARIABLE, "")
-    access = make_access(host, key, allow_host or [], without_key=no_key)
+    if (call_config or call_writes) and not call:
+        raise typer.BadParameter(
+            "--call-config and --call-writes go with --call PATTERN."
+        )
     folders = name_folders(finders)
-    feedback = FeedbackLog(log, with_text=log_text) if log else None
-    listening = open_socket(host, port)
+    if mcp and len(folders) > 1:
+        raise typer.BadParameter("--mcp serves one finder.")
     shelf = Shelf(folders, pin or [], print_message)
-    app = create_app(Api(shelf, feedback), access)
-    shown = f"[{host}]" if ":" in host else host
-    echo(
-        f"Serving {', '.join(shelf.names)} at http://{shown}:{listening.getsockname()[1]}/"
+    caller = _make_caller(shelf, call or [], call_config, call_writes)
+    if mcp:
+        serve_stdio(shelf, log, caller, log_text=log_text)
+        return
+    serve_http(
+        shelf,
+        Listening(host, port, tuple(allow_host or ()), without_key=no_key),
+        log,
+        caller,
+        log_text=log_text,
     )
-    if access.key:
-        print_message(f"Asks for the key in {KEY_VARIABLE}.")
-    print_message("Ctrl-C stops.")
-    run_app(app, listening, shelf.look_now)
-    print_message("stopped")
+
+
+def _make_caller(
+    shelf: Shelf, patterns: list[str], config: Path | None, writes: bool
+) -> Caller | None:
+    """Who passes calls on; where they go is printed."""
+    if not patterns:
+        return None
+    from toolbank.calls.caller import Caller
+    from toolbank.calls.config import read_targets
+    from toolbank.calls.leave import describe_leave
+
+    targets = read_targets(config) if config else {}
+    caller = Caller(patterns, targets, writes=writes)
+    for name in shelf.names:
+        for line in describe_leave(caller, shelf[name].tools, targets):
+            print_message(f"{name}: {line}")
+    return caller

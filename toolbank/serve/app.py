@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from toolbank.serve.answers import Refusal
 from toolbank.serve.api import Api
@@ -25,10 +24,10 @@ _MESSAGES = {
 }
 
 
-def create_app(api: Api, access: Access, mounts: Sequence[BaseRoute] = ()) -> Starlette:
+def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> Starlette:
     """An application that answers for the finders of an api's shelf.
 
-    What is mounted is guarded like all else; its lifespan is run.
+    The routes of `beside` are guarded like all else, and their lifespans are run.
     """
 
     def count_refused(status: int) -> None:
@@ -37,10 +36,8 @@ def create_app(api: Api, access: Access, mounts: Sequence[BaseRoute] = ()) -> St
     @asynccontextmanager
     async def live(app: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for mount in mounts:
-                inner = getattr(mount, "app", None)
-                if isinstance(inner, Starlette):
-                    await stack.enter_async_context(inner.router.lifespan_context(app))
+            for other in beside:
+                await stack.enter_async_context(other.router.lifespan_context(app))
             watching = asyncio.create_task(api.shelf.watch())
             try:
                 yield
@@ -48,8 +45,9 @@ def create_app(api: Api, access: Access, mounts: Sequence[BaseRoute] = ()) -> St
                 watching.cancel()
                 api.pool.close()
 
+    routes = [route for other in beside for route in other.routes]
     return Starlette(
-        routes=[*api.routes(), *mounts, *page_routes(api.shelf.names)],
+        routes=[*api.routes(), *routes, *page_routes(api.shelf.names)],
         middleware=[Middleware(Guard, access=access, count=count_refused)],
         exception_handlers={
             HTTPException: _answer_http_error,

@@ -1,0 +1,192 @@
+"""Which calls are passed on, where they go, and what does not get through."""
+
+import asyncio
+
+import pytest
+
+from tests.calls.apis import serving_api
+from toolbank.bank.call import Argument, HttpCall, McpCall, PythonCall
+from toolbank.bank.records import Tool
+from toolbank.calls import http
+from toolbank.calls.caller import Caller
+from toolbank.calls.config import Target, read_targets
+from toolbank.calls.errors import CallError
+from toolbank.calls.leave import describe_leave
+from toolbank.system.errors import InputError
+
+NUMBER = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
+PATH = (Argument(property="id", place="path", name="id"),)
+
+
+def operation(name, method="GET", **more):
+    call = HttpCall(
+        method=method,
+        path="/pets/{id}",
+        arguments=PATH,
+        server="http://proposed.example",
+    )
+    return Tool(name=name, source="pets", parameters=NUMBER, call=call, **more)
+
+
+GET, DELETE = operation("getPet"), operation("deletePet", "DELETE")
+
+
+@pytest.fixture(scope="module")
+def api():
+    with serving_api() as serving:
+        yield serving
+
+
+def call(tool, arguments, address, patterns=("*",), writes=False, **target):
+    targets = {"pets": Target(url=address, **{"private": True, **target})}
+    return asyncio.run(Caller(patterns, targets, writes=writes).call(tool, arguments))
+
+
+def test_a_call_is_passed_on(api, monkeypatch):
+    address, came = api
+    monkeypatch.setenv("PETS_KEY", "a-secret")
+    credential = {"variable": "PETS_KEY", "header": "X-Key", "prefix": ""}
+    answer = call(GET, {"id": "a b/c"}, address + "/v1", credential=credential)
+    assert answer == '{"path": "/v1/pets/a%20b%2Fc"}'
+    method, path, headers, body = came[-1]
+    assert (method, path, body) == ("GET", "/v1/pets/a%20b%2Fc", b"")
+    assert headers["X-Key"] == "a-secret"
+    assert "Cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "options", "said"),
+    [
+        (GET, {"id": "1"}, {"patterns": ("put*",)}, "may not be called"),
+        (DELETE, {"id": "1"}, {}, "may change something"),
+        (GET, {}, {}, "'id' is a required property"),
+        (GET, {"id": 1}, {}, "at id: 1 is not of type"),
+        (GET, {"id": "1", "extra": 1}, {}, "Additional properties"),
+        (GET, {"id": ".."}, {}, "can't stand in a path"),
+        (GET, {"id": "1"}, {"private": False}, "not a public one"),
+        (
+            Tool(name="f", call=PythonCall(path="os.system")),
+            {},
+            {},
+            "called over a network",
+        ),
+        (
+            operation("other").model_copy(update={"source": "other"}),
+            {"id": "1"},
+            {},
+            "nobody has said",
+        ),
+    ],
+)
+def test_what_may_not_be_is_not_sent(api, tool, arguments, options, said):
+    address, came = api
+    before = len(came)
+    with pytest.raises(CallError, match=said):
+        call(tool, arguments, address, **options)
+    assert len(came) == before
+
+
+def test_writes_are_passed_on_by_leave(api):
+    address, came = api
+    call(DELETE, {"id": "1"}, address, writes=True)
+    assert came[-1][:2] == ("DELETE", "/pets/1")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        "0.0.0.0",
+        "[::ffff:127.0.0.1]",
+        "169.254.169.254",
+        "10.0.0.1",
+        "2130706433",
+    ],
+)
+def test_a_private_address_is_not_called(host):
+    with pytest.raises(CallError, match=r"not a public one|can't be reached"):
+        call(GET, {"id": "1"}, f"http://{host}:9", private=False)
+
+
+def test_a_name_is_checked_where_it_is_connected_to(api, monkeypatch):
+    """The first answer of a name is public, and the next is not: what is connected to counts."""
+    address, came = api
+    port = address.rpartition(":")[2]
+    before = len(came)
+    with pytest.raises(CallError, match="not a public one"):
+        call(GET, {"id": "1"}, f"http://localhost:{port}", private=False)
+    assert len(came) == before
+
+
+def test_no_redirect_is_followed(api):
+    address, came = api
+    with pytest.raises(CallError, match="302, a redirect, which is not followed"):
+        call(GET, {"id": "redirect"}, address)
+    assert "redirect" in came[-1][1]
+
+
+def test_an_answer_is_bounded_in_size_and_time(api, monkeypatch):
+    address, _ = api
+    with pytest.raises(CallError, match="larger than 1,000,000 bytes"):
+        call(GET, {"id": "huge"}, address)
+    monkeypatch.setattr(http, "CALL_TIME", 0.2)
+    with pytest.raises(CallError, match=r"did not answer in 0\.2 s"):
+        call(GET, {"id": "slow"}, address)
+    with pytest.raises(CallError, match="answered 500"):
+        call(GET, {"id": "broken"}, address)
+    with pytest.raises(CallError, match="can't be reached"):
+        call(GET, {"id": "1"}, "http://127.0.0.1:9")
+
+
+def test_a_schema_that_refers_elsewhere_is_not_fetched(api):
+    address, came = api
+    before = len(came)
+    evil = GET.model_copy(update={"parameters": {"$ref": f"{address}/schema.json"}})
+    with pytest.raises(CallError, match="schema can't be checked"):
+        call(evil, {"id": "1"}, address)
+    assert len(came) == before
+
+
+def test_a_secret_that_is_not_set_is_told(api):
+    with pytest.raises(CallError, match="NO_SUCH_KEY: not set"):
+        call(GET, {"id": "1"}, api[0], credential={"variable": "NO_SUCH_KEY"})
+
+
+def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
+    caller = Caller(["get*", "run"], {}, writes=False)
+    run = Tool(name="run", call=McpCall(source="weather", tool="run"))
+    [lacks] = describe_leave(caller, [GET, DELETE, run], {})
+    assert "pets:\n    url: http://proposed.example" in lacks
+    assert "weather:" in lacks
+    targets = {"pets": Target(url="https://pets.example")}
+    first, _ = describe_leave(caller, [GET, run], targets)
+    assert first == "calls of 1 tools go to https://pets.example"
+    with pytest.raises(CallError, match="nobody has said"):
+        asyncio.run(caller.call(GET, {"id": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sources: {pets: {}}", "give one of"),
+        ("sources: {pets: {url: 'ftp://x'}}", "no http or https address"),
+        ("sources: {pets: {url: 'https://me:secret@x'}}", "`credential`"),
+        ("sources: {pets: {url: 'https://x', mcp: 'https://y'}}", "give one of"),
+        ("sources: {pets: {url: 'https://x', key: abc}}", "key"),
+        ("pets: [", "not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, said):
+    path = tmp_path / "calls.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said) as told:
+        read_targets(path)
+    assert str(path) in str(told.value)
+    assert "secret" not in str(told.value).replace("a secret goes", "")

@@ -1,0 +1,131 @@
+"""Arguments stand in their places of an HTTP request, and reach no further."""
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbank.bank.call import Argument, HttpCall
+from toolbank.calls.errors import CallError
+from toolbank.calls.request import prepare_request
+
+BASE = "https://api.example.com/v1"
+
+
+def call(method="GET", path="/pets/{id}/toys", content_type="", **places):
+    arguments = [Argument(property="id", place="path", name="id")]
+    arguments += [
+        Argument(
+            property=name,
+            name=name,
+            **({"place": place} if isinstance(place, str) else place),
+        )
+        for name, place in places.items()
+    ]
+    return HttpCall(
+        method=method, path=path, arguments=tuple(arguments), content_type=content_type
+    )
+
+
+@given(st.text(min_size=1))
+def test_a_path_argument_stays_in_its_segment(value):
+    try:
+        prepared = prepare_request(BASE, call(), {"id": value})
+    except (CallError, UnicodeEncodeError):
+        return
+    parts = urlsplit(prepared.url)
+    assert parts.netloc == "api.example.com"
+    assert not parts.query and not parts.fragment
+    segments = parts.path.split("/")
+    assert segments[:3] == ["", "v1", "pets"] and segments[4:] == ["toys"]
+    assert unquote(segments[3]) == value
+    assert segments[3] not in (".", "..")
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", "a\r\nHost: evil", "\x00"])
+def test_what_would_leave_the_segment_is_refused(value):
+    with pytest.raises(CallError, match="can't stand in a path"):
+        prepare_request(BASE, call(), {"id": value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["../../admin", "1/../2", "a?b=c", "a#b", "%2e%2e%2f", "//evil.com/x", "@evil.com"],
+)
+def test_what_means_something_in_an_address_is_encoded(value):
+    url = prepare_request(BASE, call(), {"id": value}).url
+    assert urlsplit(url).path.count("/") == 4
+    assert url.startswith(f"{BASE}/pets/") and url.endswith("/toys")
+
+
+def test_a_path_that_leads_to_another_host_is_refused():
+    evil = call(path="@evil.example/{id}")
+    with pytest.raises(CallError, match="another host"):
+        prepare_request("https://api.example.com", evil, {"id": "1"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Host",
+        "authorization",
+        "Cookie",
+        "Content-Length",
+        "Transfer-Encoding",
+        "X-Forwarded-For",
+        "Proxy-Authorization",
+        "Sec-Fetch-Site",
+    ],
+)
+def test_no_argument_sets_a_header_of_ours(name):
+    with pytest.raises(CallError, match="a header that no argument sets"):
+        prepare_request(BASE, call(**{name: "header"}), {"id": "1", name: "x"})
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "\x00", "\u2028"])
+def test_a_header_holds_one_line(value):
+    with pytest.raises(CallError, match="holds what a header can't"):
+        prepare_request(BASE, call(trace="header"), {"id": "1", "trace": value})
+
+
+def test_an_argument_without_a_place_is_refused():
+    with pytest.raises(CallError, match="no argument 'host'"):
+        prepare_request(BASE, call(), {"id": "1", "host": "evil"})
+    with pytest.raises(CallError, match="cookie"):
+        prepare_request(BASE, call(session="cookie"), {"id": "1", "session": "x"})
+    with pytest.raises(CallError, match="missing"):
+        prepare_request(BASE, call(), {})
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "query"),
+    [
+        ("", None, "a b&c=d", "f=a%20b%26c%3Dd"),
+        ("form", None, ["a", "b,c"], "f=a&f=b%2Cc"),
+        ("form", False, ["a", "b"], "f=a%2Cb"),
+        ("spaceDelimited", False, ["a", "b"], "f=a%20b"),
+        ("pipeDelimited", False, ["a", "b"], "f=a%7Cb"),
+        ("deepObject", True, {"x": 1, "y": True}, "f%5Bx%5D=1&f%5By%5D=true"),
+        ("form", True, {"x": 1}, "x=1"),
+        ("application/json", None, {"x": [1]}, "f=%7B%22x%22%3A%20%5B1%5D%7D"),
+        ("", None, 1.5, "f=1.5"),
+        ("", None, None, "f=null"),
+    ],
+)
+def test_a_query_is_written_in_its_style(style, explode, value, query):
+    place = {"place": "query", "style": style, "explode": explode}
+    prepared = prepare_request(BASE, call(f=place), {"id": "1", "f": value})
+    assert urlsplit(prepared.url).query == query
+
+
+def test_a_body_is_written_as_the_operation_has_it():
+    json_call = call("POST", content_type="application/json", name="body", age="body")
+    prepared = prepare_request(BASE, json_call, {"id": "1", "name": "Rex", "age": 3})
+    assert prepared.body == b'{"name": "Rex", "age": 3}'
+    assert prepared.headers["Content-Type"] == "application/json"
+    form = call("POST", content_type="application/x-www-form-urlencoded", name="form")
+    assert prepare_request(BASE, form, {"id": "1", "name": "a&b"}).body == b"name=a%26b"
+    parts = call("POST", content_type="multipart/form-data", name="form")
+    with pytest.raises(CallError, match="multipart/form-data, which is not passed on"):
+        prepare_request(BASE, parts, {"id": "1", "name": "x"})

@@ -1,0 +1,162 @@
+"""An agent finds tools, reads their schemas and calls them, over MCP."""
+
+import json
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+import yaml
+
+from tests.packed.packs import TOOLS, write_pack
+from tests.serve.servers import KEY, serving
+from toolbank.bank.call import McpCall
+from toolbank.bank.records import Tool
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+from mcp import Client, StdioServerParameters
+
+WEATHER = Path(__file__).with_name("weather_server.py")
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+}
+CALLED = (
+    Tool(
+        name="weather/forecast",
+        summary="Tell the weather of a city.",
+        parameters=CITY,
+        annotations={"readOnlyHint": True},
+        call=McpCall(source="weather", tool="forecast"),
+    ),
+    Tool(
+        name="weather/make_rain",
+        summary="Let it rain in a city.",
+        parameters=CITY,
+        call=McpCall(source="weather", tool="make_rain"),
+    ),
+)
+
+
+def by_stdio(*arguments, **environment):
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolbank", "serve", *map(str, arguments), "--mcp"],
+        env={**os.environ, **environment},
+    )
+
+
+@asynccontextmanager
+async def asking(where):
+    async with Client(where) as client:
+
+        async def ask(tool, **arguments):
+            result = await client.call_tool(tool, arguments)
+            text = result.content[0].text if result.content else ""
+            return (
+                text
+                if result.is_error or result.structured_content is None
+                else result.structured_content
+            )
+
+        yield client, ask
+
+
+def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
+    write_pack(tmp_path)
+
+    async def session():
+        async with asking(by_stdio(tmp_path, "--pin", "mail.read")) as (client, ask):
+            listed = (await client.list_tools()).tools
+            assert [tool.name for tool in listed] == ["search_tools", "describe_tool"]
+            assert "Always at hand: mail.read" in listed[0].description
+            found = await ask("search_tools", query="send a letter", k=1)
+            assert [hit["name"] for hit in found["hits"]] == ["mail.send"]
+            assert found["pinned"][0]["name"] == "mail.read"
+            nothing = await ask("search_tools", query="zebra")
+            assert nothing["none"] is True and nothing["hits"] == []
+            tool = await ask("describe_tool", name="get_weather")
+            assert tool["parameters"] == TOOLS[4].parameters
+            assert "No tool is called 'zebra'" in await ask(
+                "describe_tool", name="zebra"
+            )
+            assert "has to be a text" in await ask("search_tools", query=" ")
+            assert "k is 0" in await ask("search_tools", query="a", k=0)
+            assert "at most 10,000" in await ask("search_tools", query="a" * 10_001)
+
+    anyio.run(session)
+
+
+def test_an_agent_searches_over_http(server):
+    async def session():
+        for path, wanted in (("/mcp", "mail.send"), ("/post/mcp", "mail.send")):
+            address = f"http://127.0.0.1:{server.port}{path}"
+            async with asking(address) as (_, ask):
+                found = await ask("search_tools", query="send a letter")
+                assert found["hits"][0]["name"] == wanted
+
+    anyio.run(session)
+
+
+def test_mcp_is_guarded_as_all_else(server, locked):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert server.ask("/mcp", body, **headers).error == "forbidden"
+    assert locked.ask("/mcp", body).error == "unauthorized"
+    assert locked.ask("/mcp", body, Authorization=f"Bearer {KEY}").status != 401
+
+
+def test_calls_go_where_the_file_says(tmp_path):
+    write_pack(tmp_path / "finder", CALLED)
+    config = tmp_path / "calls.yaml"
+    target = {
+        "command": [sys.executable, str(WEATHER)],
+        "environment": {"NAME": "WEATHER_NAME"},
+    }
+    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
+    arguments = [tmp_path / "finder", "--call", "weather/*", "--call-config", config]
+
+    async def session(*more):
+        where = by_stdio(*arguments, *more, WEATHER_NAME="the radio")
+        async with asking(where) as (client, ask):
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == ["search_tools", "describe_tool", "call_tool"]
+            [hit, *_] = (await ask("search_tools", query="weather of a city"))["hits"]
+            city = {"city": "Oslo"}
+            said = await ask("call_tool", name=hit["name"], arguments=city)
+            assert said == "Rain in Oslo, says the radio."
+            wrong = await ask("call_tool", name=hit["name"], arguments={})
+            assert "'city' is a required property" in wrong
+            return await ask("call_tool", name="weather/make_rain", arguments=city)
+
+    assert "may change something" in anyio.run(session)
+    assert anyio.run(session, "--call-writes") == "done"
+
+
+def test_over_http_calls_need_a_key(tmp_path):
+    write_pack(tmp_path)
+    with (
+        pytest.raises(AssertionError, match="Set TOOLBANK_API_KEY"),
+        serving(tmp_path, "--call", "*"),
+    ):
+        pass
+    with serving(tmp_path, "--call", "get_*", key=KEY) as server:
+        assert server.ask("/mcp", {}).status == 401
+
+
+def test_what_is_found_by_an_agent_is_logged(tmp_path):
+    write_pack(tmp_path / "finder")
+    log = tmp_path / "log.jsonl"
+
+    async def session():
+        where = by_stdio(tmp_path / "finder", "--log", log, "--log-text")
+        async with asking(where) as (_, ask):
+            await ask("search_tools", query="send a letter")
+
+    anyio.run(session)
+    row = json.loads(log.read_text())
+    assert (row["event"], row["query"]) == ("search", "send a letter")

@@ -1,0 +1,97 @@
+"""Where calls of each source go, as who runs the server has written it down."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from toolbank.config.explain import first_problem
+from toolbank.config.yaml import parse_mapping
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_text
+
+_HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Credential(_Strict):
+    """A secret, by the name of the environment variable that holds it, and how it is sent."""
+
+    variable: Annotated[str, Field(min_length=1)]
+    header: Annotated[str, Field(pattern=_HEADER)] = "Authorization"
+    prefix: str = "Bearer "
+
+    def headers(self) -> dict[str, str]:
+        """The header that carries it.
+
+        Raises:
+            InputError: the variable is not set, or can't be sent.
+        """
+        value = os.environ.get(self.variable, "")
+        if not value.strip() or not value.isprintable():
+            raise InputError(
+                f"{self.variable}: not set, or holds what a header can't. Set it before the "
+                "server is started."
+            )
+        return {self.header: self.prefix + value.strip()}
+
+
+class Target(_Strict):
+    """Where calls of a source go: `url` of an HTTP API, `mcp` or `command` of an MCP server.
+
+    `environment` has variables of the command, each by the one here whose value it has. `private`
+    lets calls go to addresses that are not public, such as 127.0.0.1 or 10.0.0.7.
+    """
+
+    url: str = ""
+    mcp: str = ""
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    credential: Credential | None = None
+    private: bool = False
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Target:
+        if sum(map(bool, (self.url, self.mcp, self.command))) != 1:
+            raise ValueError("give one of `url`, `mcp` and `command`")
+        address = self.url or self.mcp
+        if address:
+            parts = urlsplit(address)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError(f"{address} is no http or https address")
+            if parts.username or parts.password or parts.query or parts.fragment:
+                raise ValueError(
+                    "the address holds a user, a query or a fragment; a secret goes into "
+                    "`credential`"
+                )
+        if self.environment and not self.command:
+            raise ValueError("`environment` is of a `command`")
+        if self.credential and self.command:
+            raise ValueError(
+                "`credential` is of an address; a command has `environment`"
+            )
+        return self
+
+
+class _Content(_Strict):
+    sources: dict[str, Target]
+
+
+def read_targets(path: Path) -> dict[str, Target]:
+    """Where calls go, by the names of sources.
+
+    Raises:
+        InputError: the file can't be read, is no YAML, or says what can't be.
+    """
+    content: Any = parse_mapping(read_text(path), str(path))[0]
+    try:
+        return _Content.model_validate(content).sources
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}.") from error

@@ -1,0 +1,51 @@
+"""What who starts a server is shown of the calls that it lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import yaml
+
+from toolbank.bank.call import HttpCall, McpCall
+from toolbank.bank.records import Tool
+from toolbank.calls.caller import Caller, find_target
+from toolbank.calls.config import Target
+
+
+def describe_leave(
+    caller: Caller, tools: Iterable[Tool], targets: Mapping[str, Target]
+) -> list[str]:
+    """Lines on where the calls of tools go, and what to write down for those that go nowhere."""
+    counts: dict[str, int] = {}
+    lacks: dict[str, dict[str, object]] = {}
+    for tool in tools:
+        call = tool.call
+        if not caller.allows(tool) or not isinstance(call, HttpCall | McpCall):
+            continue
+        target = find_target(tool, targets)
+        if target is None:
+            name = call.source if isinstance(call, McpCall) else tool.source
+            lacks.setdefault(name, _propose(call))
+            continue
+        place = target.url or target.mcp or " ".join(target.command)
+        counts[place] = counts.get(place, 0) + 1
+    lines = [
+        f"calls of {count:,} tools go to {place}" for place, count in counts.items()
+    ]
+    if lacks:
+        proposed = yaml.safe_dump(
+            {"sources": lacks}, sort_keys=False, allow_unicode=True
+        )
+        lines.append(
+            "calls of these sources go nowhere yet; what their descriptions propose, for "
+            f"--call-config FILE, to be looked at first:\n{proposed}"
+        )
+    if not counts and not lacks:
+        lines.append("no tool that can be called fits --call")
+    return lines
+
+
+def _propose(call: HttpCall | McpCall) -> dict[str, object]:
+    if isinstance(call, McpCall):
+        return {"command": ["..."]}
+    return {"url": call.server or "https://..."}

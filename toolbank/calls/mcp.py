@@ -1,0 +1,82 @@
+"""Sending a call to an MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolbank.calls.addresses import CheckedResolver
+from toolbank.calls.config import Target
+from toolbank.calls.errors import CallError
+from toolbank.calls.http import CALL_TIME, MOST_ANSWER
+
+
+async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
+    """What an MCP server's tool gave, as text.
+
+    Raises:
+        CallError: the server can't be reached, does not answer in time, answers with an error, or
+            with more than may be.
+    """
+    try:
+        async with asyncio.timeout(CALL_TIME):
+            result = await _call(tool, arguments, target)
+    except TimeoutError as error:
+        raise CallError(f"The server did not answer in {CALL_TIME:g} s.") from error
+    except CallError:
+        raise
+    # The client raises exceptions of many kinds, in groups.
+    except Exception as error:
+        inner = _first_of(error)
+        if isinstance(inner, CallError):
+            raise inner from error
+        raise CallError(
+            f"The server can't be reached ({type(inner).__name__})."
+        ) from error
+    text = "\n".join(
+        getattr(part, "text", None) or f"[{part.type}]" for part in result.content
+    )
+    if not text and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False)
+    if len(text) > MOST_ANSWER:
+        raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
+    if result.is_error:
+        raise CallError(f"The tool failed: {text[:2000]}")
+    return text
+
+
+async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
+    from mcp import Client, StdioServerParameters
+    from mcp.client.streamable_http import streamable_http_client
+
+    if target.command:
+        given = {
+            name: os.environ.get(ours, "") for name, ours in target.environment.items()
+        }
+        program, *rest = target.command
+        where: Any = StdioServerParameters(command=program, args=rest, env=given)
+        async with Client(where) as client:
+            return await client.call_tool(tool, dict(arguments))
+    import httpx2
+
+    parts = urlsplit(target.mcp)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    await CheckedResolver(private=target.private).resolve(parts.hostname or "", port)
+    headers = target.credential.headers() if target.credential else {}
+    async with (
+        httpx2.AsyncClient(
+            headers=headers, follow_redirects=False, timeout=CALL_TIME, trust_env=False
+        ) as http,
+        Client(streamable_http_client(target.mcp, http_client=http)) as client,
+    ):
+        return await client.call_tool(tool, dict(arguments))
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

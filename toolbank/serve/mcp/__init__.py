@@ -1,0 +1,1 @@
+"""A packed finder as a server of the Model Context Protocol."""
