@@ -11,6 +11,11 @@ from textwrap import dedent
 import pytest
 from hypothesis import settings
 
+from tests.slow_skips import (  # noqa: F401
+    pytest_make_collect_report,
+    pytest_runtest_makereport,
+)
+
 # Tests run beside each other: more threads than processors wait for each other at every step
 # of a small model.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
