@@ -10,7 +10,7 @@ from toolbank.system.distribution import advise_to_install
 from toolbank.system.errors import InputError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "aiohttp": ("crawl", "generate"),
+    "aiohttp": ("crawl", "generate", "mcp"),
     "anyio": ("mcp",),
     "bm25s": ("all", "generate", "train"),
     "certifi": ("generate",),
@@ -20,7 +20,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "httpx2": ("mcp",),
     "huggingface_hub": ("train",),
     "jinja2": ("all", "generate", "train"),
-    "jsonschema": ("crawl", "generate"),
+    "jsonschema": ("crawl", "generate", "mcp"),
     "mcp": ("mcp",),
     "numpydoc": ("crawl", "generate"),
     "onnx": ("pack",),
@@ -32,6 +32,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "protego": ("crawl", "generate"),
     "pyarrow": ("train",),
     "ray": ("ray",),
+    "referencing": ("mcp",),
     "scipy": ("all", "generate", "train"),
     "selectolax": ("crawl", "generate"),
     "sentence_transformers": ("train", "pack"),
