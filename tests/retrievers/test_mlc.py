@@ -380,7 +380,7 @@ def test_a_fit_that_was_cut_off_in_the_last_layers_training_goes_on(
     whole = fit(few, config)
     with monkeypatch.context() as patch:
         save_each_step(patch)
-        patch.setattr(f"{MLC}.stack_vectors", cut_off)
+        patch.setattr("toolbank.retrievers.mlc.examples.stack_vectors", cut_off)
         with pytest.raises(CutError):
             fit(few, config, checkpoints=tmp_path)
     assert list((tmp_path / "last").glob("checkpoint-*"))

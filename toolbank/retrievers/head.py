@@ -26,6 +26,11 @@ def write_head(folder: Path, config: RetrieverConfig, tools: Sequence[str]) -> N
     write_json(folder / _TOOLS, list(tools))
 
 
+def is_retriever(folder: Path) -> bool:
+    """Whether a folder holds a saved retriever."""
+    return (folder / _CONFIG).is_file()
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """The settings of a saved retriever, as they are written; its `type` among them.
 

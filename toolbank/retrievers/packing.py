@@ -6,12 +6,15 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolbank.config.checked import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.encoder import Encoder, Precision
 from toolbank.encoders.onnx.config import OnnxConfig
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.system.files import sha256_file
+from toolbank.system.files import sha256_file, write_json
+
+_NAMED = "onnx-encoder.json"
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Packing:
             batch_size=config.batch_size,
         )
 
+    def name_encoder(self, encoder: Encoder, folder: Path) -> None:
+        """Write an encoder, and in a retriever's folder which it is, for `read_encoder`."""
+        config = self.write_encoder(encoder, folder)
+        write_json(folder / _NAMED, config.model_dump(mode="json"))
+
     def pack_encoders(self, config: RetrieverConfig, folder: Path) -> RetrieverConfig:
         """A retriever's settings with its encoders, as they are, as ONNX."""
         encoders = {
@@ -60,11 +68,26 @@ class Packing:
         return config.model_copy(update=encoders)
 
 
+def read_encoder(folder: Path) -> OnnxConfig:
+    """The settings of the encoder that `name_encoder` named.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    config = read_checked(folder / _NAMED, OnnxConfig)
+    return _beside(config, folder)
+
+
 def find_packed(config: RetrieverConfig, folder: Path) -> RetrieverConfig:
     """A retriever's settings with the encoders that were packed beside its folder."""
     found = {
-        name: value.model_copy(update={"model": str((folder / value.model).resolve())})
+        name: _beside(value, folder)
         for name, value in config
         if isinstance(value, OnnxConfig) and not Path(value.model).is_absolute()
     }
     return config.model_copy(update=found) if found else config
+
+
+def _beside(config: OnnxConfig, folder: Path) -> OnnxConfig:
+    place = str((folder / config.model).resolve())
+    return config.model_copy(update={"model": place})

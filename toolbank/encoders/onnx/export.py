@@ -33,19 +33,30 @@ def export_network(
 ) -> None:
     """Write a network for `OnnxNetwork`.
 
-    It is called with `input_ids` and `attention_mask` [n, l], and with `inputs`, examples of
-    which with the names of their dimensions that vary; what it gives first is its output. Texts
-    are cut to `max_length` tokens.
+    It is called with `input_ids` and `attention_mask` [n, l], and gives [n, ...]. One that reads
+    `inputs` besides, examples [1, ...] of which with the names of their dimensions that vary,
+    reads one text at a time. Texts are cut to `max_length` tokens.
     """
     folder.mkdir(parents=True, exist_ok=True)
     padding = tokenizer.pad_token_id or 0
-    ids = torch.full((2, 8), int(padding), dtype=torch.long)
-    mask = torch.ones((2, 8), dtype=torch.long)
-    dims = {0: "batch", 1: "length"}
+    n, dims = (1, {1: "length"}) if inputs else (2, {0: "batch", 1: "length"})
+    ids = torch.full((n, 8), int(padding), dtype=torch.long)
+    mask = torch.ones((n, 8), dtype=torch.long)
     given = {"input_ids": (ids, dims), "attention_mask": (mask, dims), **(inputs or {})}
     _export(folder / MODEL, network, given, precision)
     write_text(folder / TOKENIZER, _tokenizer_json(tokenizer, max_length))
     about = {"dimension": dimension, "padding": padding, "alone": precision == "int8"}
+    write_json(folder / ABOUT, about)
+
+
+def export_head(
+    folder: Path, network: torch.nn.Module, width: int, precision: Precision
+) -> None:
+    """Write a network that reads `vectors` [n, width] and no text for `OnnxNetwork`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {"vectors": (torch.zeros(2, width), {0: "batch"})}
+    _export(folder / MODEL, network, given, precision)
+    about = {"dimension": width, "padding": 0, "alone": precision == "int8"}
     write_json(folder / ABOUT, about)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
 
 MODEL, TOKENIZER, ABOUT = "model.onnx", "tokenizer.json", "onnx.json"
 _MOST_THREADS = 4
@@ -46,8 +43,10 @@ class OnnxNetwork:
             self._session = InferenceSession(
                 str(folder / MODEL), options, providers=["CPUExecutionProvider"]
             )
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-            self._tokenizer.no_padding()
+            self._tokenizer: Any = None
+            if (folder / TOKENIZER).is_file():
+                self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+                self._tokenizer.no_padding()
             self.dimension = int(about["dimension"])
             self.alone = bool(about["alone"])
             self._padding = int(about["padding"])
@@ -60,38 +59,34 @@ class OnnxNetwork:
                 f"{str(error).partition(chr(10))[0]}). Pack it again: toolbank pack RUN --out DIR."
             ) from error
 
-    def run_texts(
-        self, texts: Sequence[str], **inputs: NDArray[Any]
-    ) -> NDArray[np.float32]:
-        """The network's output [n, ...] for texts, and what else it reads, a row a text."""
-        return self.run_tokens(self._tokenizer.encode_batch(list(texts)), inputs)
+    @staticmethod
+    def lies_in(folder: Path) -> bool:
+        """Whether a folder holds a network as ONNX."""
+        return (folder / MODEL).is_file()
 
-    def run_tokens(
-        self, tokens: Sequence[Encoding], inputs: Mapping[str, NDArray[Any]]
-    ) -> NDArray[np.float32]:
+    def run_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The network's output [n, ...] for texts."""
+        return self.run_ids(self.tokenise(texts))
+
+    def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of texts, cut where the network can read no more."""
+        return [one.ids for one in self._tokenizer.encode_batch(list(texts))]
+
+    def run_ids(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """The network's output [n, ...] for tokens."""
-        if self.alone and len(tokens) > 1:
-            rows = [
-                self._run(
-                    tokens[n : n + 1], {k: v[n : n + 1] for k, v in inputs.items()}
-                )
-                for n in range(len(tokens))
-            ]
-            return np.concatenate(rows)
-        return self._run(tokens, inputs)
+        parts = [ids[n : n + 1] for n in range(len(ids))] if self.alone else [ids]
+        return np.concatenate([self._run_padded(part) for part in parts])
 
-    def run(self, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-        """The network's output for arrays as it is; of one that reads no text."""
-        found: NDArray[np.float32] = self._session.run(None, dict(inputs))[0]
+    def run(self, **inputs: NDArray[Any]) -> NDArray[np.float32]:
+        """The network's output for arrays as they are, of whatever precision it is."""
+        found: NDArray[np.float32] = self._session.run(None, inputs)[0]
         return found
 
-    def _run(
-        self, tokens: Sequence[Encoding], inputs: Mapping[str, NDArray[Any]]
-    ) -> NDArray[np.float32]:
-        longest = max(len(one.ids) for one in tokens)
-        ids = np.full((len(tokens), longest), self._padding, np.int64)
-        mask = np.zeros((len(tokens), longest), np.int64)
-        for row, one in enumerate(tokens):
-            ids[row, : len(one.ids)] = one.ids
-            mask[row, : len(one.ids)] = 1
-        return self.run({"input_ids": ids, "attention_mask": mask, **inputs})
+    def _run_padded(self, given: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        longest = max(map(len, given))
+        ids = np.full((len(given), longest), self._padding, np.int64)
+        mask = np.zeros((len(given), longest), np.int64)
+        for row, one in enumerate(given):
+            ids[row, : len(one)] = one
+            mask[row, : len(one)] = 1
+        return self.run(input_ids=ids, attention_mask=mask)

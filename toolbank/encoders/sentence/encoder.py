@@ -50,13 +50,13 @@ class SentenceEncoder(Encoder):
     def export(self, folder: Path, precision: Precision) -> None:
         """Write the network with its pooling and norm, and the tokenizer."""
         from toolbank.encoders.onnx.export import export_network
-        from toolbank.encoders.sentence.network import UnitVectors
+        from toolbank.encoders.sentence.network import TextVectors
 
         model: Any = self._model
         longest = min(model.max_seq_length or _LONGEST, _LONGEST)
         export_network(
             folder,
-            UnitVectors(model),
+            TextVectors(model, unit=True),
             model.tokenizer,
             longest,
             self.dimension,

@@ -7,34 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.locate import locate
+from toolbank.encoders.onnx.session import OnnxNetwork
 from toolbank.ranking.topk import Hits, blocks, join, rank_blocks, top_k
+from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
-from toolbank.retrievers.mlc.classifier import (
-    Classifier,
-    LastLayer,
-    Objective,
-    VectorClassifier,
-)
+from toolbank.retrievers.head import is_retriever
 from toolbank.retrievers.mlc.config import (
     MlcConfig,
     name_last_layer,
     suit_the_last_layer,
 )
-from toolbank.retrievers.mlc.create import (
-    load_classifier,
-    make_classifier,
-    save_classifier,
-)
-from toolbank.retrievers.mlc.examples import Collator, Rows, make_rows, stack_vectors
-from toolbank.retrievers.mlc.loss import prior_log_odds
-from toolbank.retrievers.network import load_weights, save_network
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, find_relevance, train_relevance
 from toolbank.retrievers.stored import (
     ARRAYS,
@@ -52,11 +41,14 @@ from toolbank.retrievers.validation import (
     validation_recall,
 )
 from toolbank.training.card import make_card
-from toolbank.training.run import Training, seed_weights, train_model
-from toolbank.training.text import batches_by_length, pad, pad_id, tokenise
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedTokenizerBase
+
+    from toolbank.retrievers.mlc.classifier import Classifier
+    from toolbank.retrievers.mlc.examples import Rows
+    from toolbank.training.run import Training
 
 _MODEL, _PRIOR = "model", "tool2vec"
 # Queries that Tool2Vec counts for: without validation queries the first of these, and else the one
@@ -93,6 +85,7 @@ class MlcRetriever(Retriever):
     prior: Tool2VecRetriever
     classifier: Classifier | None = None
     tokenizer: PreTrainedTokenizerBase | None = None
+    network: OnnxNetwork | None = None
 
     arrays: ClassVar[Arrays] = {
         "labels": integers("tools", low=-1, high=2**31),
@@ -113,8 +106,9 @@ class MlcRetriever(Retriever):
         self.shares = np.ones(len(self.tools))
         self.prior = Tool2VecRetriever(Tool2VecConfig(encoder=self.config.encoder))
         self.prior.fit(bank)
-        self.classifier = self.tokenizer = None
-        weight, trainings = _WEIGHTS[0], dict[str, Training]()
+        self.classifier = self.tokenizer = self.network = None
+        weight = _WEIGHTS[0]
+        trainings: dict[str, Training] = {}
         if len(used):
             weight, trainings = self._train(bank, relevance, context)
         self.card = make_card(
@@ -150,13 +144,20 @@ class MlcRetriever(Retriever):
         self.prior = self.prior.pick_tools(rows.tolist())
         used = np.flatnonzero(self.labels >= 0)
         if not len(used):
-            self.classifier = self.tokenizer = None
-        elif isinstance(self.classifier, VectorClassifier):
-            self.classifier = self.classifier.keep(self.labels[used])
-            self.labels[used] = np.arange(len(used))
+            self.classifier = self.tokenizer = self.network = None
+        elif self.classifier is not None:
+            from toolbank.retrievers.mlc.classifier import VectorClassifier
+
+            if isinstance(self.classifier, VectorClassifier):
+                self.classifier = self.classifier.keep(self.labels[used])
+                self.labels[used] = np.arange(len(used))
 
     def save_parts(self, folder: Path) -> None:
         """Write the classifier and Tool2Vec; an encoder that is not trained is named, not copied."""
+        from toolbank.retrievers.mlc.classifier import VectorClassifier
+        from toolbank.retrievers.mlc.create import save_classifier
+        from toolbank.retrievers.network import save_network
+
         self.prior.save_state(folder / _PRIOR)
         if isinstance(self.classifier, VectorClassifier):
             save_network(folder / _MODEL, self.classifier)
@@ -169,33 +170,80 @@ class MlcRetriever(Retriever):
         Raises:
             InputError: a file is missing or damaged.
         """
-        self.prior = Tool2VecRetriever(Tool2VecConfig(encoder=self.config.encoder))
-        self.prior.tools = self.tools
-        self.prior.load_state(folder / _PRIOR, {"tools": len(self.tools)})
-        self.classifier = self.tokenizer = None
         used = np.flatnonzero(self.labels >= 0)
         known = self.labels[used]
         one_each = len(np.unique(known)) == len(known)
         demand(one_each, folder / ARRAYS, "a label of two tools")
-        if not len(used):
+        self.classifier = self.tokenizer = self.network = None
+        if is_retriever(folder / _PRIOR):
+            prior = load_retriever(folder / _PRIOR)
+            assert isinstance(prior, Tool2VecRetriever)
+            demand(prior.tools == self.tools, folder / _PRIOR, "of other tools")
+            self.prior = prior
+            if len(used):
+                self.network = OnnxNetwork(folder / _MODEL)
             return
+        self.prior = Tool2VecRetriever(Tool2VecConfig(encoder=self.config.encoder))
+        self.prior.tools = self.tools
+        self.prior.load_state(folder / _PRIOR, {"tools": len(self.tools)})
+        if len(used):
+            self._load_classifier(folder / _MODEL, used)
+
+    def pack_config(self, folder: Path, packing: Packing) -> MlcConfig:  # noqa: ARG002
+        """The settings as they are: the networks are written beside them."""
+        return self.config
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:
+        """Write Tool2Vec, and the classifier as ONNX."""
+        self.prior.pack(folder / _PRIOR, packing)
+        if self.classifier is None:
+            return
+        from toolbank.encoders.onnx.export import export_head, export_network
+
+        packing.networks.append(folder / _MODEL)
+        if self.tokenizer is None:
+            width = self.prior.vectors.shape[1]
+            export_head(folder / _MODEL, self.classifier, width, packing.precision)
+            return
+        export_network(
+            folder / _MODEL,
+            self.classifier,
+            self.tokenizer,
+            self._longest,
+            self.classifier.last.out_features,
+            packing.precision,
+        )
+
+    def _load_classifier(self, folder: Path, used: NDArray[np.int64]) -> None:
+        from toolbank.retrievers.mlc.classifier import VectorClassifier
+        from toolbank.retrievers.mlc.create import load_classifier
+        from toolbank.retrievers.network import load_weights
+
+        known = self.labels[used]
         if self.config.frozen:
             in_turn = int(known.max()) < len(known)
-            demand(in_turn, folder / ARRAYS, "labels that are not one of each")
+            demand(in_turn, folder.parent / ARRAYS, "labels that are not one of each")
             dimension = self.prior.vectors.shape[1]
             self.classifier = VectorClassifier(dimension, len(known))
-            load_weights(folder / _MODEL, self.classifier)
-        else:
-            classifier, self.tokenizer = load_classifier(folder / _MODEL)
-            names = classifier.model.config.id2label
-            same = all(names.get(int(self.labels[i])) == self.tools[i] for i in used)
-            demand(same, folder / _MODEL, "of other tools")
-            self.classifier = classifier
+            load_weights(folder, self.classifier)
+            return
+        classifier, self.tokenizer = load_classifier(folder)
+        names = classifier.model.config.id2label
+        same = all(names.get(int(self.labels[i])) == self.tools[i] for i in used)
+        demand(same, folder, "of other tools")
+        self.classifier = classifier
 
     def _train(
         self, bank: Bank, relevance: Relevance, context: FitContext
     ) -> tuple[float, dict[str, Training]]:
         """Train on the queries; gives Tool2Vec's weight, and how it went."""
+        import torch
+
+        from toolbank.retrievers.mlc.classifier import Objective
+        from toolbank.retrievers.mlc.examples import Collator, make_rows
+        from toolbank.retrievers.mlc.loss import prior_log_odds
+        from toolbank.training.run import seed_weights, train_model
+
         seed_weights(context.seed)
         self.classifier = self._make_classifier(bank)
         inputs = self._read(relevance.queries)
@@ -219,8 +267,9 @@ class MlcRetriever(Retriever):
         )
         with torch.no_grad():
             self.classifier.last.bias.copy_(prior)
-        lengths, trainings = None, dict[str, Training]()
-        if not isinstance(self.classifier, VectorClassifier):
+        lengths: list[int] | None = None
+        trainings: dict[str, Training] = {}
+        if not self.config.frozen:
             lengths = [len(row["input"]) for row in rows]
             trainings["last layer alone"] = self._train_last(rows, context)
         trainings["classifier"] = train_model(
@@ -255,6 +304,14 @@ class MlcRetriever(Retriever):
 
     def _train_last(self, rows: Rows, context: FitContext) -> Training:
         """Train the last layer on the features that the encoder gives as it is."""
+        from toolbank.retrievers.mlc.classifier import (
+            LastLayer,
+            Objective,
+            VectorClassifier,
+        )
+        from toolbank.retrievers.mlc.examples import Collator, stack_vectors
+        from toolbank.training.run import train_model
+
         classifier = self.classifier
         assert classifier is not None
         assert not isinstance(classifier, VectorClassifier)
@@ -272,6 +329,9 @@ class MlcRetriever(Retriever):
         )
 
     def _make_classifier(self, bank: Bank) -> Classifier:
+        from toolbank.retrievers.mlc.classifier import VectorClassifier
+        from toolbank.retrievers.mlc.create import make_classifier
+
         used = np.flatnonzero(self.labels >= 0)
         if self.config.frozen:
             dimension = self.prior.vectors.shape[1]
@@ -290,13 +350,17 @@ class MlcRetriever(Retriever):
         """Those by Tool2Vec and those by the classifier, 0 without a label."""
         prior = self.prior.log_odds(queries)
         classified = np.zeros(prior.shape, np.float32)
-        if self.classifier is not None:
+        if self.classifier is not None or self.network is not None:
             used = np.flatnonzero(self.labels >= 0)
             classified[:, used] = self._logits(queries)[:, self.labels[used]]
         return prior, classified
 
     def _logits(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """The classifier's [n, n_labels], with dropout off."""
+        if self.network is not None and self.config.frozen:
+            return self.network.run(vectors=self.prior.encoder.encode_queries(queries))
+        if self.network is not None:
+            return self.network.run_texts(self._prefixed(queries))
         assert self.classifier is not None
         n_labels = self.classifier.last.out_features
         return self._apply(self.classifier, self._read(queries), n_labels)
@@ -305,6 +369,10 @@ class MlcRetriever(Retriever):
         self, of_batch: Callable[..., torch.Tensor], inputs: Sequence[Any], width: int
     ) -> NDArray[np.float32]:
         """What the classifier, or a part of it, gives of inputs: [n, width]; dropout off."""
+        import torch
+
+        from toolbank.training.text import batches_by_length
+
         assert self.classifier is not None
         has_gpu = torch.cuda.is_available()
         device = torch.device("cuda") if has_gpu else self.classifier.last.weight.device
@@ -320,15 +388,28 @@ class MlcRetriever(Retriever):
 
     def _read(self, queries: Sequence[str]) -> Sequence[Any]:
         """What the classifier reads of each query: token ids, or a vector."""
+        from toolbank.training.text import tokenise
+
         encoder = self.config.encoder
         if self.tokenizer is None:
             return list(load_encoder(encoder).encode_queries(queries))
-        texts = [encoder.query_prefix + query for query in queries]
-        longest = min(self.config.training.max_length, self.tokenizer.model_max_length)
-        return tokenise(self.tokenizer, texts, longest)
+        return tokenise(self.tokenizer, self._prefixed(queries), self._longest)
+
+    def _prefixed(self, queries: Sequence[str]) -> list[str]:
+        return [self.config.encoder.query_prefix + query for query in queries]
+
+    @property
+    def _longest(self) -> int:
+        """Tokens that the classifier reads of a query."""
+        assert self.tokenizer is not None
+        longest: int = self.tokenizer.model_max_length
+        return min(self.config.training.max_length, longest)
 
     def _batch(self, inputs: list[Any]) -> dict[str, torch.Tensor]:
         """What `_read` gave of some queries, as the classifier's arguments."""
+        from toolbank.retrievers.mlc.examples import stack_vectors
+        from toolbank.training.text import pad, pad_id
+
         if self.tokenizer is None:
             return stack_vectors(inputs)
         return pad(inputs, pad_id(self.tokenizer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,12 @@ from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.encoder import Encoder
 from toolbank.encoders.locate import locate
-from toolbank.encoders.model import load_model, save_model
+from toolbank.encoders.onnx.config import OnnxConfig
+from toolbank.encoders.onnx.session import OnnxNetwork
 from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
+from toolbank.retrievers.packing import Packing, read_encoder
 from toolbank.retrievers.protip.config import ProtipConfig
-from toolbank.retrievers.protip.encoder import embed, mean_encoder
-from toolbank.retrievers.protip.examples import find_used
 from toolbank.retrievers.protip.odds import RANKS, measure_ranks, score_hits
 from toolbank.retrievers.protip.plans import Plan, divide_plans, read_plans
 from toolbank.retrievers.protip.progressive import (
@@ -70,6 +70,8 @@ class ProtipRetriever(Retriever):
     unseen: NDArray[np.bool_]
     described: DescriptionOdds
     encoder: SentenceTransformer
+    network: OnnxNetwork | None = None
+    onnx: OnnxConfig | None = None
 
     arrays: ClassVar[Arrays] = {
         "vectors": floats("tools", "width"),
@@ -86,6 +88,8 @@ class ProtipRetriever(Retriever):
             InputError: the order of the bank's tools means nothing, no train query has a tool,
                 or the encoder or a setting of the training can't be had.
         """
+        from toolbank.retrievers.protip.encoder import mean_encoder
+        from toolbank.retrievers.protip.examples import find_used
         from toolbank.retrievers.protip.train import train_plans
 
         plans, known = divide_plans(bank, context.seed)
@@ -194,6 +198,8 @@ class ProtipRetriever(Retriever):
 
     def save_parts(self, folder: Path) -> None:
         """Write the trained encoder."""
+        from toolbank.encoders.model import save_model
+
         save_model(self.encoder, folder / _ENCODER)
 
     def load_parts(self, folder: Path) -> None:
@@ -202,17 +208,49 @@ class ProtipRetriever(Retriever):
         Raises:
             InputError: a file is missing or damaged.
         """
+        demand(len(self.by_rank) > 0, folder, "no ranks")
+        self.network = None
+        if OnnxNetwork.lies_in(folder / _ENCODER):
+            self.network = OnnxNetwork(folder / _ENCODER)
+            self.onnx = read_encoder(folder)
+            return
+        from toolbank.encoders.model import load_model
+
         self.encoder = load_model(str((folder / _ENCODER).resolve()))
         fits = self.encoder.get_embedding_dimension() == self.vectors.shape[1]
         demand(fits, folder / _ENCODER, "not of the vectors")
-        demand(len(self.by_rank) > 0, folder, "no ranks")
+
+    def pack_config(self, folder: Path, packing: Packing) -> ProtipConfig:  # noqa: ARG002
+        """The settings as they are: the encoders are written beside them."""
+        return self.config
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:
+        """Write the trained encoder as ONNX, and the untrained one."""
+        from toolbank.encoders.onnx.export import export_network
+        from toolbank.encoders.sentence.network import TextVectors
+
+        encoder: Any = self.encoder
+        packing.networks.append(folder / _ENCODER)
+        export_network(
+            folder / _ENCODER,
+            TextVectors(encoder, unit=False),
+            encoder.tokenizer,
+            encoder.max_seq_length,
+            self.vectors.shape[1],
+            packing.precision,
+        )
+        packing.name_encoder(self._untrained, folder)
 
     @property
     def _untrained(self) -> Encoder:
         """The encoder as it was before the training."""
-        return load_encoder(self.config.encoder)
+        return load_encoder(self.config.encoder if self.onnx is None else self.onnx)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.network is not None:
+            return self.network.run_texts(texts)
+        from toolbank.retrievers.protip.encoder import embed
+
         return embed(self.encoder, texts, self.config.encoder.batch_size)
 
     def _embed_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:

@@ -9,26 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.encoders.locate import locate
+from toolbank.encoders.onnx.session import OnnxNetwork
 from toolbank.ranking.ties import Ties
 from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers.base import ALONE, FitContext
-from toolbank.retrievers.network import save_network
-from toolbank.retrievers.refiner.candidates import (
-    TrainRows,
-    collate,
-    search_rows,
-    train_rows,
-)
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.refiner.config import RefinerConfig
-from toolbank.retrievers.refiner.create import load_refiner, make_refiner
-from toolbank.retrievers.refiner.first_stage import fit_log_odds
-from toolbank.retrievers.refiner.model import RefinerModel
-from toolbank.retrievers.refiner.sequence import longest_request
+from toolbank.retrievers.refiner.first_stage import first_stage_features
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.two_stage import TwoStage
 from toolbank.retrievers.unseen.ranks import keep_ranks
@@ -36,11 +27,13 @@ from toolbank.retrievers.validation import validation_queries, validation_recall
 from toolbank.system.errors import InputError
 from toolbank.training.card import make_card
 from toolbank.training.ranks import broadcast, rank
-from toolbank.training.run import seed_weights, train_model
-from toolbank.training.text import Ids, batches_by_length, pad_id, tokenise
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from toolbank.retrievers.refiner.candidates import TrainRows
+    from toolbank.retrievers.refiner.model import RefinerModel
+    from toolbank.training.text import Ids
 
 _MODEL = "model"
 _BATCH = 32
@@ -69,6 +62,7 @@ class RefinerRetriever(TwoStage):
     """
 
     config: RefinerConfig
+    network: OnnxNetwork | None = None
     model: RefinerModel
     tokenizer: PreTrainedTokenizerBase
 
@@ -80,6 +74,14 @@ class RefinerRetriever(TwoStage):
         Raises:
             InputError: no train queries, no vectors, an encoder that does not serve.
         """
+        import torch
+
+        from toolbank.retrievers.refiner.candidates import collate
+        from toolbank.retrievers.refiner.create import make_refiner
+        from toolbank.retrievers.refiner.first_stage import fit_log_odds
+        from toolbank.training.run import seed_weights, train_model
+        from toolbank.training.text import pad_id
+
         train = bank.train_queries
         if not train:
             raise InputError(
@@ -134,6 +136,8 @@ class RefinerRetriever(TwoStage):
 
     def save_parts(self, folder: Path) -> None:
         """Write what it is built on, and the network."""
+        from toolbank.retrievers.network import save_network
+
         super().save_parts(folder)
         save_network(
             folder / _MODEL, self.model, self.model.body.config, self.tokenizer
@@ -146,13 +150,43 @@ class RefinerRetriever(TwoStage):
             InputError: a file is missing or damaged.
         """
         super().load_parts(folder)
+        self.network = None
+        if OnnxNetwork.lies_in(folder / _MODEL):
+            self.network = OnnxNetwork(folder / _MODEL)
+            return
+        import torch
+
+        from toolbank.retrievers.refiner.create import load_refiner
+
         self.model, self.tokenizer = load_refiner(
             folder / _MODEL, self.dense.vectors.shape[1]
         )
         if torch.cuda.is_available():
             self.model.cuda()
 
+    def pack_config(self, folder: Path, packing: Packing) -> RefinerConfig:  # noqa: ARG002
+        """The settings as they are: the network is written beside them."""
+        return self.config
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:
+        """Pack what it is built on, and write the network as ONNX."""
+        from toolbank.retrievers.refiner.export import export_refiner
+
+        super().pack_parts(folder, packing)
+        packing.networks.append(folder / _MODEL)
+        width = self.dense.vectors.shape[1]
+        export_refiner(
+            folder / _MODEL,
+            self.model,
+            self.tokenizer,
+            self._longest,
+            width,
+            packing.precision,
+        )
+
     def _train_rows(self, bank: Bank, context: FitContext) -> TrainRows:
+        from toolbank.retrievers.refiner.candidates import search_rows, train_rows
+
         dense = self.dense
         held_out = self.first.search_train(
             bank,
@@ -181,12 +215,19 @@ class RefinerRetriever(TwoStage):
 
     def _tokenise(self, queries: Sequence[str]) -> list[Ids]:
         prefix = self.config.encoder.query_prefix
-        longest = longest_request(self.model.body)
-        return tokenise(
-            self.tokenizer,
-            [prefix + query for query in queries],
-            min(self.config.training.max_length, longest),
-        )
+        texts = [prefix + query for query in queries]
+        if self.network is not None:
+            return self.network.tokenise(texts)
+        from toolbank.training.text import tokenise
+
+        return tokenise(self.tokenizer, texts, self._longest)
+
+    @property
+    def _longest(self) -> int:
+        """Tokens that are read of a request."""
+        from toolbank.retrievers.refiner.sequence import longest_request
+
+        return min(self.config.training.max_length, longest_request(self.model.body))
 
     def _refine(self, ids: Sequence[Ids], hits: Hits, ties: Ties) -> Hits:
         """The first of the hits in the order of their logits, the others after them."""
@@ -214,6 +255,37 @@ class RefinerRetriever(TwoStage):
 
     def _judge(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
         """Logits [n_queries, n_candidates], to four decimals; -inf without a candidate."""
+        if self.network is not None:
+            logits = self._judge_each(self.network, ids, hits)
+        else:
+            logits = self._judge_together(ids, hits)
+        return np.where(hits[0] < 0, np.float32(-np.inf), np.round(logits, 4))
+
+    def _judge_each(
+        self, network: OnnxNetwork, ids: Sequence[Ids], hits: Hits
+    ) -> NDArray[np.float32]:
+        """Logits by ONNX, a request at a time: none hangs on another."""
+        logits = np.zeros(hits[0].shape, np.float32)
+        features = first_stage_features(hits[1])
+        for row, (tokens, candidates) in enumerate(zip(ids, hits[0], strict=True)):
+            n = int((candidates >= 0).sum())
+            if not n:
+                continue
+            logits[row, :n] = network.run(
+                input_ids=np.array([tokens], np.int64),
+                attention_mask=np.ones((1, len(tokens)), np.int64),
+                vectors=self.dense.vectors[candidates[:n]][None],
+                features=features[row : row + 1, :n],
+                candidate_mask=np.ones((1, n), np.int64),
+            )[0]
+        return logits
+
+    def _judge_together(self, ids: Sequence[Ids], hits: Hits) -> NDArray[np.float32]:
+        import torch
+
+        from toolbank.retrievers.refiner.candidates import collate, search_rows
+        from toolbank.training.text import batches_by_length, pad_id
+
         model = self.model
         rows = search_rows(ids, hits, self.dense.vectors)
         logits = np.zeros(hits[0].shape, np.float32)
@@ -226,4 +298,4 @@ class RefinerRetriever(TwoStage):
                 found = model(**{k: v.to(device) for k, v in inputs.items()})
             judged = found["logits"].cpu().numpy()
             logits[batch, : judged.shape[1]] = judged
-        return np.where(hits[0] < 0, np.float32(-np.inf), np.round(logits, 4))
+        return logits
