@@ -125,6 +125,19 @@ def test_rubbish_and_failed_calls_are_counted_and_the_rest_is_judged(judge):
     assert judged["criteria"]["coherence"]["failed"] == {}
 
 
+def test_where_no_call_is_answered_it_fails_and_nothing_is_judged(judge):
+    with (
+        ChatServer(lambda call: Answer.error(500)) as server,
+        pytest.raises(
+            ToolbankError, match=r"no call was answered.*[Rr]un the same command"
+        ),
+    ):
+        judge(**model(server), retries=0, pairs=1, criteria=["fluency"])
+    with ChatServer(prefer("good")) as server:
+        judged = judge(**model(server), pairs=1, criteria=["fluency"])
+    assert counts(judged) == (1, 0, 0)
+
+
 def test_replies_without_a_verdict_are_told_by_reason_the_most_common_first(judge):
     def script(call):
         first, _ = sides(call)

@@ -14,11 +14,12 @@ from toolbank.judge.model import TEMPLATE, make_request, read_winner
 from toolbank.judge.pairs import Pair
 from toolbank.llm.carrier import Carrier
 from toolbank.llm.json_answer import Rejection
+from toolbank.llm.limits.failures import FailuresInARow
 from toolbank.llm.live import show_progress
 from toolbank.llm.pool import Pool
 from toolbank.llm.spent import describe_spent
 from toolbank.llm.templates import PromptTemplate
-from toolbank.system.errors import Interrupted
+from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
 
@@ -68,6 +69,7 @@ class Asker:
         ]
         self._answers: dict[int, Answer] = {}
         self._failed: dict[int, Rejection] = {}
+        self._failures = FailuresInARow(pool)
 
     async def ask(self) -> Answers:
         """Have every call answered that the journal doesn't hold.
@@ -95,6 +97,12 @@ class Asker:
                 "stopped in judge. Every verdict that came is kept; the same command goes on from "
                 "there."
             )
+        if self._failed and not self._answers and not waiting:
+            last = list(self._failed.values())[-1].detail
+            raise ToolbankError(
+                f"judge: no call was answered ({count(len(self._failed), 'call')}), the last with: "
+                f"{last} Run the same command again when the endpoint answers."
+            )
         gone = Rejection(pool.stop.cause or "budget")
         answers: list[list[Answer]] = [[] for _ in self._pairs]
         keys: list[list[str]] = [[] for _ in self._pairs]
@@ -121,8 +129,10 @@ class Asker:
         except EngineError as error:
             if error.fatal:
                 raise
+            self._failures.add(error)
             self._failed[call] = Rejection(error.reason, str(error))
             return
+        self._failures.end()
         self._answers[call] = read_winner(reply)
 
     def _list_problems(self, failed: int, pending: int) -> Iterator[str]:
