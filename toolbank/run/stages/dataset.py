@@ -190,7 +190,9 @@ def read_split(recipe: Recipe) -> SplitDataset:
             dataset.left_out.add("ask: for a tool that is withheld", ask.tool)
     units = make_units(recipe.split.by, dataset.tools)
     queries = split_dataset(dataset.queries, recipe.split, recipe.seed, withheld, units)
-    alike = find_across_splits(queries) if units else ()
+    # What a dataset splits itself stays as it was published.
+    drawn = [query.split is None for query in dataset.queries]
+    alike = [row for row in find_across_splits(queries) if units or drawn[row]]
     for row in alike:
         dataset.left_out.add(
             "query: near-duplicate of one that is held out", queries[row].id

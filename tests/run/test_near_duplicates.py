@@ -1,0 +1,65 @@
+"""Requests that say again what a held-out one says are not trained on."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from toolbank.recipe import load_recipe
+from toolbank.run.stages.dataset import read_split
+
+WORDS = "river stone cloud lantern copper meadow harbour violin ladder compass".split()
+TOOLS = [f"kit.{word}" for word in WORDS]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads 100 requests, of which each says the same as one other, by the settings of a split."""
+    tools = [{"name": name, "description": f"Fetch the {name}."} for name in TOOLS]
+    (tmp_path / "tools.jsonl").write_text("".join(json.dumps(t) + "\n" for t in tools))
+    rows = []
+    for number in range(50):
+        first, second = WORDS[number % 10], WORDS[(number * 3 + 1 + number // 10) % 10]
+        text = (
+            f"in the year {number} we carried a {first} and a {second} over the hills of the "
+            "north until the winter came and the snow had closed the road"
+        )
+        needed = [f"kit.{first}", f"kit.{second}"]
+        for copy, ending in enumerate((".", ", as ever.")):
+            rows.append(
+                {"id": f"{number}-{copy}", "query": text + ending, "tools": needed}
+            )
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    def read(by):
+        path = tmp_path / "recipe.yaml"
+        path.write_text(
+            f"name: planted\\ndataset: {{type: jsonl, path: {tmp_path}}}\\n"
+            f"split: {{by: {by}, test: 0.2, validation: 0.1}}\\nretrievers: [{{type: bm25}}]\\n"
+        )
+        return read_split(load_recipe(str(path)).recipe)
+
+    return read
+
+
+@pytest.mark.parametrize("by", ["random", "set", "tool", "family"])
+def test_no_near_duplicate_is_in_two_splits(read, by):
+    found = read(by)
+    splits = Counter[str]()
+    of_number = {}
+    for query in found.queries:
+        if query.split is not None:
+            splits[query.split] += 1
+            of_number.setdefault(query.id.partition("-")[0], set()).add(query.split)
+    if by != "family":
+        assert splits["train"] and splits["test"]
+    assert all(len(both) == 1 for both in of_number.values())
+
+
+def test_those_that_are_left_out_are_counted(read):
+    found = read("random")
+    reason = "query: near-duplicate of one that is held out"
+    gone = sum(query.split is None for query in found.queries)
+    assert gone > 0
+    assert found.left_out[reason]["count"] == gone
+    assert f"left out: {reason} ({gone:,})" in found.describe_left_out()
