@@ -8,7 +8,18 @@ import pytest
 from toolbank.recipe import load_recipe
 from toolbank.run.stages.dataset import read_split
 
-WORDS = "river stone cloud lantern copper meadow harbour violin ladder compass".split()
+WORDS = [
+    "river",
+    "stone",
+    "cloud",
+    "lantern",
+    "copper",
+    "meadow",
+    "harbour",
+    "violin",
+    "ladder",
+    "compass",
+]
 TOOLS = [f"kit.{word}" for word in WORDS]
 
 
@@ -19,7 +30,7 @@ def read(tmp_path):
     (tmp_path / "tools.jsonl").write_text("".join(json.dumps(t) + "\n" for t in tools))
     rows = []
     for number in range(50):
-        first, second = WORDS[number % 10], WORDS[(number * 3 + 1 + number // 10) % 10]
+        first, second = WORDS[number % 5 * 2], WORDS[number % 5 * 2 + 1]
         text = (
             f"in the year {number} we carried a {first} and a {second} over the hills of the "
             "north until the winter came and the snow had closed the road"
@@ -34,8 +45,8 @@ def read(tmp_path):
     def read(by):
         path = tmp_path / "recipe.yaml"
         path.write_text(
-            f"name: planted\\ndataset: {{type: jsonl, path: {tmp_path}}}\\n"
-            f"split: {{by: {by}, test: 0.2, validation: 0.1}}\\nretrievers: [{{type: bm25}}]\\n"
+            f"name: planted\ndataset: {{type: jsonl, path: {tmp_path}}}\n"
+            f"split: {{by: {by}, test: 0.2, validation: 0.1}}\nretrievers: [{{type: bm25}}]\n"
         )
         return read_split(load_recipe(str(path)).recipe)
 

@@ -222,9 +222,10 @@ def read_split(recipe: Recipe) -> SplitDataset:
             f"train on ({splits[None]:,} use a withheld tool). Withhold fewer tools, or none."
         )
     if units and splits[None] and not splits["train"]:
+        other = "by set" if recipe.split.by == "tool" else "by tool or by set"
         raise InputError(
             f"split.by: {recipe.split.by}: of {count(len(queries), 'query', 'queries')} none is left "
-            "to train on, as nearly all of them have one in common. Split by tool or by set."
+            f"to train on, as nearly all of them have one in common. Split {other}."
         )
     if splits["train"] and not splits["validation"]:
         try:
