@@ -56,7 +56,8 @@ def measure(folder: Path, extra: str) -> str:
         [*pip, "list", "--format", "json"], check=True, capture_output=True
     )
     names = {one["name"] for one in json.loads(listed.stdout)} - {"pip", "setuptools"}
-    subprocess.run([python, "-m", "compileall", "-q", folder], check=False)
+    # Packages hold files that are no Python, such as templates.
+    subprocess.run([python, "-m", "compileall", "-qq", folder], check=False)
     searching = ["toolbank.packed.finder"]
     if "serve" in extra or extra == "all":
         searching += ["onnxruntime", "tokenizers"]

@@ -151,7 +151,7 @@ def test_a_text_is_encoded_once(folder):
 
 
 def test_what_is_remembered_is_bounded(folder, monkeypatch):
-    monkeypatch.setattr("toolbank.encoders.encoder._REMEMBERED", 3)
+    monkeypatch.setattr(SentenceEncoder, "remembered", 3)
     encoder = SentenceEncoder(SentenceTransformer(str(folder)), SentenceConfig())
     texts = ["sum " * n for n in range(1, 9)]
     vectors = encoder.encode_queries(texts)

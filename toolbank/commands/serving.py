@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.commands.options import echo
 from toolbank.system.errors import InputError
+from toolbank.system.extras import demand_library
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
@@ -92,11 +93,9 @@ def _make_mcp_apps(
     shelf: Shelf, caller: Caller | None, feedback: FeedbackLog | None
 ) -> list[Starlette]:
     """MCP at /mcp, and behind each finder's name, where the extra is installed."""
+    if caller is not None:
+        demand_library("mcp", "--call")
     if find_spec("mcp") is None:
-        if caller is not None:
-            raise InputError(
-                "--call needs the extra `mcp`: pip install 'toolbank-retrieval[mcp]'"
-            )
         return []
     from mcp.server.transport_security import TransportSecuritySettings
 
