@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import read_tools
 from toolbank.config.assets import own_folders
@@ -155,17 +155,23 @@ def describe_lacks(run: Path) -> str:
 def calibrate(run: Path, retrievers: Iterable[Retriever]) -> dict[str, Calibration]:
     """What the scores of a run's retrievers mean, by label; without those that can't be told.
 
-    A saved finder has no queries to learn it from.
+    A saved finder has no queries to learn it from. Where a bank's requests are of the reference's
+    own words, people's are refused by what is learnt from them: nothing is learnt.
 
     Raises:
         InputError: the bank is damaged.
     """
     from toolbank.bank.bank import Bank
     from toolbank.calibration.fit import fit_calibration
+    from toolbank.config.checked import read_checked
+    from toolbank.generate.writers import has_copied_wording
 
     if is_saved(run):
         return {}
-    bank = Bank.load(open_run(run).bank)
+    folder = open_run(run).bank
+    if has_copied_wording(read_checked(folder / "bank.json", dict[str, Any])):
+        return {}
+    bank = Bank.load(folder)
     found = {one.name: fit_calibration(one, bank) for one in retrievers}
     return {name: one for name, one in found.items() if one is not None}
 

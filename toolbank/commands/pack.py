@@ -66,8 +66,8 @@ def pack(
     )
     for label in packed.keys() - calibrations.keys():
         print_message(
-            f"{label}: too few validation queries to say what its scores mean; they only order "
-            "the hits, and it never says that nothing fits"
+            f"{label}: too few validation queries of people's wording to say what its scores mean; "
+            "they only order the hits, and it never says that nothing fits"
         )
     tools = count(len(finders[0].tools), "tool")
     echo(f"Packed {', '.join(packed)} of {tools} to {out} (version {version})")

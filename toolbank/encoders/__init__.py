@@ -45,7 +45,7 @@ def load_encoder(config: EncoderConfig) -> Encoder:
         InputError: there is no such model, or it can't be had or read.
     """
     name = locate(config)
-    folder = find_folder(name)
+    folder = None if config.named_by_content else find_folder(name)
     # Threads that begin at once read it once.
     with _LOADING:
         return _load(name, config, stamp_files(folder) if folder else ())

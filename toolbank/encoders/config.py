@@ -14,6 +14,9 @@ class EncoderConfig(Config):
     trains: ClassVar[bool] = False
     """Whether a retriever can fine-tune it."""
 
+    named_by_content: ClassVar[bool] = False
+    """Whether its folder never holds anything else: it is not looked at again once it was read."""
+
     type: str
     model: str = Field(
         description="hub name of a model, or its folder, as ./name or /path",

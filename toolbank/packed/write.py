@@ -92,7 +92,9 @@ def check_packable(folder: Path) -> None:
     check_place(folder, "a packed finder")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: no folder. Give another.")
-    if folder.is_dir() and any(folder.iterdir()) and not is_packed(folder):
+    # An earlier pack that failed leaves the folder of versions alone.
+    others = folder.is_dir() and any(one.name != "versions" for one in folder.iterdir())
+    if others and not is_packed(folder):
         raise InputError(
             f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
             "folder."

@@ -91,6 +91,8 @@ def _describe_next(result: RunResult, everything: bool) -> str:
         }
         if everything:
             commands.popitem()
+        packing = f"{command('pack', result.folder.path)} --out finder"
+        commands[f"{packing} && toolbank serve finder"] = "serves them on a page"
         width = max(map(len, commands))
         return "\n".join(
             f"  {command:<{width}}  {what}" for command, what in commands.items()

@@ -1,6 +1,6 @@
 """Configuration of the encoders that run as ONNX."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from toolbank.encoders.kind import EncoderKind
 
 class OnnxConfig(EncoderConfig):
     """An encoder that was written as ONNX, such as one of a packed finder."""
+
+    named_by_content: ClassVar[bool] = True
 
     type: Literal["onnx"]
     model: str = Field(

@@ -1,0 +1,112 @@
+"""How long a search takes: cold, and one at a time, beside its encoder alone and other searchers.
+
+    python benchmarks/search/latency.py FINDER [FINDER ...]
+
+Each is a packed finder with several retrievers. Requests are those of the quickstart's natural set,
+each with a number behind it, so that no vector is remembered.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import bm25s
+import numpy as np
+
+from toolbank.encoders import load_encoder
+from toolbank.packed.finder import open_packed
+
+N = 300
+ROWS = Path(__file__).parents[2] / "recipes/data/numpy-natural.jsonl"
+
+
+def requests():
+    texts = [json.loads(line)["query"] for line in ROWS.read_text().splitlines()]
+    texts = [text for text in texts if text]
+    return [f"{texts[n % len(texts)]} ({n})" for n in range(N)]
+
+
+def show(what, seconds):
+    p50, p95, p99 = 1000 * np.percentile(seconds, [50, 95, 99])
+    print(f"  {what:34} {p50:7.2f} {p95:7.2f} {p99:7.2f}", flush=True)
+
+
+def measure(work, salt):
+    seconds = []
+    for request in requests():
+        began = time.perf_counter()
+        work(f"{request} {salt}")
+        seconds.append(time.perf_counter() - began)
+    return seconds[20:]
+
+
+def encoder_of(retriever):
+    for one in (retriever, *retriever.built_on.values()):
+        encoder = getattr(one.config, "encoder", None)
+        if encoder is not None and encoder.type == "onnx":
+            return load_encoder(encoder)
+    return None
+
+
+def measure_others(tools):
+    texts = [f"{tool.name} {tool.summary} {tool.description}" for tool in tools]
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
+
+    def by_bm25s(text):
+        words = bm25s.tokenize(text, show_progress=False, return_ids=False)
+        return index.retrieve(words, k=5, show_progress=False)
+
+    show("bm25s", measure(by_bm25s, "b"))
+    import faiss
+    from sentence_transformers import SentenceTransformer
+
+    from toolbank.encoders.resolve import find_packaged, hub_name
+
+    model = SentenceTransformer(str(find_packaged(hub_name("all-MiniLM-L6-v2"))))
+    vectors = model.encode(texts[:2000], normalize_embeddings=True)
+    flat = faiss.IndexFlatIP(vectors.shape[1])
+    flat.add(vectors)
+
+    def by_faiss(text):
+        return flat.search(model.encode([text], normalize_embeddings=True), 5)
+
+    show("sentence-transformers and faiss", measure(by_faiss, "f"))
+
+
+def main(folders):
+    for folder in map(Path, folders):
+        command = [
+            sys.executable,
+            "-m",
+            "toolbank",
+            "search",
+            str(folder),
+            "mean of a column",
+        ]
+        cold = []
+        for _ in range(5):
+            began = time.perf_counter()
+            subprocess.run(command, capture_output=True, check=True)
+            cold.append(time.perf_counter() - began)
+        finder = open_packed(folder)
+        told = f"first hit from a cold start {np.median(cold):.2f} s (median of 5)"
+        print(f"{folder}: {len(finder.tools):,} tools; {told}")
+        print(f"  {'ms':34} {'p50':>7} {'p95':>7} {'p99':>7}")
+        for label, retriever in finder.retrievers.items():
+            encoder = encoder_of(retriever)
+            if encoder is not None:
+                show(
+                    f"{label}: its encoder alone",
+                    measure(lambda text, e=encoder: e.encode_queries([text]), label),
+                )
+            answer = partial(finder.answer, retriever=label)
+            show(label, measure(answer, f"{label}!"))
+        measure_others(finder.tools)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
