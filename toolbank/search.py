@@ -46,7 +46,8 @@ def load(run: str | Path, retriever: str | None = None) -> Finder | PackedFinder
         return open_packed(Path(run), retriever=retriever, one=retriever is not None)
     finder = open_finder(run, retriever)
     if lacks := describe_lacks(Path(run)):
-        warnings.warn(lacks, stacklevel=2)
+        # One level more than the caller's: the decorator stands between.
+        warnings.warn(lacks, stacklevel=3)
     return finder
 
 

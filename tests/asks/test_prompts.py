@@ -35,7 +35,7 @@ def test_the_order_is_that_of_every_score_and_equals_come_by_name():
     tools = [tool(f"lib.part{n}", f"Weigh {n % 3} of the {n % 5}.") for n in range(40)]
     neighbours = Neighbours([(one,) for one in reversed(tools)])
     texts = [f"lib part{n}\nWeigh {n % 3} of the {n % 5} " for n in range(40)]
-    index = LexicalIndex(texts)
+    index = LexicalIndex.of(texts)
     for own in (0, 7, 39):
         [scores] = index.scores([texts[own]])
         ranked = sorted(
