@@ -36,9 +36,15 @@ def _normal(name):
 def test_what_is_imported_is_asked_for():
     dependencies, owners = asked_for(), metadata.packages_distributions()
     for module, path in imported():
-        if module in {"toolbank", "tests", "benchmarks", *sys.stdlib_module_names}:
+        if module in {
+            "toolbank",
+            "tests",
+            "benchmarks",
+            "examples",
+            *sys.stdlib_module_names,
+        }:
             continue
-        names = {_normal(name) for name in owners.get(module, [module])}
+        names = {_normal(name) for name in (module, *owners.get(module, ()))}
         assert names & dependencies, f"{path} imports {module}"
 
 

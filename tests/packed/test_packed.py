@@ -1,11 +1,13 @@
 """Packing, opening and searching a packed finder."""
 
 import json
+import re
 
 import pytest
 
 import toolbank
 from tests.packed.packs import REQUESTS, TOOLS, write_pack
+from toolbank.bank.records import Tool
 from toolbank.packed.catalogue import Wanted
 from toolbank.packed.finder import open_packed
 from toolbank.system.errors import InputError
@@ -52,6 +54,17 @@ def test_an_exact_name_comes_first_with_score_1(finder, said):
     assert names(answer)[0] == "get_weather"
     assert answer.hits[0].score == 1
     assert len(set(names(answer))) == len(answer.hits)
+
+
+def test_a_tool_is_a_function_whose_name_is_its_own_and_leads_back(tmp_path):
+    alike = [Tool(name="door.lock"), Tool(name="door_lock"), Tool(name="a" * 300)]
+    write_pack(tmp_path, alike)
+    finder = open_packed(tmp_path)
+    for form in ("anthropic", "mcp"):
+        functions = [finder.function(tool, form)["name"] for tool in alike]
+        assert len(set(functions)) == 3
+        assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in functions)
+        assert [finder.describe(name) for name in functions] == alike
 
 
 def test_a_name_with_spaces_is_exact_as_a_whole(finder):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ from toolbank.bank.function_names import name_functions
 from toolbank.bank.records import Tool
 from toolbank.packed.layout import AGAIN
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json, reading, write_json
+from toolbank.system.files import read_json, reading, write_text
 
-_TOOLS, _OFFSETS, _FACETS = "tools.jsonl", "offsets.npy", "facets.json"
+_TOOLS, _OFFSETS = "tools.jsonl", "offsets.npy"
+_FACETS, _CALLED = "facets.json", "called.json"
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class Catalogue(Sequence[Tool]):
         Raises:
             InputError: a file is missing or damaged, or has other tools than `names`.
         """
-        self._path, self.names = folder / _TOOLS, tuple(names)
-        self._facets_path = folder / _FACETS
+        self._folder, self._path = folder, folder / _TOOLS
+        self.names = tuple(names)
         with reading(self._path), self._path.open("rb") as file:
             size = self._path.stat().st_size
             self._text: Any = (
@@ -92,28 +95,19 @@ class Catalogue(Sequence[Tool]):
         """The position of each tool, by its name."""
         return {name: place for place, name in enumerate(self.names)}
 
-    @cached_property
+    @property
+    def functions(self) -> list[str]:
+        """The name of each tool where functions are called: letters, digits, _ and -."""
+        return self._called["functions"]
+
+    @property
     def calls(self) -> dict[str, int]:
         """The position of the tool that a text names exactly, by the text in lower case.
 
         Names come before function names, and these before aliases and titles; what several
         tools are called is nobody's exact name.
         """
-        found: dict[str, int] = {}
-        functions = name_functions(self.names)
-        shared = {tuple(pair) for pair in self._facets["called"]}
-        for names in (
-            ((name, place) for place, name in enumerate(self.names)),
-            ((functions[name], place) for place, name in enumerate(self.names)),
-            shared,
-        ):
-            new: dict[str, set[int]] = defaultdict(set)
-            for name, place in names:
-                new[str(name).casefold()].add(int(place))
-            for name, places in new.items():
-                if len(places) == 1 and name:
-                    found.setdefault(name, *places)
-        return found
+        return self._called["exact"]
 
     @property
     def facets(self) -> dict[str, list[str]]:
@@ -137,12 +131,18 @@ class Catalogue(Sequence[Tool]):
 
     @cached_property
     def _facets(self) -> dict[str, Any]:
-        facets = read_json(self._facets_path)
-        if not isinstance(facets, dict) or {"source", "kind", "tag", "called"} - set(
-            facets
-        ):
-            raise InputError(f"{self._facets_path}: damaged. {AGAIN}")
-        return facets
+        return _read(self._folder / _FACETS, {"source", "kind", "tag"})
+
+    @cached_property
+    def _called(self) -> Any:
+        return _read(self._folder / _CALLED, {"functions", "exact"})
+
+
+def _read(path: Path, keys: set[str]) -> dict[str, Any]:
+    content = read_json(path)
+    if not isinstance(content, dict) or keys - set(content):
+        raise InputError(f"{path}: damaged. {AGAIN}")
+    return content
 
 
 def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
@@ -151,7 +151,8 @@ def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
     facets: dict[str, dict[str, list[int]]] = {
         name: defaultdict(list) for name in ("source", "kind", "tag")
     }
-    called: list[tuple[str, int]] = []
+    names: list[str] = []
+    others: set[tuple[str, int]] = set()
     with (folder / _TOOLS).open("wb") as file:
         for place, tool in enumerate(tools):
             line = tool.model_dump_json().encode() + b"\n"
@@ -160,6 +161,27 @@ def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
             facets["kind"][tool.kind].append(place)
             for tag in dict.fromkeys(tool.tags):
                 facets["tag"][tag].append(place)
-            called += [(name, place) for name in {*tool.aliases, tool.title} if name]
+            names.append(tool.name)
+            others |= {(name, place) for name in (*tool.aliases, tool.title)}
     np.save(folder / _OFFSETS, np.array(offsets, np.int64), allow_pickle=False)
-    write_json(folder / _FACETS, {**facets, "called": sorted(called)})
+    write_text(folder / _FACETS, json.dumps(facets))
+    by_name = name_functions(names)
+    functions = [by_name[name] for name in names]
+    exact = _find_exact(names, functions, sorted(others))
+    called = {"functions": functions, "exact": exact}
+    write_text(folder / _CALLED, json.dumps(called))
+
+
+def _find_exact(
+    names: Sequence[str], functions: Sequence[str], others: Iterable[tuple[str, int]]
+) -> dict[str, int]:
+    """See `Catalogue.calls`."""
+    found: dict[str, int] = {}
+    for called in (zip(names, count()), zip(functions, count()), others):
+        new: dict[str, set[int]] = defaultdict(set)
+        for name, place in called:
+            new[name.casefold()].add(place)
+        for name, places in new.items():
+            if len(places) == 1 and name:
+                found.setdefault(name, *places)
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.signals import DEPTH
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
+from toolbank.functions.write import write_function
 from toolbank.packed.catalogue import ALL, Catalogue, Wanted
 from toolbank.packed.layout import (
     AGAIN,
@@ -143,6 +144,14 @@ class PackedFinder:
         """The tool of an exact name, whatever the case; None if there is none."""
         place = self.tools.places.get(name, self.tools.calls.get(name.casefold()))
         return None if place is None else self.tools[place]
+
+    def function(self, tool: Tool, form: str = "openai") -> dict[str, Any]:
+        """A tool of the finder as a function of an API: openai, anthropic, gemini or mcp.
+
+        Its name there is no other tool's, and `describe` takes it.
+        """
+        name = self.tools.functions[self.tools.places[tool.name]]
+        return write_function(tool, form, name)[0]
 
     def nearest_requests(self, query: str, n: int = 5) -> list[NearRequest]:
         """The bank's requests nearest to a request; none where they were not packed."""

@@ -2,7 +2,7 @@
 
 finder/finder.json                 which version counts; one rename switches it
 finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
-                        tools.jsonl, offsets.npy, facets.json
+                        tools.jsonl, offsets.npy, facets.json, called.json
                         retrievers/NAME/
                         requests.jsonl                with requests
 """

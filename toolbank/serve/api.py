@@ -97,13 +97,14 @@ class Api:
         return JSONResponse({"results": results} if is_batch else results[0])
 
     async def _describe(self, name: str, request: Request) -> Response:
-        tool = self.shelf[name].describe(request.path_params["tool"])
+        finder = self.shelf[name]
+        tool = finder.describe(request.path_params["tool"])
         if tool is None:
             raise Refusal(
                 404, "No tool is called so. Names are those that /search gives."
             )
         content = tool.model_dump(mode="json")
-        return JSONResponse({**content, "function": tool.as_function()})
+        return JSONResponse({**content, "function": finder.function(tool)})
 
     async def _tell_facets(self, name: str, request: Request) -> Response:  # noqa: ARG002
         finder = self.shelf[name]

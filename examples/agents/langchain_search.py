@@ -1,0 +1,62 @@
+"""A LangChain agent is shown the tools that fit its request, whatever the model.
+
+    python examples/agents/langchain_search.py finder "middle value of house prices, ignoring blanks"
+
+Needs `pip install langchain langchain-openai` and OPENAI_API_KEY.
+"""
+
+import json
+import sys
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import StructuredTool
+from langchain_openai import ChatOpenAI
+
+import toolbank
+
+MODEL = "gpt-5.5"
+
+
+def call(tool, arguments):
+    """Your own call of a tool: here it is only told."""
+    return f"{tool.name} was called with {json.dumps(arguments)}"
+
+
+def as_langchain(finder, tool):
+    """A tool of the finder as LangChain's."""
+    function = finder.function(tool)["function"]
+
+    def run_tool(**arguments):
+        return call(tool, arguments)
+
+    return StructuredTool(
+        name=function["name"],
+        description=function["description"],
+        args_schema=function["parameters"],
+        func=run_tool,
+    )
+
+
+def make_agent(model, finder, k=5):
+    """An agent that has all tools, and sees the k that fit what was last asked of it."""
+    tools = {tool.name: as_langchain(finder, tool) for tool in finder.tools}
+
+    @wrap_model_call
+    def show_what_fits(request, handler):
+        asked = [one.text for one in request.messages if isinstance(one, HumanMessage)]
+        hits = finder.answer(asked[-1], k).hits
+        return handler(request.override(tools=[tools[hit.tool.name] for hit in hits]))
+
+    return create_agent(model, list(tools.values()), middleware=[show_what_fits])
+
+
+def run(model, finder, request):
+    """Have a request done; the model's last words."""
+    agent = make_agent(model, finder)
+    return agent.invoke({"messages": [HumanMessage(request)]})["messages"][-1].text
+
+
+if __name__ == "__main__":
+    print(run(ChatOpenAI(model=MODEL), toolbank.load(sys.argv[1]), sys.argv[2]))
