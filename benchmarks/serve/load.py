@@ -2,7 +2,7 @@
 
     python benchmarks/serve/load.py FINDER SECONDS CLIENTS [CLIENTS ...]
 
-The server runs in a process of its own, and so do the clients; the processor time of each is told
+Megabytes are those of the server after two minutes, where it goes on for longer, and at the end. The server runs in a process of its own, and so do the clients; the processor time of each is told
 apart. Each request is one of the natural ones with a number, so that no vector is remembered.
 """
 
@@ -33,7 +33,7 @@ def resident(pid):
     return int(line[1]) / 1024
 
 
-async def ask(address, clients, seconds):
+async def ask(address, clients, seconds, look):
     texts = [json.loads(line)["query"] for line in ROWS.read_text().splitlines()]
     texts = [text for text in texts if text]
     numbers, late, statuses, end = count(), [], {}, time.monotonic() + seconds
@@ -49,6 +49,7 @@ async def ask(address, clients, seconds):
             statuses[answer.status] = statuses.get(answer.status, 0) + 1
 
     connector = aiohttp.TCPConnector(limit=0)
+    asyncio.get_running_loop().call_later(120, look)
     async with aiohttp.ClientSession(connector=connector) as session:
         await asyncio.gather(*(client(session) for _ in range(clients)))
     return late, statuses
@@ -63,13 +64,17 @@ def main(finder, seconds, clients):
     )
     for n in clients:
         before, own = cpu(server.pid), time.process_time()
-        late, statuses = asyncio.run(ask(address, n, seconds))
+        sizes = []
+        late, statuses = asyncio.run(
+            ask(address, n, seconds, lambda s=sizes: s.append(resident(server.pid)))
+        )
+        sizes.append(resident(server.pid))
         used, ours = cpu(server.pid) - before, time.process_time() - own
         p50, p99 = 1000 * np.percentile(late, [50, 99])
         print(
             f"{n:7} {len(late) / seconds:11.1f} {p50:8.1f} {p99:8.1f} "
             f"{1000 * used / len(late):14.2f} {1000 * ours / len(late):14.2f} "
-            f"{resident(server.pid):4.0f}  {statuses}",
+            f"{' '.join(f'{size:.1f}' for size in sizes)}  {statuses}",
             flush=True,
         )
     server.terminate()

@@ -98,7 +98,8 @@ class Catalogue(Sequence[Tool]):
     @property
     def functions(self) -> list[str]:
         """The name of each tool where functions are called: letters, digits, _ and -."""
-        return self._called["functions"]
+        functions: list[str] = self._called["functions"]
+        return functions
 
     @property
     def calls(self) -> dict[str, int]:
@@ -107,7 +108,8 @@ class Catalogue(Sequence[Tool]):
         Names come before function names, and these before aliases and titles; what several
         tools are called is nobody's exact name.
         """
-        return self._called["exact"]
+        exact: dict[str, int] = self._called["exact"]
+        return exact
 
     @property
     def facets(self) -> dict[str, list[str]]:
@@ -134,7 +136,7 @@ class Catalogue(Sequence[Tool]):
         return _read(self._folder / _FACETS, {"source", "kind", "tag"})
 
     @cached_property
-    def _called(self) -> Any:
+    def _called(self) -> dict[str, Any]:
         return _read(self._folder / _CALLED, {"functions", "exact"})
 
 
