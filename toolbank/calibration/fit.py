@@ -49,7 +49,7 @@ def fit_calibration(
     own = find_own(bank, queries)
     depth = DEPTH + max(map(len, own))
     hits = retriever.search(texts, depth)
-    right = _mark(hits[0], [_places(bank, query) for query in queries])
+    right = mark_right(bank, queries, hits[0])
     served: NDArray[np.bool_] = np.asarray(right[:, :FIRST].any(axis=1))
     if not served.any():
         return None
@@ -104,15 +104,12 @@ def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
     return found
 
 
-def _places(bank: Bank, query: Query) -> list[int]:
-    return [bank.index[name] for name in query.tools]
-
-
-def _mark(
-    indices: NDArray[np.int64], places: Sequence[Sequence[int]]
+def mark_right(
+    bank: Bank, queries: Sequence[Query], indices: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    rows = zip(indices, places, strict=True)
-    return np.stack([np.isin(row, own) for row, own in rows])
+    """Which hits [n, k], by their `indices`, are their query's own tools."""
+    own = [[bank.index[name] for name in query.tools] for query in queries]
+    return np.stack([np.isin(row, one) for row, one in zip(indices, own, strict=True)])
 
 
 def _draw_foreign(bank: Bank, n: int, seed: int) -> list[str]:

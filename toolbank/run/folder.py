@@ -95,6 +95,11 @@ class RunFolder:
         return self.path / "validation.json"
 
     @property
+    def calibration(self) -> Path:
+        """What the probabilities of each retriever are worth, as a list of records."""
+        return self.path / "calibration.json"
+
+    @property
     def searches(self) -> Path:
         """What the calls of retrievers took that ask a model, if any does."""
         return self.path / "searches.json"

@@ -25,6 +25,7 @@ from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
+    from toolbank.calibration.measured import Calibrated
     from toolbank.evaluation.config import EvaluateConfig
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from toolbank.system.trust import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 6
+_LAYOUT = 7
 
 
 @dataclass
@@ -77,6 +78,7 @@ class EvaluateStage(Stage):
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
         from toolbank.bank.bank import Bank
+        from toolbank.calibration.measured import write_calibrated
         from toolbank.evaluation.figures import write_figures
         from toolbank.evaluation.hits import write_hits
         from toolbank.evaluation.sets import (
@@ -96,8 +98,12 @@ class EvaluateStage(Stage):
             *file_sets(bank, recipe.evaluate.on),
         ]
         validation = make_set("validation", bank, bank.split("validation"))
+        found: list[list[Measured]] = []
+        calibrated: list[Calibrated] = []
         try:
-            found = list(_measure_all(recipe, folder, [validation, *sets]))
+            for retriever in _load_all(recipe, folder):
+                found.append(_measure(retriever, [validation, *sets], recipe.evaluate))
+                calibrated += _calibrate(retriever, bank)
         except Waiting as waiting:
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
@@ -107,8 +113,10 @@ class EvaluateStage(Stage):
         write_figures(folder.metrics, evaluation.figures)
         write_figures(folder.comparisons, evaluation.differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
+        write_calibrated(folder.calibration, calibrated)
         folder.clear(folder.hits)
         files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
+        files.append(folder.calibration)
         for of_one in measured:
             files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
             write_hits(files[-1], of_one)
@@ -134,7 +142,11 @@ def evaluate_sets(
     recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
 ) -> Evaluation:
     """Evaluate the fitted retrievers of a run on these sets."""
-    return _evaluate(list(_measure_all(recipe, folder, sets)), recipe)
+    measured = [
+        _measure(retriever, sets, recipe.evaluate)
+        for retriever in _load_all(recipe, folder)
+    ]
+    return _evaluate(measured, recipe)
 
 
 def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
@@ -160,10 +172,8 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     return sets
 
 
-def _measure_all(
-    recipe: Recipe, folder: RunFolder, sets: Sequence[EvaluationSet]
-) -> Iterator[list[Measured]]:
-    """What each retriever finds on each set; one of them is in memory at a time."""
+def _load_all(recipe: Recipe, folder: RunFolder) -> Iterator[Retriever]:
+    """Each retriever, for searches; one of them is in memory at a time."""
     from tqdm import tqdm
 
     from toolbank.retrievers import answering_for
@@ -172,7 +182,18 @@ def _measure_all(
     for config in configs:
         retriever = load_fitted(recipe, folder, config.label)
         with answering_for(config, "be searched"):
-            yield _measure(retriever, sets, recipe.evaluate)
+            yield retriever
+
+
+def _calibrate(retriever: Retriever, bank: Bank) -> list[Calibrated]:
+    """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
+    from toolbank.calibration.measured import measure_calibration
+    from toolbank.generate.writers import has_copied_wording
+
+    if retriever.config.asks or has_copied_wording(bank.info):
+        return []
+    measured = measure_calibration(retriever, bank)
+    return [] if measured is None else [measured]
 
 
 def _measure(

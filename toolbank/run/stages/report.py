@@ -27,6 +27,7 @@ class ReportStage(Stage):
             **({"verified": hash_file(folder.verified)} if recipe.verify else {}),
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
+            "calibration": hash_file(folder.calibration),
             **(
                 {"searches": hash_file(folder.searches)}
                 if folder.searches.is_file()
