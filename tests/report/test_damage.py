@@ -74,7 +74,7 @@ def changed(value, path, new):
 @pytest.mark.parametrize(
     "name",
     [
-        "metrics.json",
+        pytest.param("metrics.json", marks=pytest.mark.slow),
         pytest.param("judge.json", marks=pytest.mark.slow),
         "labels.json",
     ],

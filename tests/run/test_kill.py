@@ -157,7 +157,12 @@ def kill_until(work, folder, kills, random):
 
 
 @pytest.mark.parametrize(
-    "kind", ["rules", "asks", pytest.param("two-engines", marks=pytest.mark.slow)]
+    "kind",
+    [
+        "asks",
+        pytest.param("rules", marks=pytest.mark.slow),
+        pytest.param("two-engines", marks=pytest.mark.slow),
+    ],
 )
 def test_a_killed_run_goes_on_to_the_same_bank_and_asks_nothing_twice(
     works, tmp_path, kind

@@ -267,11 +267,14 @@ def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
         assert one == other
 
 
-def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, monkeypatch):
+@pytest.mark.parametrize(
+    "moments", [(1, 4), pytest.param(range(7), marks=pytest.mark.slow)]
+)
+def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, moments):
     calls = len(world.server.calls)
     world.change()
     killed = {}
-    for n in range(7):
+    for n in moments:
         copy = world.out.with_name(f"killed-{n}")
         shutil.copytree(world.out, copy)
         code = (

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -84,9 +85,14 @@ def installed_by(extra):
     return found
 
 
+@cache
+def owners():
+    return metadata.packages_distributions()
+
+
 def distribution_of(library):
-    owners = metadata.packages_distributions().get(library, [library])
-    return {normal(owner) for owner in owners}
+    owners_of = owners().get(library, [library])
+    return {normal(owner) for owner in owners_of}
 
 
 @pytest.mark.parametrize("library", EXTRAS)
