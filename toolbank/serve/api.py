@@ -115,6 +115,7 @@ class Api:
                 "version": finder.version,
                 "tools": len(finder.tools),
                 "retrievers": list(finder.retrievers),
+                "calibrated": sorted(finder.calibrations),
                 "facets": finder.tools.facets,
                 "pinned": [
                     {"name": tool.name, "summary": tool.summary}

@@ -6,7 +6,7 @@ const FIELDS = ["q", "k", "retriever", "beside", "source", "kind", "tag"];
 const ANY = { retriever: "the best", beside: "none", source: "all", kind: "all", tag: "all" };
 const PAUSE = 250;
 
-let about = { retrievers: [], facets: {}, logs: false };
+let about = { retrievers: [], calibrated: [], facets: {}, logs: false };
 let asked = 0;
 let openKeyDialog = null;
 
@@ -127,9 +127,12 @@ function showAnswers(state, sides, answers) {
   found.className = answers.length > 1 ? "two" : "";
   found.replaceChildren(...answers.map((answer, side) => {
     const place = make("section", { class: "hits" });
-    if (answers.length > 1) place.append(make("h2", { text: sides[side] || about.retrievers[0] || "" }));
+    const by = sides[side] || about.retrievers[0] || "";
+    const means = about.calibrated.includes(by);
+    if (answers.length > 1) place.append(make("h2", { text: by }));
+    if (!means && answer.hits.length) place.append(make("p", { class: "note", text: "Bars only order these hits: what the scores mean is not known here." }));
     if (answer.none) place.append(make("p", { class: "note", text: "Nothing fits." }));
-    place.append(make("ol", {}, ...answer.hits.map((hit, rank) => showHit(hit, rank, answer))));
+    place.append(make("ol", {}, ...answer.hits.map((hit, rank) => showHit(hit, rank, answer, means))));
     return place;
   }));
   const nothing = answers.every((answer) => answer.none);
@@ -138,15 +141,15 @@ function showAnswers(state, sides, answers) {
   else say("");
 }
 
-function showHit(hit, rank, answer) {
+function showHit(hit, rank, answer, means) {
   const share = Math.round(hit.score * 100);
-  const meter = make("meter", { min: 0, max: 1, "aria-label": `${share} percent likely` });
+  const meter = make("meter", { min: 0, max: 1, "aria-label": means ? `${share} percent likely` : "its place among the hits" });
   meter.value = hit.score;
   const more = make("div", { class: "more" });
   more.hidden = true;
   const button = make("button", { type: "button", "aria-expanded": "false" },
     make("span", { class: "name", text: hit.name }),
-    make("span", { class: "share", text: `${share} %`, title: "How likely the tool is needed" }),
+    make("span", { class: "share", text: means ? `${share} %` : "", title: "How likely the tool is needed" }),
     meter,
     make("span", { class: "summary", text: hit.summary }));
   button.addEventListener("click", async () => {
