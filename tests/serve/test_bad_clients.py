@@ -1,0 +1,160 @@
+"""Clients that are slow, many, or send what is no request: they are told, and the others are served."""
+
+import asyncio
+import json
+import socket
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.packed.packs import write_pack
+from tests.serve.servers import serving
+
+
+def send(server, raw, wait=30):
+    """What comes back until the server closes the connection."""
+    with socket.create_connection((server.host, server.port), timeout=wait) as one:
+        one.sendall(raw)
+        got = b""
+        while part := one.recv(65536):
+            got += part
+    return got
+
+
+def head(server, line, *fields):
+    named = [f"Host: {server.host}:{server.port}", "Connection: close", *fields]
+    return "\r\n".join([line, *named, "", ""]).encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x00\xff\xfe no request at all\r\n\r\n",
+        b"GET /search?q=song\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 50 + b"\r\n\r\n",
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X-Much: much\r\n" * 20_000 + b"\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused_and_the_server_goes_on(server, raw):
+    try:
+        answer = send(server, raw)
+    except ConnectionError:
+        answer = b""
+    assert not answer or answer.startswith(b"HTTP/1.1 400")
+    assert server.ask("/search?q=song").status == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/search?q=%ff%fe", 200),
+        ("/search?q=%00song", 200),
+        ("/search?q=" + "%F0%9F%8E%B5" * 900, 200),
+        ("/search?q=" + "a" * 10_001, 400),
+        ("/search?q=%20%20", 400),
+        ("/tools/%00%ff", 404),
+        ("/tools/..%2f..%2fetc%2fpasswd", 404),
+    ],
+)
+def test_odd_texts_are_texts(server, address, status):
+    answer = server.ask(address)
+    assert answer.status == status, answer.body
+    assert ("error" in answer.json) == (status != 200)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("Content-Type: application/json", "Content-Length: 10000000"),
+        ("Content-Type: application/json", "Transfer-Encoding: chunked"),
+    ],
+)
+def test_ten_megabytes_are_refused_before_they_are_read(server, fields):
+    chunked = "chunked" in fields[1]
+    part = b"a" * 100_000
+    body = (
+        (b"186a0\r\n" + part + b"\r\n") * 100 + b"0\r\n\r\n" if chunked else part * 100
+    )
+    with socket.create_connection((server.host, server.port), timeout=30) as one:
+        one.sendall(head(server, "POST /search HTTP/1.1", *fields))
+        try:
+            one.sendall(body)
+            answer = one.recv(65536)
+        except ConnectionError:
+            return
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+
+
+def resident(process):
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def test_a_thousand_at_once_are_answered_and_memory_stays(tmp_path):
+    write_pack(tmp_path)
+
+    async def ask(server, number):
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(head(server, f"GET /search?q=song+number+{number} HTTP/1.1"))
+        answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        start, _, body = answer.partition(b"\r\n\r\n")
+        status = int(start.split()[1])
+        said = json.loads(body)
+        assert "hits" in said if status == 200 else said["error"]["message"]
+        return status
+
+    async def ask_all(server):
+        return Counter(await asyncio.gather(*(ask(server, n) for n in range(1_000))))
+
+    with serving(tmp_path) as server:
+        asyncio.run(ask_all(server))
+        before = resident(server.process)
+        statuses = asyncio.run(ask_all(server))
+        assert resident(server.process) < before + 100
+    assert set(statuses) <= {200, 503}
+    assert statuses[200] >= 500
+
+
+@pytest.mark.slow
+def test_slow_clients_are_cut_off_and_the_others_are_served(tmp_path):
+    write_pack(tmp_path)
+    with serving(tmp_path) as server:
+        begun = head(server, "POST /search HTTP/1.1", "Content-Type: application/json")
+        kinds = {
+            "silent": b"",
+            "half a head": begun[:40],
+            "no body": begun[:-2] + b"Content-Length: 30\r\n\r\n" + b'{"que',
+        }
+        waiting = {}
+        for name, raw in kinds.items():
+            waiting[name] = [
+                socket.create_connection((server.host, server.port), timeout=40)
+                for _ in range(100)
+            ]
+            for one in waiting[name]:
+                one.sendall(raw)
+        # One that asks, and never reads what comes.
+        deaf = socket.create_connection((server.host, server.port), timeout=40)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        asked = head(server, "GET /openapi.json HTTP/1.1").replace(
+            b"close", b"keep-alive"
+        )
+        deaf.setblocking(False)
+        try:
+            for _ in range(10_000):
+                deaf.send(asked)
+        except (BlockingIOError, ConnectionError):
+            pass
+        assert server.ask("/search?q=song").status == 200
+        for name, connections in waiting.items():
+            for one in connections:
+                answer = one.recv(65536)
+                assert not answer or answer.startswith(b"HTTP/1.1 408"), (name, answer)
+                one.close()
+        assert server.ask("/search?q=song").status == 200
+        assert resident(server.process) < 400
+        deaf.close()

@@ -1,0 +1,56 @@
+"""Searches that hang, and too many of them: the others are served."""
+
+import asyncio
+import threading
+
+import pytest
+
+from toolbank.serve import pool as pools
+from toolbank.serve.answers import Refusal
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    monkeypatch.setattr(pools, "SEARCH_TIME", 0.3)
+    monkeypatch.setattr(pools, "MOST_WAITING", 3)
+    monkeypatch.setattr(pools.os, "cpu_count", lambda: 2)
+    made = pools.Pool()
+    yield made
+    made.close()
+
+
+def test_a_search_that_hangs_is_given_up_and_the_others_are_answered(pool):
+    let_go = threading.Event()
+
+    async def ask():
+        hanging = asyncio.ensure_future(pool.run(let_go.wait))
+        others = [await pool.run(lambda n=n: n) for n in range(5)]
+        with pytest.raises(Refusal) as refused:
+            await hanging
+        return others, refused.value
+
+    try:
+        others, refused = asyncio.run(ask())
+    finally:
+        let_go.set()
+    assert others == [*range(5)]
+    assert refused.status == 504
+
+
+def test_more_than_may_wait_are_refused_at_once(pool):
+    let_go = threading.Event()
+
+    async def ask():
+        waiting = [asyncio.ensure_future(pool.run(let_go.wait)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal) as refused:
+            await pool.run(let_go.wait)
+        let_go.set()
+        return await asyncio.gather(*waiting), refused.value
+
+    answered, refused = asyncio.run(ask())
+    assert answered == [True] * 5
+    assert refused.status == 503
+    assert "Retry-After" in refused.headers
+    assert pool.refused == 1
+    assert pool.running == 0
