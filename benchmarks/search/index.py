@@ -50,36 +50,40 @@ def search_exactly(vectors, query):
     return best[np.argsort(-scores[best])]
 
 
-def by_usearch(dtype, vectors, path):
+def by_usearch(dtype, connectivity, vectors, path):
     index = Index(
         ndim=vectors.shape[1],
         metric="ip",
         dtype=dtype,
-        connectivity=16,
-        expansion_add=128,
-        expansion_search=128,
+        connectivity=connectivity,
+        expansion_add=256,
     )
     index.add(np.arange(len(vectors)), vectors, threads=2)
     index.save(path)
     opened = Index.restore(path, view=True)
-    opened.expansion_search = 128
-    return lambda query: opened.search(query, K * MORE).keys.astype(np.int64)
+
+    def at(effort):
+        opened.expansion_search = effort
+        return lambda query: opened.search(query, K * MORE).keys.astype(np.int64)
+
+    return at
 
 
 def by_faiss(kind, vectors, path):
     faiss.omp_set_num_threads(2)
     index = faiss.index_factory(vectors.shape[1], kind, faiss.METRIC_INNER_PRODUCT)
-    sample = vectors[np.random.default_rng(0).permutation(len(vectors))[:200_000]]
-    index.train(sample)
+    order = np.random.default_rng(0).permutation(len(vectors))
+    index.train(vectors[order[:200_000]])
     index.add(vectors)
     faiss.write_index(index, str(path))
-    opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    opened = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
     faiss.omp_set_num_threads(1)
-    if kind.startswith("IVF"):
-        faiss.extract_index_ivf(opened).nprobe = 32
-    else:
-        faiss.downcast_index(opened).hnsw.efSearch = 128
-    return lambda query: opened.search(query[None], K * MORE)[1][0]
+
+    def at(effort):
+        faiss.extract_index_ivf(opened).nprobe = effort
+        return lambda query: opened.search(query[None], K * MORE)[1][0]
+
+    return at
 
 
 def measure(what, work, asked, right, vectors):
@@ -116,25 +120,30 @@ def main(path, sizes):
                 vectors,
             )
         )
-        for name, make, kind in (
-            ("usearch, f32", by_usearch, "f32"),
-            ("usearch, f16", by_usearch, "f16"),
-            ("usearch, i8", by_usearch, "i8"),
-            ("faiss, HNSW16", by_faiss, "HNSW16"),
-            ("faiss, HNSW16, 8 bits", by_faiss, "HNSW16_SQ8"),
-            ("faiss, IVF, 8 bits", by_faiss, f"IVF{int(4 * n**0.5)},SQ8"),
+        for name, make, kinds, efforts in (
+            ("usearch, 8 bits, M 16", by_usearch, ("i8", 16), (128, 512)),
+            ("usearch, 8 bits, M 32", by_usearch, ("i8", 32), (128, 256, 512)),
+            (
+                "faiss, IVF, 8 bits",
+                by_faiss,
+                (f"IVF{int(4 * n**0.5)},SQ8",),
+                (32, 64, 128, 256),
+            ),
         ):
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder, "index")
                 began, cpu = time.perf_counter(), time.process_time()
-                work = make(kind, vectors, file)
+                at = make(*kinds, vectors, file)
                 took, used = time.perf_counter() - began, time.process_time() - cpu
-                line = measure(name, work, asked, right, vectors)
                 size = file.stat().st_size / 2**20
                 print(
-                    f"{line}   made in {took:.0f} s ({used:.0f} of CPU), {size:,.0f} MB",
-                    flush=True,
+                    f"{name}: made in {took:.0f} s ({used:.0f} of CPU), {size:,.0f} MB"
                 )
+                for effort in efforts:
+                    line = measure(
+                        f"  effort {effort}", at(effort), asked, right, vectors
+                    )
+                    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.stored import Arrays, floats
 from toolbank.retrievers.text import title_and_summary
 from toolbank.retrievers.validation import validation_queries, validation_recall
+from toolbank.retrievers.vector_index import VectorIndex, write_index
 from toolbank.training.card import make_card
 
 
@@ -43,6 +44,8 @@ class DenseRetriever(Retriever):
     summary: ClassVar[str]
     tuned: SentenceEncoder | None = None
     """The fine-tuned encoder, if it was."""
+    index: VectorIndex | None = None
+    """Of `vectors`, where it was packed and they are many."""
 
     @property
     def unseen(self) -> NDArray[np.bool_] | None:
@@ -139,15 +142,17 @@ class DenseRetriever(Retriever):
         encoder = packing.write_encoder(self.encoder, folder)
         return self.config.model_copy(update={"encoder": encoder, "training": None})
 
-    def pack_parts(self, folder: Path, packing: Packing) -> None:
-        """The encoder is written already."""
+    def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """Write an index of the vectors where they are many; the encoder is written already."""
+        write_index(self.vectors, folder)
 
     def load_parts(self, folder: Path) -> None:
-        """Read the fine-tuned encoder.
+        """Read the fine-tuned encoder, and the index of the vectors.
 
         Raises:
-            InputError: it is missing or damaged.
+            InputError: one is missing or damaged.
         """
+        self.index = VectorIndex.read(folder, self.vectors.shape)
         if self.config.training is not None:
             tuned = load_encoder(self._saved(folder))
             assert isinstance(tuned, SentenceEncoder)

@@ -43,6 +43,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "tokenizers": ("serve", "train"),
     "torch": ("train", "pack"),
     "transformers": ("train", "pack"),
+    "usearch": ("large", "pack"),
     "uvicorn": ("serve",),
     "vllm": ("vllm",),
     "w3lib": ("crawl", "generate"),

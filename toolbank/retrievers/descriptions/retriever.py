@@ -38,9 +38,10 @@ class DescriptionsRetriever(DenseRetriever):
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and cosines of the best min(k, n_tools) tools: two arrays [n_queries, k]."""
-        return search_vectors(
-            self.embed(queries), self.vectors, self.draw_ties(queries), k
-        )
+        vectors, ties = self.embed(queries), self.draw_ties(queries)
+        if self.index is not None and self.index.reaches(k):
+            return self.index.search(vectors, self.vectors, ties, k)
+        return search_vectors(vectors, self.vectors, ties, k)
 
     def search_held_out(self, bank: Bank, k: int) -> Hits:
         """Hits for every train query, of which none was seen."""

@@ -102,13 +102,14 @@ class Tool2VecRetriever(DenseRetriever):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
 
-        Scores are cosines; an unseen tool has that of a seen one that is as likely needed.
+        Scores are cosines; an unseen tool has that of a seen one that is as likely needed, for
+        which all are looked at.
         """
-        encoded = self.embed(queries)
+        encoded, ties = self.embed(queries), self.draw_ties(queries)
+        if self.index is not None and self.index.reaches(k) and self.seen.all():
+            return self.index.search(encoded, self.vectors, ties, k)
         return rank_blocks(
-            lambda rows: self._score(encoded[rows], queries[rows]),
-            self.draw_ties(queries),
-            k,
+            lambda rows: self._score(encoded[rows], queries[rows]), ties, k
         )
 
     def log_odds(self, queries: Sequence[str]) -> NDArray[np.float64]:

@@ -173,26 +173,24 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
 
 
 def _load_all(recipe: Recipe, folder: RunFolder) -> Iterator[Retriever]:
-    """Each retriever, for searches; one of them is in memory at a time."""
+    """Each retriever; one of them is in memory at a time."""
     from tqdm import tqdm
-
-    from toolbank.retrievers import answering_for
 
     configs = tqdm(recipe.retrievers, "evaluate", unit="retriever", disable=None)
     for config in configs:
-        retriever = load_fitted(recipe, folder, config.label)
-        with answering_for(config, "be searched"):
-            yield retriever
+        yield load_fitted(recipe, folder, config.label)
 
 
 def _calibrate(retriever: Retriever, bank: Bank) -> list[Calibrated]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
     from toolbank.calibration.measured import measure_calibration
     from toolbank.generate.writers import has_copied_wording
+    from toolbank.retrievers import answering_for
 
     if retriever.config.asks or has_copied_wording(bank.info):
         return []
-    measured = measure_calibration(retriever, bank)
+    with answering_for(retriever.config, "be searched"):
+        measured = measure_calibration(retriever, bank)
     return [] if measured is None else [measured]
 
 
@@ -202,13 +200,15 @@ def _measure(
     import numpy as np
 
     from toolbank.evaluation.evaluate import measure, search_depth
+    from toolbank.retrievers import answering_for
 
-    if not retriever.config.asks:
-        return [measure(retriever, one, config) for one in sets]
-    # About all sets at once: a model that answers in rounds takes one.
-    queries = [query for one in sets for query in one.queries]
-    ends = np.cumsum([len(one.queries) for one in sets[:-1]])
-    indices, scores = retriever.search(queries, search_depth(config))
+    with answering_for(retriever.config, "be searched"):
+        if not retriever.config.asks:
+            return [measure(retriever, one, config) for one in sets]
+        # About all sets at once: a model that answers in rounds takes one.
+        queries = [query for one in sets for query in one.queries]
+        ends = np.cumsum([len(one.queries) for one in sets[:-1]])
+        indices, scores = retriever.search(queries, search_depth(config))
     hits = zip(np.split(indices, ends), np.split(scores, ends), strict=True)
     return [
         measure(retriever, one, config, found)
