@@ -17,7 +17,7 @@ from random import Random
 RECIPE = """
 name: catalogue
 seed: 0
-dataset: {type: jsonl, path: data}
+dataset: {type: jsonl, path: data, ordered: true}
 split: {validation: 0.1, test: 0.1}
 retrievers:
   - type: bm25
@@ -27,13 +27,13 @@ retrievers:
   - type: nnn
     first_stage: descriptions
   - type: mlc
-    training: {epochs: 1, max_length: 32, max_steps: 2}
+    training: {epochs: 0.02, max_length: 32}
   - type: refiner
     first_stage: tool2vec
     candidates: 32
-    training: {epochs: 1, max_length: 32, max_steps: 2}
+    training: {epochs: 0.02, max_length: 32}
   - type: protip
-    training: {epochs: 1, max_length: 32, max_steps: 2}
+    training: {epochs: 0.02, max_length: 32}
 evaluate: {ks: [5]}
 """
 
@@ -44,9 +44,8 @@ def read_tools(path):
         for tool in server.get("tools", ()):
             if tool.get("description"):
                 yield {
-                    "name": f"{server['name']}.{tool['name']}",
+                    "name": f"{server['name']}/{tool['name']}",
                     "description": tool["description"],
-                    "parameters": tool.get("inputSchema") or {"type": "object"},
                 }
 
 
@@ -74,10 +73,11 @@ def main(servers, asks, n, folder):
         file.writelines(json.dumps(tool) + "\n" for tool in tools.values())
     with (data / "queries.jsonl").open("w") as file:
         for line in Path(asks).read_text().splitlines():
-            ask = json.loads(line)
-            if ask.get("tool") in tools and ask.get("ask"):
-                row = {"query": ask["ask"], "tools": [ask["tool"]]}
-                file.write(json.dumps(row) + "\n")
+            row = json.loads(line)
+            if row["tool"] in tools:
+                for ask in row["asks"]:
+                    query = {"query": ask, "tools": [row["tool"]]}
+                    file.write(json.dumps(query) + "\n")
     Path(folder, "recipe.yaml").write_text(RECIPE)
 
 
