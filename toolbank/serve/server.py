@@ -19,6 +19,8 @@ from toolbank.system.errors import InputError
 
 _BACKLOG = 2048
 _MOST_CONNECTIONS = 4096
+_KEEP_ALIVE = 15
+"""Seconds that a connection is kept for another request."""
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -56,7 +58,7 @@ def run_app(
         ws="none",
         proxy_headers=False,
         limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=30,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_TIME,
     )
 
@@ -87,15 +89,24 @@ class _Server(uvicorn.Server):
 
 
 class _Patient(H11Protocol):
-    """Closes a connection on which no first request comes in time."""
+    """Closes a connection on which the head of a request doesn't come in time."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        asyncio.get_running_loop().call_later(BODY_TIME, self._close_if_unused)
+        self._wait_for_request(BODY_TIME)
 
-    def _close_if_unused(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def on_response_complete(self) -> None:
+        self._wait_for_request(_KEEP_ALIVE + BODY_TIME)
+        super().on_response_complete()
+
+    def _wait_for_request(self, seconds: float) -> None:
+        before = self.cycle
+
+        def close_without_one() -> None:
+            if self.cycle is before and not self.transport.is_closing():
+                self.transport.close()
+
+        asyncio.get_running_loop().call_later(seconds, close_without_one)
 
 
 def _explain(error: OSError) -> str:
