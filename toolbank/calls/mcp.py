@@ -7,9 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-from toolbank.calls.addresses import CheckedResolver
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.http import CALL_TIME, MOST_ANSWER
@@ -63,13 +61,18 @@ async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
             return await client.call_tool(tool, dict(arguments))
     import httpx2
 
-    parts = urlsplit(target.mcp)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    await CheckedResolver(private=target.private).resolve(parts.hostname or "", port)
+    from toolbank.calls.transport import CheckedTransport
+
     headers = target.credential.headers() if target.credential else {}
+    # What wraps the text, and a handshake, come besides.
+    transport = CheckedTransport(private=target.private, most=4 * MOST_ANSWER)
     async with (
         httpx2.AsyncClient(
-            headers=headers, follow_redirects=False, timeout=CALL_TIME, trust_env=False
+            headers=headers,
+            follow_redirects=False,
+            timeout=CALL_TIME,
+            trust_env=False,
+            transport=transport,
         ) as http,
         Client(streamable_http_client(target.mcp, http_client=http)) as client,
     ):

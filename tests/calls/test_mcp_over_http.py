@@ -1,0 +1,73 @@
+"""Calls to an MCP server over HTTP: to a checked address, and no more of an answer than may be."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp.resolver import ThreadedResolver
+
+from toolbank.calls.config import Target
+from toolbank.calls.errors import CallError
+from toolbank.calls.mcp import send_to_mcp
+
+SERVER = Path(__file__).with_name("weather_over_http.py")
+CITY = {"city": "Oslo"}
+
+
+@pytest.fixture(scope="module")
+def port():
+    command = [sys.executable, str(SERVER)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        yield int(server.stdout.readline())
+        server.kill()
+
+
+def call(port, tool="forecast", arguments=CITY, host="127.0.0.1", private=True):
+    target = Target(mcp=f"http://{host}:{port}/mcp", private=private)
+    return asyncio.run(send_to_mcp(tool, arguments, target))
+
+
+def resolve_to(monkeypatch, *addresses):
+    """Have each lookup of a name give the next address; the hosts that were asked for."""
+    left, asked = list(addresses), []
+
+    async def resolve(self, host, port=0, family=0):
+        asked.append(host)
+        return [{"host": left.pop(0) if len(left) > 1 else left[0], "port": port}]
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    return asked
+
+
+def test_a_call_is_passed_on(port):
+    assert call(port) == "Rain in Oslo."
+
+
+def test_a_private_address_needs_leave(port):
+    with pytest.raises(CallError, match="not a public one"):
+        call(port, private=False)
+
+
+def test_a_name_that_means_this_machine_is_refused(port, monkeypatch):
+    resolve_to(monkeypatch, "127.0.0.1")
+    with pytest.raises(CallError, match="not a public one"):
+        call(port, host="weather.example", private=False)
+
+
+def test_a_name_is_not_looked_up_again_by_what_connects(port, monkeypatch):
+    # Only this lookup knows the name: were there another, nothing would be found.
+    asked = resolve_to(monkeypatch, "127.0.0.1")
+    try:
+        said = call(port, host="weather.example")
+    except CallError as error:
+        # The server itself may refuse a Host that is not its own: it was reached, then.
+        said = str(error)
+    assert asked
+    assert "can't be reached (ConnectError)" not in said
+
+
+def test_a_flood_is_cut_off(port):
+    with pytest.raises(CallError, match="larger than"):
+        call(port, "flood", {})
