@@ -333,8 +333,9 @@ def test_the_card_tells_what_was_measured(tmp_path):
     write_json(run.quality, measure_quality(BANK, 0).as_json())
     stages = make_stages(load_recipe(str(run.recipe)).recipe, run)
     (report,) = (stage for stage in stages if stage.kind == "report")
-    for path, content in ((run.metrics, []), (run.labels, []), (run.judge, {})):
-        write_json(path, content)
+    for path in (run.metrics, run.labels, run.calibration):
+        write_json(path, [])
+    write_json(run.judge, {})
     run.hits.mkdir()
     run.stamp("report", report.key, [run.quality], complete=True)
     publish_to_folder(Wanted(run), tmp_path / "out")

@@ -157,7 +157,8 @@ class RunFolder:
     @property
     def of_worth(self) -> tuple[Path, ...]:
         """What costs time or money to make again, there or not."""
-        figures = (self.metrics, self.comparisons, self.validation, self.labels)
+        chosen = (self.validation, self.calibration)
+        figures = (self.metrics, self.comparisons, self.labels, *chosen)
         queries = self.bank / "queries.parquet"
         made = (queries, self.journal, self.models, self.judge, self.hits, self.verify)
         plans = (self.planner, self.planner_figures)
