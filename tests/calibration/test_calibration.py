@@ -8,9 +8,11 @@ from toolbank.bank.records import Query, Tool
 from toolbank.calibration.background import find_foreign
 from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.fit import choose_threshold, find_own, fit_calibration
-from toolbank.calibration.signals import DEPTH, leave_out
+from toolbank.calibration.signals import DEPTH, leave_out, read_signals
 from toolbank.retrievers import create_retriever
+from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
+from toolbank.retrievers.fusion.config import FusionConfig
 
 THINGS = [
     "door",
@@ -130,3 +132,18 @@ def test_requests_of_the_same_domain_are_not_foreign():
     assert {"numpy", "mcp"} <= domains
     one = next(one for one in find_foreign(()) if one.domain == "numpy")
     assert "numpy" not in {other.domain for other in find_foreign([one.tool])}
+
+
+def test_tools_left_out_do_not_show_in_what_a_fusion_is_judged_by(retriever):
+    other = create_retriever(Bm25Config(name="other", requests=True))
+    other.fit(make_bank())
+    fusion = create_retriever(FusionConfig(first_stage="bm25", beside=("other",)))
+    fusion.fit(make_bank(), FitContext(fitted={"bm25": retriever, "other": other}))
+    queries = [query.query for query in make_bank().queries]
+    own = find_own(make_bank(), make_bank().queries)
+    alone = [
+        read_signals(one, queries, one.search(queries, 2 * DEPTH), own)
+        for one in (retriever, other)
+    ]
+    together = read_signals(fusion, queries, fusion.search(queries, 2 * DEPTH), own)
+    np.testing.assert_allclose(together, np.concatenate(alone, axis=1))

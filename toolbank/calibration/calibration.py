@@ -23,7 +23,8 @@ class Calibration(Stored):
     domains, along `direction` [d] of the encoder's vectors; its coefficients are `fits`
     [signals + 2], the intercept last. The second, `needed` [4], says how likely a hit is needed:
     by how far its score is below the best one, by its rank, and by the log-odds of the first. No
-    slope of the second is negative, so that hits stay in their order.
+    slope of the second is negative, so that hits stay in their order. `scale` is the deviation of
+    the best hit's score.
 
     Where no hit reaches `threshold`, nothing fits.
     """
@@ -33,6 +34,7 @@ class Calibration(Stored):
     direction: NDArray[np.float64]
     fits: NDArray[np.float64]
     needed: NDArray[np.float64]
+    scale: NDArray[np.float64]
     threshold: NDArray[np.float64]
 
     arrays: ClassVar[Arrays] = {
@@ -41,6 +43,7 @@ class Calibration(Stored):
         "direction": floats("width", dtype=np.float64),
         "fits": floats("coefficients", dtype=np.float64),
         "needed": floats(4, dtype=np.float64),
+        "scale": floats(dtype=np.float64, low=1e-9),
         "threshold": floats(dtype=np.float64, low=0, high=1),
     }
 
@@ -60,7 +63,7 @@ class Calibration(Stored):
             read_signals(retriever, queries, hits, without),
             embed_requests(retriever, queries),
         )
-        features = describe_hits(hits, odds, self.spread[0])
+        features = describe_hits(hits, odds, float(self.scale))
         logits = features @ self.needed[:-1] + self.needed[-1]
         return np.where(hits[0] >= 0, _sigmoid(logits), 0.0)
 
@@ -82,11 +85,11 @@ def embed_requests(retriever: Retriever, queries: Sequence[str]) -> NDArray[np.f
 
 
 def describe_hits(
-    hits: Hits, odds: NDArray[np.float64], spread: float
+    hits: Hits, odds: NDArray[np.float64], scale: float
 ) -> NDArray[np.float64]:
     """What a hit's probability hangs on [n, k, 3]: higher is likelier."""
     scores = np.where(np.isfinite(hits[1]), hits[1], 0).astype(np.float64)
-    below = (scores - scores[:, :1]) / spread
+    below = (scores - scores[:, :1]) / scale
     rank = np.broadcast_to(-np.log1p(np.arange(scores.shape[1])), scores.shape)
     fits = np.broadcast_to(odds[:, None], scores.shape)
     return np.stack([below, rank, fits], axis=-1)

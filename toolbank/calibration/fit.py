@@ -65,6 +65,8 @@ def fit_calibration(
     every = np.concatenate(signals)
     made.centre = np.asarray(every.mean(axis=0))
     made.spread = np.maximum(every.std(axis=0), 1e-6)
+    found = hits[1][:, 0][hits[0][:, 0] >= 0]
+    made.scale = np.array(max(float(found.std()), 1e-6))
     made.direction = _find_direction(retriever, bank, seed)
     columns = np.column_stack(
         [(every - made.centre) / made.spread, np.concatenate(vectors) @ made.direction]
@@ -73,7 +75,7 @@ def fit_calibration(
     made.fits = regress(columns, fits, *_flat(columns.shape[1] + 1), least_slope=_ANY)
     odds = made.request_odds(signals[0], vectors[0])
     features = describe_hits(
-        (hits[0][:, :DEPTH], hits[1][:, :DEPTH]), odds, made.spread[0]
+        (hits[0][:, :DEPTH], hits[1][:, :DEPTH]), odds, float(made.scale)
     )
     real = hits[0][:, :DEPTH] >= 0
     made.needed = regress(

@@ -37,12 +37,15 @@ def read_signals(
 ) -> NDArray[np.float64]:
     """Of each stage the best score, the mean of the first five, and how they fall [n, 3 s].
 
-    `hits` are the retriever's own, at least ten deep where there are so many tools. `without` has
+    Stages whose scores don't compare between requests are left out: what a fusion gives a tool
+    hangs on what it found besides. `hits` are the retriever's own, at least ten deep where there are so many tools. `without` has
     tools a request that are left out, as if they were not in the catalogue.
     """
     most = max(map(len, without), default=0) if without is not None else 0
     found = []
     for stage in list_stages(retriever):
+        if not stage.config.scores_compare:
+            continue
         own = stage is retriever and hits[0].shape[1] >= min(
             DEPTH + most, len(retriever.tools)
         )

@@ -47,6 +47,9 @@ class RetrieverConfig(Config):
     score: ClassVar[str] = "on a scale of its own: the higher, the better"
     """What the score of a hit is, for people."""
 
+    scores_compare: ClassVar[bool] = True
+    """Whether a score says as much of one request as of another; a rank or a z-score does not."""
+
     type: str
     name: str = Field(
         default="",

@@ -39,6 +39,7 @@ class DecompositionConfig(TwoStageConfig):
     """Split the request into subtasks, and search for each by another retriever."""
 
     score: ClassVar[str] = "1 / rank"
+    scores_compare: ClassVar[bool] = False
 
     type: Literal["decomposition"] = "decomposition"
     first_stage: str = Field(

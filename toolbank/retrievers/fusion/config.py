@@ -14,6 +14,7 @@ class FusionConfig(TwoStageConfig):
         "standard deviations above the hits of each retriever, on average: compare it within one "
         "search"
     )
+    scores_compare: ClassVar[bool] = False
 
     type: Literal["fusion"] = "fusion"
     first_stage: str = Field(

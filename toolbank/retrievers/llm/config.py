@@ -26,6 +26,7 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
     """
 
     score: ClassVar[str] = "1 / rank"
+    scores_compare: ClassVar[bool] = False
     section: ClassVar[str] = "retrievers.llm"
     call_steps: ClassVar[tuple[str, ...]] = ("rank",)
     asks_of_train: ClassVar[bool] = False
