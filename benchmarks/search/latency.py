@@ -2,10 +2,12 @@
 
     python benchmarks/search/latency.py FINDER [FINDER ...]
 
-Each is a packed finder with several retrievers. Requests are those of the quickstart's natural set,
-each with a number behind it, so that no vector is remembered.
+Each is a packed finder with several retrievers, `descriptions` among them. Requests are those of the
+quickstart's natural set, each with a number behind it, so that no vector is remembered. Needs
+`.[dev-slow]` and faiss-cpu.
 """
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -51,7 +53,7 @@ def encoder_of(retriever):
     return None
 
 
-def measure_others(tools):
+def measure_others(tools, vectors):
     texts = [f"{tool.name} {tool.summary} {tool.description}" for tool in tools]
     index = bm25s.BM25()
     index.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
@@ -67,7 +69,6 @@ def measure_others(tools):
     from toolbank.encoders.resolve import find_packaged, hub_name
 
     model = SentenceTransformer(str(find_packaged(hub_name("all-MiniLM-L6-v2"))))
-    vectors = model.encode(texts[:2000], normalize_embeddings=True)
     flat = faiss.IndexFlatIP(vectors.shape[1])
     flat.add(vectors)
 
@@ -75,6 +76,19 @@ def measure_others(tools):
         return flat.search(model.encode([text], normalize_embeddings=True), 5)
 
     show("sentence-transformers and faiss", measure(by_faiss, "f"))
+    from fastmcp.server.transforms.search import BM25SearchTransform
+    from fastmcp.tools.base import Tool
+
+    listed = [
+        Tool(name=one.name, description=one.description, parameters=one.parameters)
+        for one in tools
+    ]
+    transform, loop = BM25SearchTransform(), asyncio.new_event_loop()
+
+    def by_fastmcp(text):
+        return loop.run_until_complete(transform._search(listed, text))
+
+    show("FastMCP's BM25", measure(by_fastmcp, "m"))
 
 
 def main(folders):
@@ -105,7 +119,7 @@ def main(folders):
                 )
             answer = partial(finder.answer, retriever=label)
             show(label, measure(answer, f"{label}!"))
-        measure_others(finder.tools)
+        measure_others(finder.tools, finder.retrievers["descriptions"].vectors)
 
 
 if __name__ == "__main__":
