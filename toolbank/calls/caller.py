@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from toolbank.bank.call import HttpCall, McpCall
 from toolbank.bank.records import Tool
+from toolbank.calls.arguments import check_arguments
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.http import send
@@ -21,8 +17,6 @@ from toolbank.calls.request import prepare_request
 from toolbank.system.errors import InputError
 
 _SAFE = ("GET", "HEAD")
-_HERE: Registry[Any] = Registry()
-"""Of schemas that others may be referred to: none, so that nothing is fetched."""
 
 
 class Caller:
@@ -61,7 +55,7 @@ class Caller:
         target = find_target(tool, self._targets)
         if target is None:
             raise CallError(f"{tool.name}: nobody has said where its calls go.")
-        _check_arguments(tool, arguments)
+        check_arguments(tool, arguments)
         try:
             if isinstance(call, McpCall):
                 return await send_to_mcp(call.tool, arguments, target)
@@ -86,18 +80,3 @@ def _only_reads(tool: Tool) -> bool:
     if isinstance(tool.call, HttpCall):
         return tool.call.method.upper() in _SAFE
     return tool.annotations.get("readOnlyHint") is True
-
-
-def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    try:
-        Draft202012Validator(tool.parameters, registry=_HERE).validate(dict(arguments))
-    except ValidationError as error:
-        place = ".".join(map(str, error.absolute_path))
-        where = f" at {place}" if place else ""
-        raise CallError(
-            f"The arguments don't fit{where}: {error.message[:500]}"
-        ) from error
-    except (SchemaError, Unresolvable, RecursionError) as error:
-        raise CallError(
-            f"{tool.name}: its schema can't be checked, so it is not called."
-        ) from error
