@@ -200,6 +200,7 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
         ("sources: {pets: {url: 'https://me:secret@x'}}", "`credential`"),
         ("sources: {pets: {url: 'https://x', mcp: 'https://y'}}", "give one of"),
         ("sources: {pets: {url: 'https://x', key: abc}}", "key"),
+        ("sources: {pets: {url: 'https://x', read_only: [a]}}", "is of an MCP server"),
         ("pets: [", "not valid YAML"),
     ],
 )
@@ -210,3 +211,30 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, said):
         read_targets(path)
     assert str(path) in str(told.value)
     assert "secret" not in str(told.value).replace("a secret goes", "")
+
+
+def call_mcp(name, tool, pattern, **target):
+    """Call an MCP server's tool by a command that isn't there, so that nothing is found to do."""
+    hinted = {"readOnlyHint": True}
+    called = Tool(
+        name=name, annotations=hinted, call=McpCall(source="notes", tool=tool)
+    )
+    targets = {"notes": Target(command=("/no/such/program",), **target)}
+    asyncio.run(Caller([pattern], targets, writes=False).call(called, {}))
+
+
+def test_a_pack_does_not_say_what_changes_nothing():
+    with pytest.raises(CallError, match="may change something"):
+        call_mcp("read", "read", "*")
+    with pytest.raises(CallError, match="can't be"):
+        call_mcp("read", "read", "*", read_only=["re*"])
+
+
+def test_a_pack_does_not_give_one_tool_the_name_of_another():
+    read_only = ["*"]
+    for pattern in ("read", "notes/read", "notes/r*"):
+        name = pattern.replace("*", "ead")
+        with pytest.raises(CallError, match="may not be called through this server"):
+            call_mcp(name, "delete_all", pattern, read_only=read_only)
+        with pytest.raises(CallError, match="can't be"):
+            call_mcp(name, "read", pattern, read_only=read_only)

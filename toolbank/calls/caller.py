@@ -22,8 +22,10 @@ _SAFE = ("GET", "HEAD")
 class Caller:
     """Passes calls on of tools whose names fit one of `patterns`, to the `targets` of sources.
 
-    What may change something, by any other method than GET and HEAD or by a tool of an MCP server
-    that is not said to be read-only, is called with `writes` alone.
+    A tool of an MCP server has to fit by what the server calls it, too, alone or as SOURCE/TOOL:
+    which of its tools a name stands for is only said by a pack. What may change something, by any
+    other method than GET and HEAD or by a tool of an MCP server that its target doesn't say to be
+    read-only, is called with `writes` alone.
     """
 
     def __init__(
@@ -32,8 +34,13 @@ class Caller:
         self._patterns, self._targets, self._writes = patterns, targets, writes
 
     def allows(self, tool: Tool) -> bool:
-        """Whether a tool's name fits."""
-        return any(fnmatchcase(tool.name, pattern) for pattern in self._patterns)
+        """Whether a tool's name fits, and what is called by it."""
+        call = tool.call
+        if isinstance(call, McpCall) and not (
+            self._fits(call.tool) or self._fits(f"{call.source}/{call.tool}")
+        ):
+            return False
+        return self._fits(tool.name)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """What a tool gave, as text.
@@ -48,13 +55,13 @@ class Caller:
             raise CallError(
                 f"{tool.name} is nothing that can be called over a network."
             )
-        if not self._writes and not _only_reads(tool):
-            raise CallError(
-                f"{tool.name} may change something, and this server only lets tools read."
-            )
         target = find_target(tool, self._targets)
         if target is None:
             raise CallError(f"{tool.name}: nobody has said where its calls go.")
+        if not self._writes and not _only_reads(call, target):
+            raise CallError(
+                f"{tool.name} may change something, and this server only lets tools read."
+            )
         check_arguments(tool, arguments)
         try:
             if isinstance(call, McpCall):
@@ -62,6 +69,9 @@ class Caller:
             return await send(prepare_request(target.url, call, arguments), target)
         except InputError as error:
             raise CallError(str(error)) from error
+
+    def _fits(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._patterns)
 
 
 def find_target(tool: Tool, targets: Mapping[str, Target]) -> Target | None:
@@ -76,7 +86,7 @@ def find_target(tool: Tool, targets: Mapping[str, Target]) -> Target | None:
     return found
 
 
-def _only_reads(tool: Tool) -> bool:
-    if isinstance(tool.call, HttpCall):
-        return tool.call.method.upper() in _SAFE
-    return tool.annotations.get("readOnlyHint") is True
+def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
+    if isinstance(call, HttpCall):
+        return call.method.upper() in _SAFE
+    return any(fnmatchcase(call.tool, pattern) for pattern in target.read_only)
