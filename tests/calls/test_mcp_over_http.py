@@ -99,3 +99,15 @@ def test_of_several_addresses_one_that_answers_is_enough(port, monkeypatch):
 
     monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
     assert call(port, host="localhost") == "Rain in Oslo."
+
+
+def test_a_credential_that_is_echoed_is_hidden(port, monkeypatch):
+    monkeypatch.setenv("WEATHER_KEY", "a-long-secret")
+    target = Target(
+        mcp=f"http://127.0.0.1:{port}/mcp",
+        credential={"variable": "WEATHER_KEY"},
+        private=True,
+    )
+    said = asyncio.run(send_to_mcp("tell", {}, target))
+    assert "Bearer ***" in said
+    assert "a-long-secret" not in said

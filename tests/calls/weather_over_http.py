@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import uvicorn
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 
 server = MCPServer("weather", log_level="ERROR")
 
@@ -30,6 +31,12 @@ async def dither() -> str:
     """Tell the weather once it is known for sure."""
     await asyncio.sleep(3600)
     return "It rained."
+
+
+@server.tool()
+def tell(ctx: Context) -> str:
+    """Tell who asks for the weather."""
+    return str(dict(ctx.headers))
 
 
 if __name__ == "__main__":

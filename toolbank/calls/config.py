@@ -13,6 +13,7 @@ from toolbank.config.explain import first_problem
 from toolbank.config.yaml import parse_mapping
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text
+from toolbank.system.secrets import hide
 
 _HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
@@ -41,6 +42,14 @@ class Credential(_Strict):
                 "server is started."
             )
         return {self.header: self.prefix + value.strip()}
+
+    def hide(self, text: str) -> str:
+        """The text without the secret, which a server may have echoed.
+
+        One of fewer than eight signs stays: it can't be told from a word.
+        """
+        value = os.environ.get(self.variable, "").strip()
+        return hide(text, [value])
 
 
 class Target(_Strict):
