@@ -40,11 +40,46 @@ def serving_api():
         def log_message(self, *arguments):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    with _running(Handler) as address:
+        yield address, came
+
+
+@contextmanager
+def serving_answers(answer):
+    """The address of an API that answers all alike, and the list of the headers that came.
+
+    `answer` makes of what came, its headers, the status, headers and body of the answer.
+    """
+    came = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            came.append(dict(self.headers))
+            status, headers, body = answer(came[-1])
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):
+                self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *arguments):
+            pass
+
+    with _running(Handler) as address:
+        yield address, came
+
+
+@contextmanager
+def _running(handler):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", came
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

@@ -8,6 +8,7 @@ from tests.calls.apis import serving_api
 from toolbank.bank.call import Argument, HttpCall, McpCall, PythonCall
 from toolbank.bank.records import Tool
 from toolbank.calls import http
+from toolbank.calls.addresses import check_address
 from toolbank.calls.caller import Caller
 from toolbank.calls.config import Target, read_targets
 from toolbank.calls.errors import CallError
@@ -107,12 +108,31 @@ def test_writes_are_passed_on_by_leave(api):
         "[::ffff:127.0.0.1]",
         "169.254.169.254",
         "10.0.0.1",
-        "2130706433",
+        # Addresses of IPv6 that stand for 127.0.0.1 or 169.254.169.254, or for a site's own.
+        "[64:ff9b::a9fe:a9fe]",
+        "[64:ff9b:1::7f00:1]",
+        "[2002:7f00:1::]",
+        "[2001:0:7f00:1::]",
+        "[::7f00:1]",
+        "[::ffff:0:127.0.0.1]",
+        "[fec0::1]",
+        "[fe80::1]",
+        "[fd00::1]",
     ],
 )
 def test_a_private_address_is_not_called(host):
-    with pytest.raises(CallError, match=r"not a public one|can't be reached"):
+    with pytest.raises(CallError, match="not a public one"):
         call(GET, {"id": "1"}, f"http://{host}:9", private=False)
+
+
+def test_an_address_written_as_one_number_is_not_called():
+    with pytest.raises(CallError, match=r"not a public one|can't be reached"):
+        call(GET, {"id": "1"}, "http://2130706433:9", private=False)
+
+
+@pytest.mark.parametrize("host", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
+def test_a_public_address_may_be_called(host):
+    check_address(host, private=False)
 
 
 def test_a_name_is_checked_where_it_is_connected_to(api, monkeypatch):
@@ -180,6 +200,7 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
         ("sources: {pets: {url: 'https://me:secret@x'}}", "`credential`"),
         ("sources: {pets: {url: 'https://x', mcp: 'https://y'}}", "give one of"),
         ("sources: {pets: {url: 'https://x', key: abc}}", "key"),
+        ("sources: {pets: {url: 'https://x', read_only: [a]}}", "is of an MCP server"),
         ("pets: [", "not valid YAML"),
     ],
 )
@@ -190,3 +211,30 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, said):
         read_targets(path)
     assert str(path) in str(told.value)
     assert "secret" not in str(told.value).replace("a secret goes", "")
+
+
+def call_mcp(name, tool, pattern, **target):
+    """Call an MCP server's tool by a command that isn't there, so that nothing is found to do."""
+    hinted = {"readOnlyHint": True}
+    called = Tool(
+        name=name, annotations=hinted, call=McpCall(source="notes", tool=tool)
+    )
+    targets = {"notes": Target(command=("/no/such/program",), **target)}
+    asyncio.run(Caller([pattern], targets, writes=False).call(called, {}))
+
+
+def test_a_pack_does_not_say_what_changes_nothing():
+    with pytest.raises(CallError, match="may change something"):
+        call_mcp("read", "read", "*")
+    with pytest.raises(CallError, match="can't be"):
+        call_mcp("read", "read", "*", read_only=["re*"])
+
+
+def test_a_pack_does_not_give_one_tool_the_name_of_another():
+    read_only = ["*"]
+    for pattern in ("read", "notes/read", "notes/r*"):
+        name = pattern.replace("*", "ead")
+        with pytest.raises(CallError, match="may not be called through this server"):
+            call_mcp(name, "delete_all", pattern, read_only=read_only)
+        with pytest.raises(CallError, match="can't be"):
+            call_mcp(name, "read", pattern, read_only=read_only)

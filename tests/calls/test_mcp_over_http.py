@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp.resolver import ThreadedResolver
 
+from toolbank.calls import mcp
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.mcp import send_to_mcp
@@ -17,11 +18,16 @@ CITY = {"city": "Oslo"}
 
 
 @pytest.fixture(scope="module")
-def port():
+def ports():
     command = [sys.executable, str(SERVER)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        yield int(server.stdout.readline())
+        yield [int(port) for port in server.stdout.readline().split()]
         server.kill()
+
+
+@pytest.fixture
+def port(ports):
+    return ports[0]
 
 
 def call(port, tool="forecast", arguments=CITY, host="127.0.0.1", private=True):
@@ -71,3 +77,37 @@ def test_a_name_is_not_looked_up_again_by_what_connects(port, monkeypatch):
 def test_a_flood_is_cut_off(port):
     with pytest.raises(CallError, match="larger than"):
         call(port, "flood", {})
+
+
+def test_a_server_that_never_answers_is_given_up(port, monkeypatch):
+    monkeypatch.setattr(mcp, "CALL_TIME", 0.5)
+    with pytest.raises(CallError, match=r"did not answer in 0\.5 s"):
+        call(port, "dither", {})
+
+
+def test_a_server_may_have_an_address_of_ipv6_alone(ports):
+    if not ports[1]:
+        pytest.skip("the machine has no IPv6")
+    assert call(ports[1], host="[::1]") == "Rain in Oslo."
+
+
+def test_of_several_addresses_one_that_answers_is_enough(port, monkeypatch):
+    found = [{"host": host, "port": port} for host in ("127.0.0.2", "127.0.0.1")]
+
+    async def resolve(*_):
+        return found
+
+    monkeypatch.setattr(ThreadedResolver, "resolve", resolve)
+    assert call(port, host="localhost") == "Rain in Oslo."
+
+
+def test_a_credential_that_is_echoed_is_hidden(port, monkeypatch):
+    monkeypatch.setenv("WEATHER_KEY", "a-long-secret")
+    target = Target(
+        mcp=f"http://127.0.0.1:{port}/mcp",
+        credential={"variable": "WEATHER_KEY"},
+        private=True,
+    )
+    said = asyncio.run(send_to_mcp("tell", {}, target))
+    assert "Bearer ***" in said
+    assert "a-long-secret" not in said

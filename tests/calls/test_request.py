@@ -59,10 +59,64 @@ def test_what_means_something_in_an_address_is_encoded(value):
     assert url.startswith(f"{BASE}/pets/") and url.endswith("/toys")
 
 
-def test_a_path_that_leads_to_another_host_is_refused():
-    evil = call(path="@evil.example/{id}")
-    with pytest.raises(CallError, match="another host"):
-        prepare_request("https://api.example.com", evil, {"id": "1"})
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../admin?x=1",
+        "/pets/../../{id}",
+        "/./{id}",
+        "/%2e%2e/{id}",
+        "/.%2E/{id}",
+        "/%252e%252e/{id}",
+        "/..;x/{id}",
+        "/a%2f..%2fb/{id}",
+        "/..%5c{id}",
+        "/..\\{id}",
+        "/{id}?admin=1",
+        "/{id}%3fadmin=1",
+        "/{id}#x",
+        "/{id} HTTP/1.1",
+        "/{id}\r\nX-Evil: 1",
+        "/{id}%0d%0aX-Evil:%201",
+        "/{id}/%zz",
+        "/{id}/\u2028",
+        "@evil.example/{id}",
+        "evil.example/{id}",
+    ],
+)
+def test_a_path_of_a_pack_stays_in_its_place(path):
+    with pytest.raises(CallError, match="or leads out of its place"):
+        prepare_request(BASE, call(path=path), {"id": "1"})
+
+
+@pytest.mark.parametrize(
+    "path", ["/users/{id}/messages:send", "/Users('{id}')", "/my%20pets/{id}.json"]
+)
+def test_what_paths_are_written_of_is_passed_on(path):
+    url = prepare_request(BASE, call(path=path), {"id": "7"}).url
+    assert url == BASE + path.replace("{id}", "7")
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "GET /admin HTTP/1.1\r\nX:", ""])
+def test_a_method_is_one_of_those_that_there_are(method):
+    with pytest.raises(CallError, match="method is none that is passed on"):
+        prepare_request(BASE, call(method), {"id": "1"})
+
+
+@pytest.mark.parametrize("name", ["_method", "_HttpMethod", "X-HTTP-Method-Override"])
+def test_no_parameter_turns_a_request_into_another(name):
+    with pytest.raises(CallError, match="another method"):
+        asked = call(**{name: "query"})
+        prepare_request(BASE, asked, {"id": "1", name: "DELETE"})
+    with pytest.raises(CallError, match="another method"):
+        asked = call(filter="query")
+        prepare_request(BASE, asked, {"id": "1", "filter": {name: "DELETE"}})
+
+
+def test_a_content_type_is_one_line():
+    evil = call("POST", content_type="application/json; x\r\nX-Evil: 1", name="body")
+    with pytest.raises(CallError, match="content type holds what a header can't"):
+        prepare_request(BASE, evil, {"id": "1", "name": "x"})
 
 
 @pytest.mark.parametrize(
@@ -76,6 +130,15 @@ def test_a_path_that_leads_to_another_host_is_refused():
         "X-Forwarded-For",
         "Proxy-Authorization",
         "Sec-Fetch-Site",
+        "X-HTTP-Method-Override",
+        "X_HTTP_Method_Override",
+        "X-HTTP-Method",
+        "X-Method-Override",
+        "X-Original-URL",
+        "X-Original-Host",
+        "X-Rewrite-URL",
+        "X-Real-IP",
+        "X-Evil: 1\r\nX-More",
     ],
 )
 def test_no_argument_sets_a_header_of_ours(name):

@@ -30,7 +30,6 @@ CALLED = (
         name="weather/forecast",
         summary="Tell the weather of a city.",
         parameters=CITY,
-        annotations={"readOnlyHint": True},
         call=McpCall(source="weather", tool="forecast"),
     ),
     Tool(
@@ -116,6 +115,7 @@ def test_calls_go_where_the_file_says(tmp_path):
     target = {
         "command": [sys.executable, str(WEATHER)],
         "environment": {"NAME": "WEATHER_NAME"},
+        "read_only": ["fore*"],
     }
     config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
     arguments = [tmp_path / "finder", "--call", "weather/*", "--call-config", config]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -12,6 +11,15 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
 from toolbank.calls.errors import CallError
+
+_PUBLIC = ipaddress.IPv6Network("2000::/3")
+"""All of IPv6 that is given to the public; what is in it for tunnels and examples follows."""
+_NOT_PUBLIC = tuple(
+    ipaddress.IPv6Network(network)
+    for network in ("2001::/32", "2002::/16", "2001:db8::/32", "3fff::/20")
+)
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+"""Stands for an address of IPv4, its last 32 bits (NAT64)."""
 
 
 class CheckedResolver(AbstractResolver):
@@ -63,13 +71,24 @@ def connect_to(url: str, *, private: bool) -> aiohttp.TCPConnector:
 def check_address(host: str, *, private: bool) -> None:
     """Refuse an address that is not public, unless these may be called.
 
+    An address of IPv6 that stands for one of IPv4 is refused where that is, and so is all that
+    leads through a tunnel (6to4, Teredo).
+
     Raises:
         CallError: it is refused.
     """
-    address: Any = ipaddress.ip_address(host.partition("%")[0])
-    inner = getattr(address, "ipv4_mapped", None) or address
-    if not private and (not inner.is_global or inner.is_multicast):
-        raise CallError(
-            "The address is not a public one. Who runs the server may allow it by "
-            "`private: true`."
-        )
+    if private or _is_public(ipaddress.ip_address(host.partition("%")[0])):
+        return
+    raise CallError(
+        "The address is not a public one. Who runs the server may allow it by "
+        "`private: true`."
+    )
+
+
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped or address in _TRANSLATED:
+            return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address not in _PUBLIC or any(address in one for one in _NOT_PUBLIC):
+            return False
+    return address.is_global and not address.is_multicast

@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from toolbank.bank.call import HttpCall, McpCall
 from toolbank.bank.records import Tool
+from toolbank.calls.arguments import check_arguments
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.http import send
@@ -21,15 +17,15 @@ from toolbank.calls.request import prepare_request
 from toolbank.system.errors import InputError
 
 _SAFE = ("GET", "HEAD")
-_HERE: Registry[Any] = Registry()
-"""Of schemas that others may be referred to: none, so that nothing is fetched."""
 
 
 class Caller:
     """Passes calls on of tools whose names fit one of `patterns`, to the `targets` of sources.
 
-    What may change something, by any other method than GET and HEAD or by a tool of an MCP server
-    that is not said to be read-only, is called with `writes` alone.
+    A tool of an MCP server has to fit by what the server calls it, too, alone or as SOURCE/TOOL:
+    which of its tools a name stands for is only said by a pack. What may change something, by any
+    other method than GET and HEAD or by a tool of an MCP server that its target doesn't say to be
+    read-only, is called with `writes` alone.
     """
 
     def __init__(
@@ -38,8 +34,13 @@ class Caller:
         self._patterns, self._targets, self._writes = patterns, targets, writes
 
     def allows(self, tool: Tool) -> bool:
-        """Whether a tool's name fits."""
-        return any(fnmatchcase(tool.name, pattern) for pattern in self._patterns)
+        """Whether a tool's name fits, and what is called by it."""
+        call = tool.call
+        if isinstance(call, McpCall) and not (
+            self._fits(call.tool) or self._fits(f"{call.source}/{call.tool}")
+        ):
+            return False
+        return self._fits(tool.name)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """What a tool gave, as text.
@@ -54,20 +55,23 @@ class Caller:
             raise CallError(
                 f"{tool.name} is nothing that can be called over a network."
             )
-        if not self._writes and not _only_reads(tool):
-            raise CallError(
-                f"{tool.name} may change something, and this server only lets tools read."
-            )
         target = find_target(tool, self._targets)
         if target is None:
             raise CallError(f"{tool.name}: nobody has said where its calls go.")
-        _check_arguments(tool, arguments)
+        if not self._writes and not _only_reads(call, target):
+            raise CallError(
+                f"{tool.name} may change something, and this server only lets tools read."
+            )
+        check_arguments(tool, arguments)
         try:
             if isinstance(call, McpCall):
                 return await send_to_mcp(call.tool, arguments, target)
             return await send(prepare_request(target.url, call, arguments), target)
         except InputError as error:
             raise CallError(str(error)) from error
+
+    def _fits(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._patterns)
 
 
 def find_target(tool: Tool, targets: Mapping[str, Target]) -> Target | None:
@@ -82,22 +86,7 @@ def find_target(tool: Tool, targets: Mapping[str, Target]) -> Target | None:
     return found
 
 
-def _only_reads(tool: Tool) -> bool:
-    if isinstance(tool.call, HttpCall):
-        return tool.call.method.upper() in _SAFE
-    return tool.annotations.get("readOnlyHint") is True
-
-
-def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    try:
-        Draft202012Validator(tool.parameters, registry=_HERE).validate(dict(arguments))
-    except ValidationError as error:
-        place = ".".join(map(str, error.absolute_path))
-        where = f" at {place}" if place else ""
-        raise CallError(
-            f"The arguments don't fit{where}: {error.message[:500]}"
-        ) from error
-    except (SchemaError, Unresolvable, RecursionError) as error:
-        raise CallError(
-            f"{tool.name}: its schema can't be checked, so it is not called."
-        ) from error
+def _only_reads(call: HttpCall | McpCall, target: Target) -> bool:
+    if isinstance(call, HttpCall):
+        return call.method.upper() in _SAFE
+    return any(fnmatchcase(call.tool, pattern) for pattern in target.read_only)

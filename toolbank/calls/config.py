@@ -13,6 +13,7 @@ from toolbank.config.explain import first_problem
 from toolbank.config.yaml import parse_mapping
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text
+from toolbank.system.secrets import hide
 
 _HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
@@ -42,12 +43,22 @@ class Credential(_Strict):
             )
         return {self.header: self.prefix + value.strip()}
 
+    def hide(self, text: str) -> str:
+        """The text without the secret, which a server may have echoed.
+
+        One of fewer than eight signs stays: it can't be told from a word.
+        """
+        value = os.environ.get(self.variable, "").strip()
+        return hide(text, [value])
+
 
 class Target(_Strict):
     """Where calls of a source go: `url` of an HTTP API, `mcp` or `command` of an MCP server.
 
     `environment` has variables of the command, each by the one here whose value it has. `private`
-    lets calls go to addresses that are not public, such as 127.0.0.1 or 10.0.0.7.
+    lets calls go to addresses that are not public, such as 127.0.0.1 or 10.0.0.7. `read_only` are
+    the tools of an MCP server that change nothing, as it calls them; patterns such as get_* are
+    taken, too.
     """
 
     url: str = ""
@@ -56,6 +67,7 @@ class Target(_Strict):
     environment: dict[str, str] = {}
     credential: Credential | None = None
     private: bool = False
+    read_only: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _names_one(self) -> Target:
@@ -71,6 +83,8 @@ class Target(_Strict):
                     "the address holds a user, a query or a fragment; a secret goes into "
                     "`credential`"
                 )
+        if self.read_only and self.url:
+            raise ValueError("`read_only` is of an MCP server; an API has GET and HEAD")
         if self.environment and not self.command:
             raise ValueError("`environment` is of a `command`")
         if self.credential and self.command:

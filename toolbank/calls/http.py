@@ -17,14 +17,18 @@ MOST_ANSWER = 1_000_000
 
 
 async def send(request: Prepared, target: Target) -> str:
-    """The answer's text; redirects are not followed.
+    """The answer's text, without the target's credential; redirects are not followed.
 
     Raises:
-        CallError: the API can't be reached, does not answer in time, answers with an error or a
+        CallError: an argument would set the credential's header; the API can't be reached, does not answer in time, answers with an error or a
             redirect, or with more than may be.
     """
     headers = dict(request.headers)
     if target.credential:
+        if target.credential.header.lower() in map(str.lower, headers):
+            raise CallError(
+                f"{target.credential.header}: a header that no argument sets."
+            )
         headers |= target.credential.headers()
     try:
         async with (
@@ -48,6 +52,8 @@ async def send(request: Prepared, target: Target) -> str:
             text = content[:MOST_ANSWER].decode("utf-8", "replace")
             if len(content) > MOST_ANSWER:
                 raise CallError(f"The answer is larger than {MOST_ANSWER:,} bytes.")
+            if target.credential:
+                text = target.credential.hide(text)
             if answer.status >= 400:
                 raise CallError(f"The API answered {answer.status}: {text[:2000]}")
             if 300 <= answer.status < 400:
@@ -57,7 +63,8 @@ async def send(request: Prepared, target: Target) -> str:
             return text
     except TimeoutError as error:
         raise CallError(f"The API did not answer in {CALL_TIME:g} s.") from error
-    except aiohttp.ClientError as error:
+    # ValueError: what aiohttp won't send, such as a header of two lines.
+    except (aiohttp.ClientError, ValueError) as error:
         raise CallError(
             f"The API can't be reached ({type(error).__name__})."
         ) from error

@@ -14,7 +14,10 @@ from toolbank.calls.http import CALL_TIME, MOST_ANSWER
 
 
 async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
-    """What an MCP server's tool gave, as text.
+    """What an MCP server's tool gave, as text, without the target's credential.
+
+    A command's messages are bounded as those of sources are, at 32 MB each, before they are
+    measured against what an answer may have.
 
     Raises:
         CallError: the server can't be reached, does not answer in time, answers with an error, or
@@ -42,24 +45,19 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if len(text) > MOST_ANSWER:
         raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
+    if target.credential:
+        text = target.credential.hide(text)
     if result.is_error:
         raise CallError(f"The tool failed: {text[:2000]}")
     return text
 
 
 async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
-    from mcp import Client, StdioServerParameters
-    from mcp.client.streamable_http import streamable_http_client
-
     if target.command:
-        given = {
-            name: os.environ.get(ours, "") for name, ours in target.environment.items()
-        }
-        program, *rest = target.command
-        where: Any = StdioServerParameters(command=program, args=rest, env=given)
-        async with Client(where) as client:
-            return await client.call_tool(tool, dict(arguments))
+        return await _call_command(tool, arguments, target)
     import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
 
     from toolbank.calls.transport import CheckedTransport
 
@@ -77,6 +75,31 @@ async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
         Client(streamable_http_client(target.mcp, http_client=http)) as client,
     ):
         return await client.call_tool(tool, dict(arguments))
+
+
+async def _call_command(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
+    from mcp import Client
+
+    from toolbank.sources.mcp.connection import Connection, ServerError
+    from toolbank.sources.mcp.server import Server
+    from toolbank.sources.mcp.stdio import start
+
+    given = {
+        name: os.environ.get(ours, "") for name, ours in target.environment.items()
+    }
+    server = Server(name="", command=target.command, environment=given)
+    connection = Connection()
+    transport: Any = start(server, connection)
+    try:
+        async with Client(transport) as client:
+            return await client.call_tool(tool, dict(arguments))
+    except Exception as error:
+        inner = _first_of(error)
+        if isinstance(inner, ServerError):
+            raise CallError(f"The server can't be called: {inner}.") from error
+        if connection.fault:
+            raise CallError(f"The server was given up: {connection.fault}.") from error
+        raise
 
 
 def _first_of(error: BaseException) -> BaseException:

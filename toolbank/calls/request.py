@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from toolbank.bank.call import Argument, HttpCall
 from toolbank.calls.errors import CallError
@@ -29,11 +29,35 @@ _OURS = frozenset(
         "proxy-authorization",
         "proxy-connection",
         "forwarded",
+        "keep-alive",
+        "accept-encoding",
         "origin",
         "referer",
+        "x-real-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "true-client-ip",
+        "x-host",
     ]
 )
-"""Headers that no argument sets."""
+"""Headers that no argument sets; further ones by how they begin."""
+_OURS_BEGIN = (
+    "proxy-",
+    "sec-",
+    "x-forwarded",
+    "x-http-method",
+    "x-method",
+    "x-original-",
+    "x-rewrite-",
+)
+_METHOD_IN_QUERY = re.compile(r"_method|_?http_?method|x[-_]http[-_]method.*", re.I)
+"""Parameters that frameworks take for the method, so that a GET would be something else."""
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TEMPLATE = re.compile(
+    r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}|{[^{}/]+})*)?"
+)
+"""What a path may be written of, with its places for arguments."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
@@ -53,9 +77,17 @@ def prepare_request(
 ) -> Prepared:
     """Put a tool's arguments, which fit its schema, where the operation has them.
 
+    The operation is data, too: its path can't lead out of the base's, nor can it set headers by
+    which a request would pass for another.
+
     Raises:
-        CallError: one has no place, or holds what can't stand there.
+        CallError: one has no place, or holds what can't stand there; or the operation is none that
+            is passed on.
     """
+    method = call.method.upper()
+    if method not in _METHODS:
+        raise CallError("The operation's method is none that is passed on.")
+    _check_template(call.path)
     places = {argument.property: argument for argument in call.arguments}
     for name in arguments:
         if name not in places:
@@ -85,11 +117,33 @@ def prepare_request(
     if kind:
         headers["Content-Type"] = kind
     url = base.rstrip("/") + path
+    for name, _ in query:
+        if _METHOD_IN_QUERY.fullmatch(name):
+            raise CallError(f"{name}: may turn the request into another method's.")
     if query:
         url += "?" + urlencode(query, quote_via=quote, safe="")
     if urlsplit(url).netloc != urlsplit(base).netloc:
         raise CallError("The path leads to another host.")
-    return Prepared(call.method.upper(), url, headers, data)
+    return Prepared(method, url, headers, data)
+
+
+def _check_template(path: str) -> None:
+    """Refuse a path that would lead out of the base's, or reach further than the path.
+
+    It is looked at as a server may read it: decoded, and decoded again.
+    """
+    read = re.sub("{[^{}/]+}", "x", path)
+    for _ in range(3):
+        read = unquote(read)
+    segments = [segment.partition(";")[0] for segment in read.split("/")]
+    if (
+        not _TEMPLATE.fullmatch(path)
+        or {".", ".."} & {*segments}
+        or re.search(r"[\\\x00-\x1f\x7f?#]", read)
+    ):
+        raise CallError(
+            "The operation's path holds what can't stand in one, or leads out of its place."
+        )
 
 
 def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
@@ -130,10 +184,10 @@ def _spread(name: str, value: Any, argument: Argument) -> list[tuple[str, str]]:
 
 def _header(name: str, value: Any) -> dict[str, str]:
     text = _join(value, ",")
-    if name.lower() in _OURS or name.lower().startswith(
-        ("proxy-", "sec-", "x-forwarded")
-    ):
-        raise CallError(f"{name}: a header that no argument sets.")
+    # Servers that are given headers as variables can't tell "_" from "-".
+    plain = name.lower().replace("_", "-")
+    if plain in _OURS or plain.startswith(_OURS_BEGIN) or not _TOKEN.fullmatch(name):
+        raise CallError(f"{name!r}: a header that no argument sets.")
     if _CONTROL.search(text) or not text.isascii():
         raise CallError(f"{name}: holds what a header can't.")
     return {name: text}
@@ -142,6 +196,8 @@ def _header(name: str, value: Any) -> dict[str, str]:
 def _write_body(kind: str, content: Any, there: bool) -> tuple[bytes | None, str]:
     if not there:
         return None, ""
+    if not kind.isascii() or _CONTROL.search(kind):
+        raise CallError("The body's content type holds what a header can't.")
     plain = kind.partition(";")[0].strip().lower()
     if plain in ("", "application/json") or plain.endswith("+json"):
         return json.dumps(

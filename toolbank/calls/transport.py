@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -14,34 +15,62 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     """Connects to the address that a name had when it was checked, and bounds what comes back.
 
     A name that is turned to another address afterwards (DNS rebinding) gains nothing: it is not
-    looked up again. The certificate still has to be the name's.
+    looked up again. The certificate still has to be the name's. What all answers of a call have
+    together is at most `most` bytes; none may be compressed, as it is measured before it would be
+    unpacked.
     """
 
     def __init__(self, *, private: bool, most: int) -> None:
-        self._resolver, self._most = CheckedResolver(private=private), most
+        self._resolver, self._left = CheckedResolver(private=private), most
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request.
 
         Raises:
-            CallError: the address may not be called, or the answer is too large.
+            CallError: the address may not be called, or the answer is compressed or too large.
         """
+        response = await self._connect(request)
+        encoding = response.headers.get("Content-Encoding", "identity")
+        if encoding.strip().lower() != "identity":
+            await response.aclose()
+            raise CallError("The answer is compressed, though that was not asked for.")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Bounded(response.stream, self)
+        return response
+
+    async def _connect(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer of the first of the name's addresses that can be reached."""
         url = request.url
         port = url.port or (443 if url.scheme == "https" else 80)
-        found = await self._resolver.resolve(url.host, port)
-        response = await self._inner.handle_async_request(
-            httpx2.Request(
-                request.method,
-                url.copy_with(host=found[0]["host"]),
-                headers=request.headers,
-                stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": url.host},
-            )
-        )
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Bounded(response.stream, self._most)
-        return response
+        found = await self._resolver.resolve(url.host, port, socket.AF_UNSPEC)
+        headers = httpx2.Headers(request.headers)
+        headers["Accept-Encoding"] = "identity"
+        refused: httpx2.ConnectError | None = None
+        for one in found:
+            try:
+                return await self._inner.handle_async_request(
+                    httpx2.Request(
+                        request.method,
+                        url.copy_with(host=one["host"]),
+                        headers=headers,
+                        stream=request.stream,
+                        extensions={**request.extensions, "sni_hostname": url.host},
+                    )
+                )
+            except httpx2.ConnectError as error:
+                refused = error
+        raise refused or CallError("The server's name has no address.")
+
+    def take(self, count: int) -> None:
+        """Count bytes that came.
+
+        Raises:
+            CallError: they are more than may come.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise CallError("The answer is larger than it may be.")
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -49,14 +78,14 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, most: int) -> None:
-        self._inner, self._left = inner, most
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, transport: CheckedTransport
+    ) -> None:
+        self._inner, self._transport = inner, transport
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            self._left -= len(part)
-            if self._left < 0:
-                raise CallError("The answer is larger than it may be.")
+            self._transport.take(len(part))
             yield part
 
     async def aclose(self) -> None:

@@ -1,0 +1,43 @@
+"""Calls to an MCP server that is started: what it may say, and how long it may take."""
+
+import asyncio
+import sys
+
+import pytest
+
+from toolbank.calls import mcp
+from toolbank.calls.config import Target
+from toolbank.calls.errors import CallError
+from toolbank.calls.mcp import send_to_mcp
+from toolbank.sources.mcp import stdio
+
+FLOOD = """
+import sys
+try:
+    while True:
+        sys.stdout.write("x" * 65536)
+except OSError:
+    pass
+"""
+SILENT = "import sys; sys.stdin.read()"
+
+
+def call(*command):
+    return asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
+
+
+def test_a_line_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(stdio, "MAX_MESSAGE", 1_000_000)
+    with pytest.raises(CallError, match="given up: one message is over"):
+        call(sys.executable, "-c", FLOOD)
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch):
+    monkeypatch.setattr(mcp, "CALL_TIME", 0.3)
+    with pytest.raises(CallError, match=r"did not answer in 0\.3 s"):
+        call(sys.executable, "-c", SILENT)
+
+
+def test_a_program_that_is_not_there_is_told():
+    with pytest.raises(CallError, match="can't be started: No such file"):
+        call("/no/such/program")
