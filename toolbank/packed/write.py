@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,10 @@ from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     CALIBRATION,
     Manifest,
+    check_files,
     is_packed,
+    is_version,
+    read_manifest,
     read_version,
     version_folder,
     write_manifest,
@@ -25,7 +27,7 @@ from toolbank.packed.layout import (
 from toolbank.packed.requests import write_requests
 from toolbank.retrievers.packing import Packing
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import unwritable
+from toolbank.system.files import reading, unwritable
 from toolbank.system.left import describe_files
 from toolbank.system.outputs import check_place
 from toolbank.system.version import __version__
@@ -33,6 +35,7 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
+_NEW = ".new-"
 Requests = Iterable[tuple[str, tuple[str, ...]]]
 
 
@@ -61,9 +64,7 @@ def write_packed(
     check_packable(folder)
     try:
         (folder / "versions").mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=folder / "versions", prefix=".new-"
-        ) as new:
+        with tempfile.TemporaryDirectory(dir=folder / "versions", prefix=_NEW) as new:
             made = Path(new, "made")
             made.mkdir()
             labels = _pack(made, retrievers, calibrations or {}, precisions)
@@ -71,10 +72,7 @@ def write_packed(
             if requests is not None:
                 write_requests(made, requests)
             version = _seal(made, labels)
-            place = version_folder(folder, version)
-            if place.exists():
-                shutil.rmtree(place)
-            made.replace(place)
+            _move_in(made, version_folder(folder, version))
         before = read_version(folder) if is_packed(folder) else version
         write_version(folder, version)
         _delete_old(folder, {before, version})
@@ -87,14 +85,15 @@ def check_packable(folder: Path) -> None:
     """Look whether a packed finder can be written to a folder.
 
     Raises:
-        InputError: it holds anything else, is no folder, or lies in that of a run.
+        InputError: it holds anything else, is no folder, may not be looked at, or lies in that of
+            a run.
     """
-    check_place(folder, "a packed finder")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: no folder. Give another.")
-    # An earlier pack that failed leaves the folder of versions alone.
-    others = folder.is_dir() and any(one.name != "versions" for one in folder.iterdir())
-    if others and not is_packed(folder):
+    with reading(folder):
+        check_place(folder, "a packed finder")
+        if not folder.is_dir() or is_packed(folder):
+            return
+        others = any(not _is_left_alone(one) for one in folder.iterdir())
+    if others:
         raise InputError(
             f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
             "folder."
@@ -127,14 +126,40 @@ def _pack(
 
 
 def _seal(made: Path, labels: tuple[str, ...]) -> str:
-    """Write the manifest; the version is a hash of what it says."""
+    """Write the manifest; the version that it is of."""
     files = tuple(sorted(describe_files(made)))
-    write_manifest(made, Manifest(labels, __version__, files))
-    said = repr((labels, files)).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(said).hexdigest()[:16]
+    manifest = Manifest(labels, __version__, files)
+    write_manifest(made, manifest)
+    return manifest.version
+
+
+def _move_in(made: Path, place: Path) -> None:
+    """Move a version to its place, unless it lies there sound: then it may be in use."""
+    if place.exists():
+        try:
+            check_files(place, read_manifest(place))
+        except InputError:
+            place.replace(made.with_name("damaged"))
+        else:
+            return
+    made.replace(place)
 
 
 def _delete_old(folder: Path, kept: set[str]) -> None:
     for place in (folder / "versions").iterdir():
-        if place.name not in kept:
+        if place.name not in kept and _is_ours(place):
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _is_left_alone(place: Path) -> bool:
+    """Whether it is the folder of versions, all that a first pack that failed leaves."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    return (
+        is_folder and place.name == "versions" and all(map(_is_ours, place.iterdir()))
+    )
+
+
+def _is_ours(place: Path) -> bool:
+    """Whether it is a version, or what a pack that was broken off has left of one."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    return is_folder and (is_version(place.name) or place.name.startswith(_NEW))
