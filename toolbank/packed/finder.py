@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
 _NAMED = 20
 """Most tools that one request can name exactly."""
 _SIGN = re.compile(r"[._/:\-]")
-_WORD = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+")
+_PART = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+(?:\(\))?")
 
 
 @dataclass(frozen=True)
 class Answer:
     """What was found for one request.
 
-    The hits' scores are probabilities that the tool is needed, and fall; exact names come first
-    with 1. `none` says that nothing reached the least score; there are no hits then. `pinned` are
+    The hits' scores fall; they are probabilities that the tool is needed, or only order the hits
+    where the retriever has no calibration. Exact names come first with 1. `none` says that nothing reached the least score; there are no hits then. `pinned` are
     tools that are listed whatever was asked.
     """
 
@@ -81,7 +82,7 @@ class PackedFinder:
         self.pinned = tuple(catalogue[catalogue.places[name]] for name in pin)
 
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
-        """The k best tools of a request, however little they fit.
+        """The k best tools of a request, however little they fit; fewer if there are fewer.
 
         Raises:
             InputError: as `answer_many` does.
@@ -110,7 +111,8 @@ class PackedFinder:
         """What is found for each request, in their order.
 
         `min_score` is the least probability of a hit; unset, it is the retriever's threshold for
-        the best one: where that is reached, all k hits are given.
+        the best one: where that is reached, all k hits are given. With 0 there are always k, those
+        that the retriever doesn't find behind the others with score 0.
 
         Raises:
             InputError: k is no whole number of at least 1, `min_score` is not from 0 to 1, a
@@ -179,6 +181,9 @@ class PackedFinder:
             if place not in taken
         ]
         scored = scored[:k]
+        if min_score == 0 and len(scored) < k:
+            rest = self._rest({place for place, _ in scored}, fits)
+            scored += [(place, 0.0) for place in islice(rest, k - len(scored))]
         calibration = self.calibrations.get(label)
         least = float(calibration.threshold) if calibration and min_score is None else 0
         if not scored or max(score for _, score in scored) < least:
@@ -188,16 +193,33 @@ class PackedFinder:
         hits = tuple(Hit(self.tools[place], score) for place, score in scored)
         return Answer(hits, not hits, self.pinned)
 
+    def _rest(
+        self, taken: Container[int], fits: NDArray[np.bool_] | None
+    ) -> Iterator[int]:
+        """The tools that fit and are not taken, in the catalogue's order."""
+        for place in range(len(self.tools)):
+            if place not in taken and (fits is None or fits[place]):
+                yield place
+
     def _named(self, query: str) -> Iterator[int]:
         """The tools that a request names: by the whole of it, or by a word that is no plain one."""
-        calls = self.tools.calls
-        whole = query.strip().strip("`'\"").removesuffix("()").casefold()
-        if whole in calls:
-            yield calls[whole]
-        for word in _WORD.findall(query):
-            name = word.rstrip(".:").casefold()
-            if _SIGN.search(name) and name in calls:
-                yield calls[name]
+        whole = query.strip()
+        bare = whole.strip("`'\"")
+        yield from self._called(whole, bare, bare.removesuffix("()"))
+        for word in _PART.findall(query):
+            name = word.rstrip(".:")
+            if name.endswith("()"):
+                yield from self._called(name, name.removesuffix("()"))
+            elif _SIGN.search(name):
+                yield from self._called(name)
+
+    def _called(self, *names: str) -> Iterator[int]:
+        """The tool that goes by one of these names in its own case, or else in another."""
+        places, calls = self.tools.places, self.tools.calls
+        found = [places[name] for name in names if name in places] or [
+            calls[name.casefold()] for name in names if name.casefold() in calls
+        ]
+        yield from found[:1]
 
     def _search(
         self,
@@ -242,9 +264,12 @@ def read_calibration(folder: Path, label: str) -> Calibration:
 
 
 def _order(scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Numbers from 0 to 1 [n, k] in the order of scores, for want of a calibration."""
-    clipped = np.clip(scores.astype(np.float64), -30, 30)
-    return np.asarray(1 / (1 + np.exp(-clipped)))
+    """Numbers between 0 and 1 [n, k] in the order of scores, for want of a calibration.
+
+    Half for a score of 0; 1, which an exact name has, is not reached.
+    """
+    clipped = np.clip(scores.astype(np.float64), -1e9, 1e9)
+    return np.asarray((1 + clipped / (1 + np.abs(clipped))) / 2)
 
 
 def open_packed(
