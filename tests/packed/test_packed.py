@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import toolbank
+from tests.calibration.test_calibration import make_bank
 from tests.commands.in_process import toolbank as toolbank_command
 from tests.packed.packs import REQUESTS, TOOLS, write_pack
 from toolbank.bank.records import Tool
+from toolbank.calibration.fit import fit_calibration
+from toolbank.calibration.signals import DEPTH
 from toolbank.packed.catalogue import Wanted
 from toolbank.packed.finder import PackedFinder, open_packed
 from toolbank.retrievers.base import Retriever
@@ -112,6 +115,9 @@ def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path)
     assert [near.query for near in finder.nearest_requests("rain in Rome?")] == [
         "will it rain in Oslo"
     ]
+    lines = [("one\u2028line, one request", ("music.play",))]
+    write_pack(tmp_path / "lines", requests=lines)
+    assert open_packed(tmp_path / "lines").nearest_requests("one line")
     write_pack(tmp_path / "private")
     assert open_packed(tmp_path / "private").nearest_requests("rain") == []
 
@@ -239,3 +245,23 @@ def test_a_version_that_is_open_is_searched_when_it_is_deleted(finder, tmp_path)
     weather = Wanted(sources=frozenset({"weather"}))
     assert names(finder.answer("forecast", wanted=weather)) == ["get_weather"]
     assert finder.nearest_requests("rain in Rome?")
+
+
+def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
+    bank = make_bank()
+    asked = []
+
+    def calibrate(retriever):
+        asked.append(retriever)
+        return fit_calibration(retriever, bank)
+
+    write_pack(tmp_path, bank.tools, calibrate=calibrate)
+    (retriever,) = asked
+    assert not retriever.index.places.flags.writeable, "not what is read of a file"
+    finder = open_packed(tmp_path)
+    query = bank.queries[0].query
+    wanted = fit_calibration(finder.retrievers["bm25"], bank).chances(
+        retriever, [query], retriever.search([query], DEPTH)
+    )
+    hits = finder.answer(query).hits
+    np.testing.assert_allclose([hit.score for hit in hits], wanted[0][: len(hits)])

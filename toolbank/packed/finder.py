@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from toolbank.bank.records import Tool
 from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.signals import DEPTH
+from toolbank.encoders.onnx.session import OnnxNetwork, open_network
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
 from toolbank.functions.write import write_function
@@ -23,13 +24,16 @@ from toolbank.packed.catalogue import ALL, Catalogue, Wanted
 from toolbank.packed.layout import (
     AGAIN,
     CALIBRATION,
+    RETRIEVERS,
     check_files,
+    check_list,
     read_manifest,
     read_version,
     version_folder,
 )
 from toolbank.packed.requests import NearRequest, RequestIndex
 from toolbank.retrievers import answering_for
+from toolbank.retrievers.packing import ENCODERS, list_encoders
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +64,8 @@ class PackedFinder:
 
     `retrievers` are those that can be searched with, by their labels, the first unless another is
     named. `requests` has the bank's requests where they were packed; None where not. `pinned` are
-    tools that are listed whatever was asked. A retriever that has none of `calibrations` gives
+    tools that are listed whatever was asked. `networks`, those that retrievers share, stay open as
+    long as it does. A retriever that has none of `calibrations` gives
     scores that only order the hits, and never says that nothing fits.
     """
 
@@ -72,7 +77,9 @@ class PackedFinder:
         calibrations: Mapping[str, Calibration] | None = None,
         requests: RequestIndex | None = None,
         pin: Sequence[str] = (),
+        networks: Sequence[OnnxNetwork] = (),
     ) -> None:
+        self._networks = networks
         self.version, self.tools = version, catalogue
         self.retrievers, self.requests = retrievers, requests
         self.calibrations = calibrations or {}
@@ -252,12 +259,14 @@ class PackedFinder:
             depth *= 4
 
 
-def read_calibration(folder: Path, label: str) -> Calibration:
-    """The calibration of a version's retriever.
+def read_calibration(folder: Path, label: str) -> Calibration | None:
+    """The calibration of a version's retriever; None where it has none.
 
     Raises:
         InputError: it is damaged.
     """
+    if not (folder / CALIBRATION / label).is_dir():
+        return None
     calibration = Calibration()
     calibration.load_state(folder / CALIBRATION / label, {})
     return calibration
@@ -281,7 +290,8 @@ def open_packed(
 ) -> PackedFinder:
     """Open the version of a packed finder that counts now, every file of it checked.
 
-    With `one`, only a retriever is read, the first unless another is named.
+    All of it is read, or mapped into memory: it goes on when the version is deleted. With `one`,
+    only a retriever is read, the first unless another is named, and no file of the others.
 
     Raises:
         InputError: there is no packed finder, it is of another layout, has no such retriever, or
@@ -292,7 +302,7 @@ def open_packed(
     version = read_version(folder)
     place = version_folder(folder, version)
     manifest = read_manifest(place)
-    check_files(place, manifest)
+    check_list(place, manifest)
     labels = manifest.retrievers
     if retriever is not None and retriever not in labels:
         raise InputError(
@@ -300,19 +310,41 @@ def open_packed(
         )
     if one:
         labels = (retriever or labels[0],)
-    loaded = {label: load_retriever(place / "retrievers" / label) for label in labels}
+    folders = [f"{RETRIEVERS}/{label}" for label in labels]
+    own = [*folders, *(f"{CALIBRATION}/{label}" for label in labels)]
+    check_files(place, manifest, lambda name: _lies_in(name, own))
+    encoders = sorted({name for one in folders for name in list_encoders(place / one)})
+    shared = [f"{ENCODERS}/{name}" for name in encoders]
+    aside = (RETRIEVERS, CALIBRATION, ENCODERS)
+    check_files(
+        place,
+        manifest,
+        lambda name: _lies_in(name, shared) or not _lies_in(name, aside),
+    )
+    networks = [open_network(place / one) for one in shared]
+    loaded = {
+        label: load_retriever(place / one)
+        for label, one in zip(labels, folders, strict=True)
+    }
     names = next(iter(loaded.values())).tools
     for label, found in loaded.items():
         if found.tools != names:
             raise InputError(
-                f"{place / 'retrievers' / label}: damaged (of other tools). {AGAIN}"
+                f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
             )
     calibrations = {
-        label: read_calibration(place, label)
+        label: found
         for label in labels
-        if (place / CALIBRATION / label).is_dir()
+        if (found := read_calibration(place, label)) is not None
     }
     requests = RequestIndex.read(place) if RequestIndex.lies_in(place) else None
+    if requests is not None and not one:
+        requests.prepare()
+    catalogue = Catalogue(place, names)
     return PackedFinder(
-        version, Catalogue(place, names), loaded, calibrations, requests, pin
+        version, catalogue, loaded, calibrations, requests, pin, networks
     )
+
+
+def _lies_in(name: str, folders: Iterable[str]) -> bool:
+    return any(name.startswith(f"{folder}/") for folder in folders)

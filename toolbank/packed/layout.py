@@ -3,7 +3,8 @@
 finder/finder.json                 which version counts; one rename switches it
 finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
                         tools.jsonl, offsets.npy, facets.json, called.json
-                        retrievers/NAME/
+                        retrievers/NAME/, calibration/NAME/
+                        encoders/SHA256/              that retrievers share
                         requests.jsonl                with requests
 """
 
@@ -22,7 +23,7 @@ from toolbank.system.files import read_json, reading, sha256_file, write_json
 
 LAYOUT = 1
 _KIND = "packed finder"
-CALIBRATION = "calibration"
+RETRIEVERS, CALIBRATION = "retrievers", "calibration"
 _MARK, _PACK = "finder.json", "pack.json"
 AGAIN = "Pack it again: toolbank pack RUN --out DIR."
 _VERSION = re.compile("[0-9a-f]{16}")
@@ -131,13 +132,22 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def check_files(
-    folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
-) -> None:
-    """Look whether a version has its files and no others, and those `wanted` as they were written.
+def list_uncalibrated(folder: Path, version: str) -> list[str]:
+    """The labels of retrievers of a version whose scores only order hits.
 
     Raises:
-        InputError: one is missing, is too many, or is another.
+        InputError: the manifest is missing or damaged.
+    """
+    place = version_folder(folder, version)
+    labels = read_manifest(place).retrievers
+    return [label for label in labels if not (place / CALIBRATION / label).is_dir()]
+
+
+def check_list(folder: Path, manifest: Manifest) -> None:
+    """Look whether a version has its files and no others.
+
+    Raises:
+        InputError: one is missing or too many.
     """
     with reading(folder):
         found = {
@@ -145,12 +155,22 @@ def check_files(
             for where, _, names in os.walk(folder, onerror=_raise)
             for name in names
         }
-    listed = dict(manifest.files)
-    if missing := min(listed.keys() - found, default=""):
+    listed = {name for name, _ in manifest.files}
+    if missing := min(listed - found, default=""):
         raise InputError(f"{folder / missing}: missing. {AGAIN}")
-    if others := min(found - listed.keys() - {_PACK}, default=""):
-        raise InputError(f"{folder / others}: no file of the finder's. {AGAIN}")
-    for name, digest in listed.items():
+    if other := min(found - listed - {_PACK}, default=""):
+        raise InputError(f"{folder / other}: no file of the finder's. {AGAIN}")
+
+
+def check_files(
+    folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
+) -> None:
+    """Look whether the files of a version that are `wanted` are as they were written.
+
+    Raises:
+        InputError: one can't be read, or is another.
+    """
+    for name, digest in manifest.files:
         if wanted(name) and sha256_file(folder / name) != digest:
             raise InputError(
                 f"{folder / name}: damaged (its SHA-256 is another). {AGAIN}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,10 @@ from toolbank.encoders.encoder import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     CALIBRATION,
+    RETRIEVERS,
     Manifest,
     check_files,
+    check_list,
     is_packed,
     is_version,
     read_manifest,
@@ -25,6 +27,7 @@ from toolbank.packed.layout import (
     write_version,
 )
 from toolbank.packed.requests import write_requests
+from toolbank.retrievers import load_retriever
 from toolbank.retrievers.packing import Packing
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import reading, unwritable
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 _NEW = ".new-"
 Requests = Iterable[tuple[str, tuple[str, ...]]]
+Calibrate = Callable[["Retriever"], Calibration | None]
 
 
 def write_packed(
@@ -44,7 +48,7 @@ def write_packed(
     retrievers: Mapping[str, Retriever],
     tools: Sequence[Tool],
     requests: Requests | None = None,
-    calibrations: Mapping[str, Calibration] | None = None,
+    calibrate: Calibrate | None = None,
     precisions: tuple[Precision, ...] = ("fp32",),
 ) -> str:
     """Write retrievers of the same tools as a packed finder; the first is searched with.
@@ -52,7 +56,8 @@ def write_packed(
     The version that counted before stays beside the new one, for who has it open; older ones are
     deleted. `requests` are the bank's, with the names of their tools, if they are to go in.
     Retrievers with networks are written in the first of `precisions`, and in each further one as
-    LABEL-PRECISION. `calibrations` are theirs, of those that have one.
+    LABEL-PRECISION. `calibrate` gives what the scores of each mean, as it is written and read again:
+    in 8 bits they are others.
 
     Returns:
         The version, which follows from the content.
@@ -67,7 +72,7 @@ def write_packed(
         with tempfile.TemporaryDirectory(dir=folder / "versions", prefix=_NEW) as new:
             made = Path(new, "made")
             made.mkdir()
-            labels = _pack(made, retrievers, calibrations or {}, precisions)
+            labels = _pack(made, retrievers, calibrate, precisions)
             write_catalogue(made, tools)
             if requests is not None:
                 write_requests(made, requests)
@@ -103,7 +108,7 @@ def check_packable(folder: Path) -> None:
 def _pack(
     made: Path,
     retrievers: Mapping[str, Retriever],
-    calibrations: Mapping[str, Calibration],
+    calibrate: Calibrate | None,
     precisions: tuple[Precision, ...],
 ) -> tuple[str, ...]:
     """Write the retrievers; of those with networks, one of each further precision besides."""
@@ -113,13 +118,14 @@ def _pack(
         for label, retriever in retrievers.items():
             first = precision == precisions[0]
             name = label if first else f"{label}-{precision}"
-            folder = made / "retrievers" / name
+            folder = made / RETRIEVERS / name
             before = len(packing.networks)
             retriever.pack(folder, packing)
             if first or len(packing.networks) > before:
                 labels.append(name)
-                if label in calibrations:
-                    calibrations[label].save_state(made / CALIBRATION / name)
+                found = calibrate(load_retriever(folder)) if calibrate else None
+                if found is not None:
+                    found.save_state(made / CALIBRATION / name)
             else:
                 shutil.rmtree(folder)
     return tuple(labels)
@@ -137,7 +143,9 @@ def _move_in(made: Path, place: Path) -> None:
     """Move a version to its place, unless it lies there sound: then it may be in use."""
     if place.exists():
         try:
-            check_files(place, read_manifest(place))
+            manifest = read_manifest(place)
+            check_list(place, manifest)
+            check_files(place, manifest)
         except InputError:
             place.replace(made.with_name("damaged"))
         else:
