@@ -12,7 +12,7 @@ import typer
 import yaml
 
 import toolbank
-from toolbank.commands.app import app
+from toolbank.commands.app import make_app
 from toolbank.commands.keys import describe_keys
 from toolbank.commands.plan.plan import describe_plan
 from toolbank.recipe import Recipe, load_recipe, recipe_schema
@@ -48,14 +48,14 @@ def test_every_key_is_described():
 
 
 def test_every_command_is_named():
-    for command in app.registered_commands:
+    for command in make_app().registered_commands:
         assert f"`{command.callback.__name__}" in PAGES["docs/run-folder.md"]
-    for group in app.registered_groups:
+    for group in make_app().registered_groups:
         assert f"`{group.typer_instance.info.name} " in PAGES["docs/run-folder.md"]
 
 
 def test_every_command_of_an_example_can_be_given_so():
-    known = typer.main.get_command(app).commands
+    known = typer.main.get_command(make_app()).commands
     seen = set()
     for name, *words in commands():
         command = known[name]

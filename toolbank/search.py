@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,8 +153,8 @@ def describe_lacks(run: Path) -> str:
     )
 
 
-def calibrate(run: Path, retrievers: Iterable[Retriever]) -> dict[str, Calibration]:
-    """What the scores of a run's retrievers mean, by label; without those that can't be told.
+def calibrator(run: Path) -> Callable[[Retriever], Calibration | None]:
+    """What says of a retriever of a run what its scores mean; None where that can't be told.
 
     A saved finder has no queries to learn it from. Where a bank's requests are of the reference's
     own words, people's are refused by what is learnt from them: nothing is learnt.
@@ -168,13 +168,12 @@ def calibrate(run: Path, retrievers: Iterable[Retriever]) -> dict[str, Calibrati
     from toolbank.generate.writers import has_copied_wording
 
     if is_saved(run):
-        return {}
+        return lambda _: None
     folder = open_run(run).bank
     if has_copied_wording(read_checked(folder / "bank.json", dict[str, Any])):
-        return {}
+        return lambda _: None
     bank = Bank.load(folder)
-    found = {one.name: fit_calibration(one, bank) for one in retrievers}
-    return {name: one for name, one in found.items() if one is not None}
+    return lambda retriever: fit_calibration(retriever, bank)
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:

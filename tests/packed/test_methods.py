@@ -102,7 +102,12 @@ def test_every_method_finds_the_same_without_torch(fitted, bank, tmp_path):  # n
 @pytest.mark.slow
 def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):  # noqa: F811
     some = {label: fitted[label] for label in ("mlc", "refiner", "protip", "bm25")}
-    write_packed(tmp_path, some, bank.tools, precisions=("fp32", "int8"))
+    scored = []
+
+    def calibrate(retriever):
+        scored.append(retriever.search(QUERIES, 6)[1])
+
+    write_packed(tmp_path, some, bank.tools, None, calibrate, ("fp32", "int8"))
     found = search_without_torch(tmp_path)
     networks = [label for label in some if label != "bm25"]
     assert list(found) == [*some, *(f"{label}-int8" for label in networks)]
@@ -110,6 +115,8 @@ def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):
         (_, scores), (_, rough) = found[label], found[f"{label}-int8"]
         assert np.isfinite(rough).any()
         assert not np.array_equal(scores, rough)
+    for own, (_, scores) in zip(scored, found.values(), strict=True):
+        np.testing.assert_allclose(own, scores, atol=1e-6)
 
 
 @pytest.mark.slow

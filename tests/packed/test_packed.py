@@ -3,13 +3,20 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 import toolbank
+from tests.calibration.test_calibration import make_bank
+from tests.commands.in_process import toolbank as toolbank_command
 from tests.packed.packs import REQUESTS, TOOLS, write_pack
 from toolbank.bank.records import Tool
+from toolbank.calibration.fit import fit_calibration
+from toolbank.calibration.signals import DEPTH
 from toolbank.packed.catalogue import Wanted
-from toolbank.packed.finder import open_packed
+from toolbank.packed.finder import PackedFinder, open_packed
+from toolbank.retrievers.base import Retriever
+from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.system.errors import InputError
 
 
@@ -108,6 +115,9 @@ def test_the_nearest_requests_are_there_where_they_were_packed(finder, tmp_path)
     assert [near.query for near in finder.nearest_requests("rain in Rome?")] == [
         "will it rain in Oslo"
     ]
+    lines = [("one\u2028line, one request", ("music.play",))]
+    write_pack(tmp_path / "lines", requests=lines)
+    assert open_packed(tmp_path / "lines").nearest_requests("one line")
     write_pack(tmp_path / "private")
     assert open_packed(tmp_path / "private").nearest_requests("rain") == []
 
@@ -158,3 +168,100 @@ def test_nothing_is_packed_over_what_is_somebodys(tmp_path):
     with pytest.raises(InputError, match="no packed finder; nothing was written"):
         write_pack(tmp_path)
     assert (tmp_path / "letter.txt").read_text() == "dear aunt"
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("np.Array", "np.Array"),
+        ("`np.array`", "np.array"),
+        ("call np.Array for this", "np.Array"),
+        ("run()", "run()"),
+        ("run", "run"),
+        ("call run() on it", "run()"),
+        ("stop()", "stop"),
+        ("STOP()", "stop"),
+    ],
+)
+def test_the_tool_of_just_that_name_comes_first(tmp_path, said, found):
+    alike = ["np.array", "np.Array", "run", "run()", "stop"]
+    write_pack(tmp_path, [Tool(name=name, summary="Do so.") for name in alike])
+    finder = open_packed(tmp_path)
+    best = finder.answer(said).hits[0]
+    assert (best.tool.name, best.score) == (found, 1)
+
+
+def test_min_score_0_always_gives_k(finder):
+    answer = finder.answer("zebra", k=3, min_score=0)
+    assert [(hit.tool, hit.score) for hit in answer.hits] == [
+        (tool, 0) for tool in TOOLS[:3]
+    ]
+    some = finder.answer("send a letter", k=20, min_score=0)
+    assert sorted(names(some)) == sorted(tool.name for tool in TOOLS)
+    weather = Wanted(sources=frozenset({"weather"}))
+    few = finder.answer("send a letter", k=5, min_score=0, wanted=weather)
+    assert set(names(few)) == {"get_weather", "GET /storms"}
+    assert finder.answer("zebra", k=3).none
+
+
+class Scoring(Retriever):
+    """Gives the first tools the scores that a request is made of."""
+
+    def search(self, queries, k):
+        (query,) = queries
+        scores = np.array([query.split()[:k]], np.float32)
+        return np.arange(scores.shape[1])[None], scores
+
+    def fit(self, bank, context=None):
+        self.tools = bank.tool_names
+
+    def extend(self, tools):
+        """Nothing is to be added."""
+
+
+def test_scores_without_a_calibration_stay_apart_and_below_an_exact_name(finder):
+    scoring = Scoring(Bm25Config())
+    scoring.tools = finder.tools.names
+    found = PackedFinder("0", finder.tools, {"bm25": scoring})
+    hits = found.answer("1e30 90 80 40.5 40 0.5 -0.5 -70", k=8).hits
+    scores = [hit.score for hit in hits]
+    assert len({round(score, 6) for score in scores}) == 8
+    assert scores == sorted(scores, reverse=True)
+    assert 0 < scores[-1] < scores[0] < 1
+
+
+def test_who_searches_is_told_what_scores_mean(tmp_path):
+    write_pack(tmp_path / "finder")
+    told = toolbank_command("search", "finder", "send a letter", cwd=tmp_path).stderr
+    assert told == "by bm25, whose scores only order the hits\n"
+
+
+def test_a_version_that_is_open_is_searched_when_it_is_deleted(finder, tmp_path):
+    version = finder.version
+    write_pack(tmp_path / "finder", TOOLS[:4])
+    write_pack(tmp_path / "finder", TOOLS[4:])
+    assert not (tmp_path / "finder" / "versions" / version).exists()
+    assert finder.tools.facets["source"] == ["home", "post", "weather"]
+    weather = Wanted(sources=frozenset({"weather"}))
+    assert names(finder.answer("forecast", wanted=weather)) == ["get_weather"]
+    assert finder.nearest_requests("rain in Rome?")
+
+
+def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
+    bank = make_bank()
+    asked = []
+
+    def calibrate(retriever):
+        asked.append(retriever)
+        return fit_calibration(retriever, bank)
+
+    write_pack(tmp_path, bank.tools, calibrate=calibrate)
+    (retriever,) = asked
+    assert not retriever.index.places.flags.writeable, "not what is read of a file"
+    finder = open_packed(tmp_path)
+    query = bank.queries[0].query
+    wanted = fit_calibration(finder.retrievers["bm25"], bank).chances(
+        retriever, [query], retriever.search([query], DEPTH)
+    )
+    hits = finder.answer(query).hits
+    np.testing.assert_allclose([hit.score for hit in hits], wanted[0][: len(hits)])

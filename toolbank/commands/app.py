@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from toolbank.commands.asks import asks
-from toolbank.commands.compare.command import compare
-from toolbank.commands.crawl.command import crawl
-from toolbank.commands.encoder.command import encoder
-from toolbank.commands.evaluate.command import evaluate
-from toolbank.commands.export import export
-from toolbank.commands.generate import generate
 from toolbank.commands.help import ApiCommand, HelpedCommand
-from toolbank.commands.init.command import init
-from toolbank.commands.judge.command import judge
-from toolbank.commands.pack import pack
-from toolbank.commands.plan.command import plan
-from toolbank.commands.planner.command import planner
-from toolbank.commands.preview.command import preview
-from toolbank.commands.publish import publish
-from toolbank.commands.recipes import recipes
-from toolbank.commands.refresh.command import refresh
-from toolbank.commands.report import report
-from toolbank.commands.run import run
-from toolbank.commands.schema import schema
-from toolbank.commands.search import search
-from toolbank.commands.serve import serve
-from toolbank.commands.show.command import show
-from toolbank.commands.tools.command import tools
-from toolbank.commands.train import train
-from toolbank.commands.verify import verify
 from toolbank.system.errors import Interrupted
 from toolbank.system.extras import MissingLibraryError, telling_extras
 from toolbank.system.version import __version__
@@ -56,25 +32,12 @@ class _Commands(TyperGroup):
             raise
 
 
-app = typer.Typer(
-    name="toolbank",
-    cls=_Commands,
-    epilog="Example: toolbank run quickstart",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"toolbank {__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def _take_options(
     version: Annotated[
         bool,
@@ -89,59 +52,89 @@ def _take_options(
     """Turn an API reference into a tool-retrieval dataset, and the dataset into a retriever."""
 
 
-# Each with an example of its use, in the order of the help.
+# The module of each, and an example of its use, in the order of the help.
 _COMMANDS = (
-    (recipes, "recipes"),
-    (init, "init weather openapi.json; or toolbank init weather_sdk"),
-    (tools, "tools openapi.json; or toolbank tools weather.yaml --json"),
+    ("recipes", "recipes"),
+    ("init.command", "init weather openapi.json; or toolbank init weather_sdk"),
+    ("tools.command", "tools openapi.json; or toolbank tools weather.yaml --json"),
     (
-        crawl,
+        "crawl.command",
         "crawl numpy; or toolbank crawl --sphinx https://docs.python.org/3/; "
         "or toolbank crawl --diff crawls/old crawls/new",
     ),
     (
-        run,
+        "run",
         "run quickstart --out runs/rules --set generate.engine=rules "
         "--set generate.queries=3000",
     ),
     (
-        generate,
+        "generate",
         "generate quickstart --out runs/new --set generate.engine=openai "
         "--set generate.base_url=http://127.0.0.1:8000/v1 --set generate.model=llama-3.3-70b",
     ),
     (
-        asks,
+        "asks",
         "asks quickstart --out runs/asks --set asks.engine=rules --set asks.kinds=[plain,terse]",
     ),
-    (preview, "preview quickstart --set generate.engine=rules"),
-    (show, "show runs/quickstart numpy-000012"),
-    (judge, "judge runs/quickstart --set judge.pairs=300"),
-    (verify, "verify runs/quickstart --set verify.set_aside=[round-trip]"),
-    (train, "train runs/quickstart"),
-    (evaluate, "evaluate runs/quickstart --on requests.jsonl --out metrics.json"),
-    (report, "report runs/quickstart"),
-    (compare, "compare runs/quickstart runs/rules requests.jsonl"),
+    ("preview.command", "preview quickstart --set generate.engine=rules"),
+    ("show.command", "show runs/quickstart numpy-000012"),
+    ("judge.command", "judge runs/quickstart --set judge.pairs=300"),
+    ("verify", "verify runs/quickstart --set verify.set_aside=[round-trip]"),
+    ("train", "train runs/quickstart"),
     (
-        planner,
+        "evaluate.command",
+        "evaluate runs/quickstart --on requests.jsonl --out metrics.json",
+    ),
+    ("report", "report runs/quickstart"),
+    ("compare.command", "compare runs/quickstart runs/rules requests.jsonl"),
+    (
+        "planner.command",
         "planner train runs/planner; then toolbank planner evaluate runs/planner",
     ),
-    (plan, "plan quickstart --set generate.engine=rules"),
-    (refresh, "refresh runs/quickstart --dry-run"),
-    (search, 'search runs/quickstart "middle value of house prices, ignoring blanks"'),
-    (pack, "pack runs/quickstart --out finder"),
-    (serve, "serve finder; or toolbank serve numpy=finder pandas=other --port 9000"),
-    (export, "export runs/quickstart --format datasets --out numpy-bank"),
+    ("plan.command", "plan quickstart --set generate.engine=rules"),
+    ("refresh.command", "refresh runs/quickstart --dry-run"),
     (
-        publish,
+        "search",
+        'search runs/quickstart "middle value of house prices, ignoring blanks"',
+    ),
+    ("pack", "pack runs/quickstart --out finder"),
+    ("serve", "serve finder; or toolbank serve numpy=finder pandas=other --port 9000"),
+    ("export", "export runs/quickstart --format datasets --out numpy-bank"),
+    (
+        "publish",
         "publish runs/quickstart --to numpy-published --license cc-by-4.0; "
         "or toolbank publish runs/quickstart --to hub:me/numpy-bank",
     ),
-    (schema, "schema > recipe.schema.json"),
+    ("schema", "schema > recipe.schema.json"),
 )
-for function, example in _COMMANDS:
-    app.command(
-        cls=ApiCommand if function in (init, tools) else HelpedCommand,
-        short_help=str(function.__doc__).partition("\n")[0],
-        epilog=f"Example: toolbank {example}",
-    )(function)
-app.add_typer(encoder)
+
+
+def make_app(name: str = "") -> typer.Typer:
+    """The command line; of a command's name, with that alone, so that no other is imported."""
+    app = typer.Typer(
+        name="toolbank",
+        cls=_Commands,
+        epilog="Example: toolbank run quickstart",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_take_options)
+    names = {module.partition(".")[0] for module, _ in _COMMANDS}
+    for module, example in _COMMANDS:
+        command = module.partition(".")[0]
+        if name in names - {command}:
+            continue
+        function = getattr(import_module(f"toolbank.commands.{module}"), command)
+        app.command(
+            cls=ApiCommand if command in ("init", "tools") else HelpedCommand,
+            short_help=str(function.__doc__).partition("\n")[0],
+            epilog=f"Example: toolbank {example}",
+        )(function)
+    if name not in names:
+        from toolbank.commands.encoder.command import encoder
+
+        app.add_typer(encoder)
+    return app

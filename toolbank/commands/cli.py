@@ -38,9 +38,9 @@ def _run() -> None:
     if told := explain_namesake():
         _complain(told)
     try:
-        from toolbank.commands.app import app
+        from toolbank.commands.app import make_app
 
-        app()
+        make_app(*sys.argv[1:2])()
     except Interrupted:
         raise
     except ToolbankError as error:

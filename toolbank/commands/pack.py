@@ -45,8 +45,14 @@ def pack(
     both: Annotated[bool, typer.Option("--both", help="Networks in both.")] = False,
 ) -> None:
     """Write what is needed to search and serve, and nothing else, without torch."""
+    from toolbank.packed.layout import list_uncalibrated
     from toolbank.packed.write import check_packable, write_packed
-    from toolbank.search import calibrate, describe_lacks, open_finder, read_requests_of
+    from toolbank.search import (
+        calibrator,
+        describe_lacks,
+        open_finder,
+        read_requests_of,
+    )
 
     if int8 + fp32 + both > 1:
         raise typer.BadParameter("Give one of --int8, --fp32 and --both.")
@@ -59,12 +65,11 @@ def pack(
     labels: list[str | None] = [*retriever] if retriever else [None]
     finders = [open_finder(run, label) for label in labels]
     packed = {finder.retriever.name: finder.retriever for finder in finders}
-    calibrations = calibrate(run, packed.values())
     requests = read_requests_of(run) if with_requests else None
     version = write_packed(
-        out, packed, finders[0].tools, requests, calibrations, precisions
+        out, packed, finders[0].tools, requests, calibrator(run), precisions
     )
-    for label in packed.keys() - calibrations.keys():
+    for label in list_uncalibrated(out, version):
         print_message(
             f"{label}: too few validation queries of people's wording to say what its scores mean; "
             "they only order the hits, and it never says that nothing fits"

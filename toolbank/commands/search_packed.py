@@ -24,9 +24,8 @@ def search_packed(
         )
     finder = open_packed(folder, retriever=retriever, one=True)
     answer = finder.answer(query, k, retriever=retriever)
-    print_message(
-        f"by {finder.pick(retriever).name}, whose score is the probability that the tool is needed"
-    )
+    (label,) = finder.retrievers
+    print_message(f"by {label}, {_tell_scores(label in finder.calibrations)}")
     if answer.none:
         echo("Nothing fits. Say it in other words.")
         return
@@ -35,3 +34,9 @@ def search_packed(
     for hit, name in zip(answer.hits, names, strict=True):
         summary = one_line(hit.tool.summary, _LONGEST_SUMMARY)
         echo(f"{hit.score:7.3f}  {name:<{width}}  {summary}".rstrip())
+
+
+def _tell_scores(calibrated: bool) -> str:
+    if calibrated:
+        return "whose score is the probability that the tool is needed"
+    return "whose scores only order the hits"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Literal, Self
@@ -100,18 +100,18 @@ class Encoder(ABC):
         return np.stack([found[text] for text in texts])
 
     def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
-        from tqdm import tqdm
-
         # In order of length, so that a batch holds little padding.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        quiet = True if len(texts) < _SHOW_PROGRESS_FROM else None
         size = self.config.batch_size
-        with tqdm(total=len(texts), desc="encode", unit="text", disable=quiet) as bar:
-            for start in range(0, len(order), size):
-                batch = order[start : start + size]
-                vectors[batch] = self.embed([texts[i] for i in batch])
-                bar.update(len(batch))
+        starts: Iterable[int] = range(0, len(order), size)
+        if len(texts) >= _SHOW_PROGRESS_FROM:
+            from tqdm import tqdm
+
+            starts = tqdm(starts, "encode", unit="batch", disable=None)
+        for start in starts:
+            batch = order[start : start + size]
+            vectors[batch] = self.embed([texts[i] for i in batch])
         return vectors
 
     def _remember(self, vectors: dict[str, NDArray[np.float32]]) -> None:

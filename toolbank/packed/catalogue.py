@@ -53,7 +53,7 @@ class Catalogue(Sequence[Tool]):
         Raises:
             InputError: a file is missing or damaged, or has other tools than `names`.
         """
-        self._folder, self._path = folder, folder / _TOOLS
+        self._path = folder / _TOOLS
         self.names = tuple(names)
         with reading(self._path), self._path.open("rb") as file:
             size = self._path.stat().st_size
@@ -74,6 +74,9 @@ class Catalogue(Sequence[Tool]):
             raise InputError(
                 f"{self._path}: damaged (not the retrievers' tools). {AGAIN}"
             )
+        # All is read here: the folder is deleted once there are two newer versions.
+        self._called = _read(folder / _CALLED, {"functions", "exact"})
+        self._facets = _read(folder / _FACETS, {"source", "kind", "tag"})
 
     def __len__(self) -> int:
         return len(self.names)
@@ -106,7 +109,7 @@ class Catalogue(Sequence[Tool]):
         """The position of the tool that a text names exactly, by the text in lower case.
 
         Names come before function names, and these before aliases and titles; what several
-        tools are called is nobody's exact name.
+        tools are called is nobody's exact name; `places` has names in their own case.
         """
         exact: dict[str, int] = self._called["exact"]
         return exact
@@ -130,14 +133,6 @@ class Catalogue(Sequence[Tool]):
                     having[self._facets[name].get(value, [])] = True
                 fits &= having
         return fits
-
-    @cached_property
-    def _facets(self) -> dict[str, Any]:
-        return _read(self._folder / _FACETS, {"source", "kind", "tag"})
-
-    @cached_property
-    def _called(self) -> dict[str, Any]:
-        return _read(self._folder / _CALLED, {"functions", "exact"})
 
 
 def _read(path: Path, keys: set[str]) -> dict[str, Any]:

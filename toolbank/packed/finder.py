@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from toolbank.bank.records import Tool
 from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.signals import DEPTH
+from toolbank.encoders.onnx.session import OnnxNetwork, open_network
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
 from toolbank.functions.write import write_function
@@ -22,13 +24,16 @@ from toolbank.packed.catalogue import ALL, Catalogue, Wanted
 from toolbank.packed.layout import (
     AGAIN,
     CALIBRATION,
+    RETRIEVERS,
     check_files,
+    check_list,
     read_manifest,
     read_version,
     version_folder,
 )
 from toolbank.packed.requests import NearRequest, RequestIndex
 from toolbank.retrievers import answering_for
+from toolbank.retrievers.packing import ENCODERS, list_encoders
 from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,15 +42,15 @@ if TYPE_CHECKING:
 _NAMED = 20
 """Most tools that one request can name exactly."""
 _SIGN = re.compile(r"[._/:\-]")
-_WORD = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+")
+_PART = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+(?:\(\))?")
 
 
 @dataclass(frozen=True)
 class Answer:
     """What was found for one request.
 
-    The hits' scores are probabilities that the tool is needed, and fall; exact names come first
-    with 1. `none` says that nothing reached the least score; there are no hits then. `pinned` are
+    The hits' scores fall; they are probabilities that the tool is needed, or only order the hits
+    where the retriever has no calibration. Exact names come first with 1. `none` says that nothing reached the least score; there are no hits then. `pinned` are
     tools that are listed whatever was asked.
     """
 
@@ -59,7 +64,8 @@ class PackedFinder:
 
     `retrievers` are those that can be searched with, by their labels, the first unless another is
     named. `requests` has the bank's requests where they were packed; None where not. `pinned` are
-    tools that are listed whatever was asked. A retriever that has none of `calibrations` gives
+    tools that are listed whatever was asked. `networks`, those that retrievers share, stay open as
+    long as it does. A retriever that has none of `calibrations` gives
     scores that only order the hits, and never says that nothing fits.
     """
 
@@ -71,7 +77,9 @@ class PackedFinder:
         calibrations: Mapping[str, Calibration] | None = None,
         requests: RequestIndex | None = None,
         pin: Sequence[str] = (),
+        networks: Sequence[OnnxNetwork] = (),
     ) -> None:
+        self._networks = networks
         self.version, self.tools = version, catalogue
         self.retrievers, self.requests = retrievers, requests
         self.calibrations = calibrations or {}
@@ -81,7 +89,7 @@ class PackedFinder:
         self.pinned = tuple(catalogue[catalogue.places[name]] for name in pin)
 
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
-        """The k best tools of a request, however little they fit.
+        """The k best tools of a request, however little they fit; fewer if there are fewer.
 
         Raises:
             InputError: as `answer_many` does.
@@ -110,7 +118,8 @@ class PackedFinder:
         """What is found for each request, in their order.
 
         `min_score` is the least probability of a hit; unset, it is the retriever's threshold for
-        the best one: where that is reached, all k hits are given.
+        the best one: where that is reached, all k hits are given. With 0 there are always k, those
+        that the retriever doesn't find behind the others with score 0.
 
         Raises:
             InputError: k is no whole number of at least 1, `min_score` is not from 0 to 1, a
@@ -179,6 +188,9 @@ class PackedFinder:
             if place not in taken
         ]
         scored = scored[:k]
+        if min_score == 0 and len(scored) < k:
+            rest = self._rest({place for place, _ in scored}, fits)
+            scored += [(place, 0.0) for place in islice(rest, k - len(scored))]
         calibration = self.calibrations.get(label)
         least = float(calibration.threshold) if calibration and min_score is None else 0
         if not scored or max(score for _, score in scored) < least:
@@ -188,16 +200,33 @@ class PackedFinder:
         hits = tuple(Hit(self.tools[place], score) for place, score in scored)
         return Answer(hits, not hits, self.pinned)
 
+    def _rest(
+        self, taken: Container[int], fits: NDArray[np.bool_] | None
+    ) -> Iterator[int]:
+        """The tools that fit and are not taken, in the catalogue's order."""
+        for place in range(len(self.tools)):
+            if place not in taken and (fits is None or fits[place]):
+                yield place
+
     def _named(self, query: str) -> Iterator[int]:
         """The tools that a request names: by the whole of it, or by a word that is no plain one."""
-        calls = self.tools.calls
-        whole = query.strip().strip("`'\"").removesuffix("()").casefold()
-        if whole in calls:
-            yield calls[whole]
-        for word in _WORD.findall(query):
-            name = word.rstrip(".:").casefold()
-            if _SIGN.search(name) and name in calls:
-                yield calls[name]
+        whole = query.strip()
+        bare = whole.strip("`'\"")
+        yield from self._called(whole, bare, bare.removesuffix("()"))
+        for word in _PART.findall(query):
+            name = word.rstrip(".:")
+            if name.endswith("()"):
+                yield from self._called(name, name.removesuffix("()"))
+            elif _SIGN.search(name):
+                yield from self._called(name)
+
+    def _called(self, *names: str) -> Iterator[int]:
+        """The tool that goes by one of these names in its own case, or else in another."""
+        places, calls = self.tools.places, self.tools.calls
+        found = [places[name] for name in names if name in places] or [
+            calls[name.casefold()] for name in names if name.casefold() in calls
+        ]
+        yield from found[:1]
 
     def _search(
         self,
@@ -230,21 +259,26 @@ class PackedFinder:
             depth *= 4
 
 
-def read_calibration(folder: Path, label: str) -> Calibration:
-    """The calibration of a version's retriever.
+def read_calibration(folder: Path, label: str) -> Calibration | None:
+    """The calibration of a version's retriever; None where it has none.
 
     Raises:
         InputError: it is damaged.
     """
+    if not (folder / CALIBRATION / label).is_dir():
+        return None
     calibration = Calibration()
     calibration.load_state(folder / CALIBRATION / label, {})
     return calibration
 
 
 def _order(scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Numbers from 0 to 1 [n, k] in the order of scores, for want of a calibration."""
-    clipped = np.clip(scores.astype(np.float64), -30, 30)
-    return np.asarray(1 / (1 + np.exp(-clipped)))
+    """Numbers between 0 and 1 [n, k] in the order of scores, for want of a calibration.
+
+    Half for a score of 0; 1, which an exact name has, is not reached.
+    """
+    clipped = np.clip(scores.astype(np.float64), -1e9, 1e9)
+    return np.asarray((1 + clipped / (1 + np.abs(clipped))) / 2)
 
 
 def open_packed(
@@ -256,7 +290,8 @@ def open_packed(
 ) -> PackedFinder:
     """Open the version of a packed finder that counts now, every file of it checked.
 
-    With `one`, only a retriever is read, the first unless another is named.
+    All of it is read, or mapped into memory: it goes on when the version is deleted. With `one`,
+    only a retriever is read, the first unless another is named, and no file of the others.
 
     Raises:
         InputError: there is no packed finder, it is of another layout, has no such retriever, or
@@ -267,7 +302,7 @@ def open_packed(
     version = read_version(folder)
     place = version_folder(folder, version)
     manifest = read_manifest(place)
-    check_files(place, manifest)
+    check_list(place, manifest)
     labels = manifest.retrievers
     if retriever is not None and retriever not in labels:
         raise InputError(
@@ -275,19 +310,41 @@ def open_packed(
         )
     if one:
         labels = (retriever or labels[0],)
-    loaded = {label: load_retriever(place / "retrievers" / label) for label in labels}
+    folders = [f"{RETRIEVERS}/{label}" for label in labels]
+    own = [*folders, *(f"{CALIBRATION}/{label}" for label in labels)]
+    check_files(place, manifest, lambda name: _lies_in(name, own))
+    encoders = sorted({name for one in folders for name in list_encoders(place / one)})
+    shared = [f"{ENCODERS}/{name}" for name in encoders]
+    aside = (RETRIEVERS, CALIBRATION, ENCODERS)
+    check_files(
+        place,
+        manifest,
+        lambda name: _lies_in(name, shared) or not _lies_in(name, aside),
+    )
+    networks = [open_network(place / one) for one in shared]
+    loaded = {
+        label: load_retriever(place / one)
+        for label, one in zip(labels, folders, strict=True)
+    }
     names = next(iter(loaded.values())).tools
     for label, found in loaded.items():
         if found.tools != names:
             raise InputError(
-                f"{place / 'retrievers' / label}: damaged (of other tools). {AGAIN}"
+                f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
             )
     calibrations = {
-        label: read_calibration(place, label)
+        label: found
         for label in labels
-        if (place / CALIBRATION / label).is_dir()
+        if (found := read_calibration(place, label)) is not None
     }
     requests = RequestIndex.read(place) if RequestIndex.lies_in(place) else None
+    if requests is not None and not one:
+        requests.prepare()
+    catalogue = Catalogue(place, names)
     return PackedFinder(
-        version, Catalogue(place, names), loaded, calibrations, requests, pin
+        version, catalogue, loaded, calibrations, requests, pin, networks
     )
+
+
+def _lies_in(name: str, folders: Iterable[str]) -> bool:
+    return any(name.startswith(f"{folder}/") for folder in folders)

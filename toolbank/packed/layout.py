@@ -3,41 +3,61 @@
 finder/finder.json                 which version counts; one rename switches it
 finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
                         tools.jsonl, offsets.npy, facets.json, called.json
-                        retrievers/NAME/
+                        retrievers/NAME/, calibration/NAME/
+                        encoders/SHA256/              that retrievers share
                         requests.jsonl                with requests
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json, sha256_file, write_json
+from toolbank.system.files import read_json, reading, sha256_file, write_json
 
 LAYOUT = 1
 _KIND = "packed finder"
-CALIBRATION = "calibration"
+RETRIEVERS, CALIBRATION = "retrievers", "calibration"
 _MARK, _PACK = "finder.json", "pack.json"
 AGAIN = "Pack it again: toolbank pack RUN --out DIR."
+_VERSION = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a version holds: labels of retrievers, the one to search with first."""
+    """What a version holds: labels of retrievers, the one to search with first; and its files.
+
+    The files are all but the manifest's own, sorted, each with its SHA-256.
+    """
 
     retrievers: tuple[str, ...]
     made_by: str
     files: tuple[tuple[str, str], ...]
 
+    @property
+    def version(self) -> str:
+        """The name of the version: a hash of the retrievers' labels and the files."""
+        said = repr((self.retrievers, self.files)).encode("utf-8", "surrogatepass")
+        return hashlib.sha256(said).hexdigest()[:16]
+
 
 def is_packed(folder: Path) -> bool:
-    """Whether a folder is a packed finder, of whatever layout."""
+    """Whether a folder is a packed finder, of whatever layout.
+
+    Raises:
+        InputError: it may not be looked at.
+    """
     try:
         mark = read_json(folder / _MARK)
-    except InputError:
+    except InputError as error:
+        if isinstance(error.__cause__, PermissionError):
+            raise
         return False
     return isinstance(mark, dict) and mark.get("kind") == _KIND
 
@@ -60,9 +80,14 @@ def read_version(folder: Path) -> str:
             f"and this one reads {LAYOUT}). {AGAIN}"
         )
     version = mark.get("version")
-    if not isinstance(version, str) or not re.fullmatch("[0-9a-f]{16}", version):
+    if not isinstance(version, str) or not is_version(version):
         raise InputError(f"{path}: damaged (no version in it). {AGAIN}")
     return version
+
+
+def is_version(name: str) -> bool:
+    """Whether a name is one that a version can have."""
+    return _VERSION.fullmatch(name) is not None
 
 
 def write_version(folder: Path, version: str) -> None:
@@ -87,33 +112,70 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What a version holds.
+    """What a version holds, which its folder is named by.
 
     Raises:
-        InputError: it is missing or damaged.
+        InputError: it is missing or damaged, or not of this version.
     """
     path = folder / _PACK
     content: Any = read_json(path)
     try:
         files = tuple((str(name), str(digest)) for name, digest in content["files"])
         retrievers = tuple(map(str, content["retrievers"]))
-        made_by = str(content["made_by"])
+        manifest = Manifest(retrievers, str(content["made_by"]), files)
         if not retrievers:
             raise ValueError("no retriever")
+        if manifest.version != folder.name:
+            raise ValueError("of another version")
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: damaged ({error}). {AGAIN}") from error
-    return Manifest(retrievers, made_by, files)
+    return manifest
 
 
-def check_files(folder: Path, manifest: Manifest) -> None:
-    """Look whether every file of a version is as it was written.
+def list_uncalibrated(folder: Path, version: str) -> list[str]:
+    """The labels of retrievers of a version whose scores only order hits.
 
     Raises:
-        InputError: one is missing, or is another.
+        InputError: the manifest is missing or damaged.
+    """
+    place = version_folder(folder, version)
+    labels = read_manifest(place).retrievers
+    return [label for label in labels if not (place / CALIBRATION / label).is_dir()]
+
+
+def check_list(folder: Path, manifest: Manifest) -> None:
+    """Look whether a version has its files and no others.
+
+    Raises:
+        InputError: one is missing or too many.
+    """
+    with reading(folder):
+        found = {
+            (Path(where) / name).relative_to(folder).as_posix()
+            for where, _, names in os.walk(folder, onerror=_raise)
+            for name in names
+        }
+    listed = {name for name, _ in manifest.files}
+    if missing := min(listed - found, default=""):
+        raise InputError(f"{folder / missing}: missing. {AGAIN}")
+    if other := min(found - listed - {_PACK}, default=""):
+        raise InputError(f"{folder / other}: no file of the finder's. {AGAIN}")
+
+
+def check_files(
+    folder: Path, manifest: Manifest, wanted: Callable[[str], bool] = lambda _: True
+) -> None:
+    """Look whether the files of a version that are `wanted` are as they were written.
+
+    Raises:
+        InputError: one can't be read, or is another.
     """
     for name, digest in manifest.files:
-        path = folder / name
-        if not path.is_file():
-            raise InputError(f"{path}: missing. {AGAIN}")
-        if sha256_file(path) != digest:
-            raise InputError(f"{path}: damaged (its SHA-256 is another). {AGAIN}")
+        if wanted(name) and sha256_file(folder / name) != digest:
+            raise InputError(
+                f"{folder / name}: damaged (its SHA-256 is another). {AGAIN}"
+            )
+
+
+def _raise(error: OSError) -> None:
+    raise error

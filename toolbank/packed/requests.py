@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -26,11 +27,10 @@ class NearRequest:
 
 
 class RequestIndex:
-    """Requests by their words (BM25)."""
+    """Requests by their words (BM25), indexed when they are first searched."""
 
-    def __init__(self, requests: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        self._requests = tuple(requests)
-        self._index = LexicalIndex.of([query for query, _ in self._requests])
+    def __init__(self, lines: str, path: Path) -> None:
+        self._lines, self._path = lines, path
 
     @staticmethod
     def lies_in(folder: Path) -> bool:
@@ -45,23 +45,36 @@ class RequestIndex:
             InputError: the file is missing or damaged.
         """
         path = folder / _FILE
-        found = []
-        for line in read_text(path).splitlines():
-            row = parse_json(line, path)
-            try:
-                found.append((str(row["query"]), tuple(map(str, row["tools"]))))
-            except (KeyError, TypeError) as error:
-                raise InputError(f"{path}: damaged ({error}). {AGAIN}") from error
-        return cls(found)
+        return cls(read_text(path), path)
+
+    def prepare(self) -> None:
+        """Index the requests, as the first `nearest` does otherwise.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        _ = self._index
 
     def nearest(self, query: str, n: int) -> list[NearRequest]:
         """The n nearest, best first; fewer where fewer share a word with it."""
-        if not self._requests:
+        requests, index = self._index
+        if not requests:
             return []
-        scores = self._index.scores([query])[0]
+        scores = index.scores([query])[0]
         best = (-scores).argsort(kind="stable")[:n]
-        found = [(*self._requests[place], float(scores[place])) for place in best]
+        found = [(*requests[place], float(scores[place])) for place in best]
         return [NearRequest(*one) for one in found if one[2] > 0]
+
+    @cached_property
+    def _index(self) -> tuple[list[tuple[str, tuple[str, ...]]], LexicalIndex]:
+        found = []
+        for line in filter(None, self._lines.split("\n")):
+            row = parse_json(line, self._path)
+            try:
+                found.append((str(row["query"]), tuple(map(str, row["tools"]))))
+            except (KeyError, TypeError) as error:
+                raise InputError(f"{self._path}: damaged ({error}). {AGAIN}") from error
+        return found, LexicalIndex.of([query for query, _ in found])
 
 
 def write_requests(

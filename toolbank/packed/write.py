@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,17 +14,23 @@ from toolbank.encoders.encoder import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     CALIBRATION,
+    RETRIEVERS,
     Manifest,
+    check_files,
+    check_list,
     is_packed,
+    is_version,
+    read_manifest,
     read_version,
     version_folder,
     write_manifest,
     write_version,
 )
 from toolbank.packed.requests import write_requests
+from toolbank.retrievers import load_retriever
 from toolbank.retrievers.packing import Packing
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.files import unwritable
+from toolbank.system.files import reading, unwritable
 from toolbank.system.left import describe_files
 from toolbank.system.outputs import check_place
 from toolbank.system.version import __version__
@@ -33,7 +38,9 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
+_NEW = ".new-"
 Requests = Iterable[tuple[str, tuple[str, ...]]]
+Calibrate = Callable[["Retriever"], Calibration | None]
 
 
 def write_packed(
@@ -41,7 +48,7 @@ def write_packed(
     retrievers: Mapping[str, Retriever],
     tools: Sequence[Tool],
     requests: Requests | None = None,
-    calibrations: Mapping[str, Calibration] | None = None,
+    calibrate: Calibrate | None = None,
     precisions: tuple[Precision, ...] = ("fp32",),
 ) -> str:
     """Write retrievers of the same tools as a packed finder; the first is searched with.
@@ -49,7 +56,8 @@ def write_packed(
     The version that counted before stays beside the new one, for who has it open; older ones are
     deleted. `requests` are the bank's, with the names of their tools, if they are to go in.
     Retrievers with networks are written in the first of `precisions`, and in each further one as
-    LABEL-PRECISION. `calibrations` are theirs, of those that have one.
+    LABEL-PRECISION. `calibrate` gives what the scores of each mean, as it is written and read again:
+    in 8 bits they are others.
 
     Returns:
         The version, which follows from the content.
@@ -61,20 +69,15 @@ def write_packed(
     check_packable(folder)
     try:
         (folder / "versions").mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=folder / "versions", prefix=".new-"
-        ) as new:
+        with tempfile.TemporaryDirectory(dir=folder / "versions", prefix=_NEW) as new:
             made = Path(new, "made")
             made.mkdir()
-            labels = _pack(made, retrievers, calibrations or {}, precisions)
+            labels = _pack(made, retrievers, calibrate, precisions)
             write_catalogue(made, tools)
             if requests is not None:
                 write_requests(made, requests)
             version = _seal(made, labels)
-            place = version_folder(folder, version)
-            if place.exists():
-                shutil.rmtree(place)
-            made.replace(place)
+            _move_in(made, version_folder(folder, version))
         before = read_version(folder) if is_packed(folder) else version
         write_version(folder, version)
         _delete_old(folder, {before, version})
@@ -87,14 +90,15 @@ def check_packable(folder: Path) -> None:
     """Look whether a packed finder can be written to a folder.
 
     Raises:
-        InputError: it holds anything else, is no folder, or lies in that of a run.
+        InputError: it holds anything else, is no folder, may not be looked at, or lies in that of
+            a run.
     """
-    check_place(folder, "a packed finder")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: no folder. Give another.")
-    # An earlier pack that failed leaves the folder of versions alone.
-    others = folder.is_dir() and any(one.name != "versions" for one in folder.iterdir())
-    if others and not is_packed(folder):
+    with reading(folder):
+        check_place(folder, "a packed finder")
+        if not folder.is_dir() or is_packed(folder):
+            return
+        others = any(not _is_left_alone(one) for one in folder.iterdir())
+    if others:
         raise InputError(
             f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
             "folder."
@@ -104,7 +108,7 @@ def check_packable(folder: Path) -> None:
 def _pack(
     made: Path,
     retrievers: Mapping[str, Retriever],
-    calibrations: Mapping[str, Calibration],
+    calibrate: Calibrate | None,
     precisions: tuple[Precision, ...],
 ) -> tuple[str, ...]:
     """Write the retrievers; of those with networks, one of each further precision besides."""
@@ -114,27 +118,56 @@ def _pack(
         for label, retriever in retrievers.items():
             first = precision == precisions[0]
             name = label if first else f"{label}-{precision}"
-            folder = made / "retrievers" / name
+            folder = made / RETRIEVERS / name
             before = len(packing.networks)
             retriever.pack(folder, packing)
             if first or len(packing.networks) > before:
                 labels.append(name)
-                if label in calibrations:
-                    calibrations[label].save_state(made / CALIBRATION / name)
+                found = calibrate(load_retriever(folder)) if calibrate else None
+                if found is not None:
+                    found.save_state(made / CALIBRATION / name)
             else:
                 shutil.rmtree(folder)
     return tuple(labels)
 
 
 def _seal(made: Path, labels: tuple[str, ...]) -> str:
-    """Write the manifest; the version is a hash of what it says."""
+    """Write the manifest; the version that it is of."""
     files = tuple(sorted(describe_files(made)))
-    write_manifest(made, Manifest(labels, __version__, files))
-    said = repr((labels, files)).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(said).hexdigest()[:16]
+    manifest = Manifest(labels, __version__, files)
+    write_manifest(made, manifest)
+    return manifest.version
+
+
+def _move_in(made: Path, place: Path) -> None:
+    """Move a version to its place, unless it lies there sound: then it may be in use."""
+    if place.exists():
+        try:
+            manifest = read_manifest(place)
+            check_list(place, manifest)
+            check_files(place, manifest)
+        except InputError:
+            place.replace(made.with_name("damaged"))
+        else:
+            return
+    made.replace(place)
 
 
 def _delete_old(folder: Path, kept: set[str]) -> None:
     for place in (folder / "versions").iterdir():
-        if place.name not in kept:
+        if place.name not in kept and _is_ours(place):
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _is_left_alone(place: Path) -> bool:
+    """Whether it is the folder of versions, all that a first pack that failed leaves."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    return (
+        is_folder and place.name == "versions" and all(map(_is_ours, place.iterdir()))
+    )
+
+
+def _is_ours(place: Path) -> bool:
+    """Whether it is a version, or what a pack that was broken off has left of one."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    return is_folder and (is_version(place.name) or place.name.startswith(_NEW))

@@ -16,19 +16,19 @@ from toolbank.system.files import read_json, write_json
 LAYOUT = 2
 """Of the files of a saved retriever; those of another can't be read."""
 
-_CONFIG, _TOOLS = "config.json", "tools.json"
+CONFIG, _TOOLS = "config.json", "tools.json"
 
 
 def write_head(folder: Path, config: RetrieverConfig, tools: Sequence[str]) -> None:
     """Write the settings and the tools' names."""
     settings = config.model_dump(mode="json")
-    write_json(folder / _CONFIG, {"layout": LAYOUT, **settings})
+    write_json(folder / CONFIG, {"layout": LAYOUT, **settings})
     write_json(folder / _TOOLS, list(tools))
 
 
 def is_retriever(folder: Path) -> bool:
     """Whether a folder holds a saved retriever."""
-    return (folder / _CONFIG).is_file()
+    return (folder / CONFIG).is_file()
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     Raises:
         InputError: the file is missing or damaged, or of another layout.
     """
-    path = folder / _CONFIG
+    path = folder / CONFIG
     content = read_json(path)
     is_head = isinstance(content, dict) and isinstance(content.get("type"), str)
     demand(is_head, path, 'no "type" in it')
@@ -61,7 +61,7 @@ def read_config(
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()
         )
         raise InputError(
-            f"{folder / _CONFIG}: not a {kind.__name__} ({wrong}). {AGAIN}"
+            f"{folder / CONFIG}: not a {kind.__name__} ({wrong}). {AGAIN}"
         ) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from toolbank.encoders import load_encoder
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.encoder import Encoder, Precision
 from toolbank.encoders.onnx.config import OnnxConfig
+from toolbank.retrievers.head import CONFIG
 from toolbank.retrievers.kind import RetrieverConfig
-from toolbank.system.files import sha256_file, write_json
+from toolbank.system.files import read_text, sha256_file, write_json
 
+ENCODERS = "encoders"
+_ENCODER = re.compile(rf"/{ENCODERS}/([0-9a-f]{{16}})\"")
 _NAMED = "onnx-encoder.json"
 
 
@@ -37,7 +41,7 @@ class Packing:
             InputError: an encoder of its kind can't be written so.
         """
         if encoder not in self._encoders:
-            place = self.root / "encoders" / f"new-{len(self._encoders)}"
+            place = self.root / ENCODERS / f"new-{len(self._encoders)}"
             encoder.export(place, self.precision)
             named = place.with_name(sha256_file(place / "model.onnx")[:16])
             if not named.exists():
@@ -76,6 +80,16 @@ def read_encoder(folder: Path) -> OnnxConfig:
     """
     config = read_checked(folder / _NAMED, OnnxConfig)
     return _beside(config, folder)
+
+
+def list_encoders(folder: Path) -> set[str]:
+    """The names of the encoders that a packed retriever shares with others.
+
+    Raises:
+        InputError: one of its files can't be read.
+    """
+    heads = [path for name in (CONFIG, _NAMED) for path in folder.rglob(name)]
+    return {name for path in heads for name in _ENCODER.findall(read_text(path))}
 
 
 def find_packed(config: RetrieverConfig, folder: Path) -> RetrieverConfig:

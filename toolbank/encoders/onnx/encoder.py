@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.encoder import Encoder, Precision
-from toolbank.encoders.onnx.session import ABOUT, MODEL, TOKENIZER, OnnxNetwork
+from toolbank.encoders.onnx.session import (
+    ABOUT,
+    MODEL,
+    TOKENIZER,
+    OnnxNetwork,
+    open_network,
+)
 from toolbank.system.errors import InputError
 
 
@@ -27,7 +33,7 @@ class OnnxEncoder(Encoder):
     @classmethod
     def read(cls, name: str, config: EncoderConfig) -> Self:
         """Read the encoder of a folder."""
-        return cls(OnnxNetwork(Path(name)), config)
+        return cls(open_network(Path(name)), config)
 
     @property
     def dimension(self) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,3 +88,21 @@ class OnnxNetwork:
             ids[row, : len(one)] = one
             mask[row, : len(one)] = 1
         return self.run(input_ids=ids, attention_mask=mask)
+
+
+_OPEN: WeakValueDictionary[Path, OnnxNetwork] = WeakValueDictionary()
+_OPENING = Lock()
+
+
+def open_network(folder: Path) -> OnnxNetwork:
+    """The network of a folder that is named by its content; one that is in use isn't read again.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
+    place = folder.resolve()
+    with _OPENING:
+        network = _OPEN.get(place)
+        if network is None:
+            network = _OPEN[place] = OnnxNetwork(place)
+    return network
