@@ -11,7 +11,10 @@ from tests.retrievers.conftest import bank  # noqa: F401 - a fixture
 from tests.retrievers.small_methods import configure, encoder_for, fit
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders.onnx.session import OnnxNetwork
+from toolbank.packed.finder import open_packed
 from toolbank.packed.write import write_packed
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.refiner.create import make_refiner
 from toolbank.retrievers.refiner.export import export_refiner
@@ -117,6 +120,30 @@ def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):
         assert not np.array_equal(scores, rough)
     for own, (_, scores) in zip(scored, found.values(), strict=True):
         np.testing.assert_allclose(own, scores, atol=1e-6)
+
+
+def test_methods_that_find_by_the_words_of_requests_pack_none_of_their_texts(
+    bank,  # noqa: F811
+    tmp_path,
+):
+    configs = (
+        Bm25Config(name="words", requests=True),
+        NearestConfig(name="near", by="bm25"),
+    )
+    fitted = {}
+    for config in configs:
+        fitted[config.label] = create_retriever(config)
+        fitted[config.label].fit(bank)
+    write_packed(tmp_path, fitted, bank.tools)
+    found = open_packed(tmp_path).retrievers
+    for label, retriever in fitted.items():
+        for own, packed in zip(
+            retriever.search(QUERIES, 6), found[label].search(QUERIES, 6), strict=True
+        ):
+            np.testing.assert_array_equal(own, packed)
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    for query in bank.train_queries:
+        assert not any(query.query.encode() in content for content in files)
 
 
 @pytest.mark.slow

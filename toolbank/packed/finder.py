@@ -333,9 +333,9 @@ def open_packed(
                 f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
             )
     calibrations = {
-        label: found
+        label: learnt
         for label in labels
-        if (found := read_calibration(place, label)) is not None
+        if (learnt := read_calibration(place, label)) is not None
     }
     requests = RequestIndex.read(place) if RequestIndex.lies_in(place) else None
     if requests is not None and not one:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import ClassVar
 
@@ -89,6 +90,12 @@ class Bm25Retriever(Retriever):
         """Index some of the tools; how rare a word is counts over these."""
         super().keep(rows)
         self.index = LexicalIndex.of(self.documents)
+
+    def pack(self, folder: Path, packing: Packing) -> None:
+        """As any other; texts, in which requests may be, are left out: their index is searched."""
+        wordless = copy(self)
+        wordless.documents = ("",) * len(self.documents)
+        super(Bm25Retriever, wordless).pack(folder, packing)
 
     def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
         """Write the index, which a search then need not make."""

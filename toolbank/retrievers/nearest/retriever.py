@@ -22,6 +22,7 @@ from toolbank.retrievers.nearest.similarity import (
     EmbeddingIndex,
     SimilarityIndex,
 )
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Arrays, Stored, integers, renumber
 from toolbank.retrievers.unseen.described import DescriptionOdds
@@ -121,6 +122,10 @@ class NearestRetriever(Retriever):
     def save_parts(self, folder: Path) -> None:
         """Write what is compared with; an encoder is named, not copied."""
         self.index.save_state(folder / "index")
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:  # noqa: ARG002
+        """Write what is compared with, without the text of any query."""
+        self.index.pack_state(folder / "index")
 
     def load_parts(self, folder: Path) -> None:
         """Read what is compared with.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,8 +17,10 @@ from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.encoder import Encoder
 from toolbank.ranking.topk import cosine_scores
 from toolbank.retrievers.lexical import LexicalIndex
-from toolbank.retrievers.stored import Arrays, Stored, Texts, floats
+from toolbank.retrievers.stored import Arrays, Stored, Texts, demand, floats
 from toolbank.retrievers.text import all_words, title_and_summary
+
+_QUERIES, _TOOLS = "to_queries", "to_tools"
 
 
 class SimilarityIndex(Stored, ABC):
@@ -38,6 +41,10 @@ class SimilarityIndex(Stored, ABC):
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Compare with these tools alone; attributes are set anew."""
         self.keep_rows("tools", rows)
+
+    def pack_state(self, folder: Path) -> None:
+        """Write what `load_state` needs to compare, without the text of any query."""
+        self.save_state(folder)
 
     @abstractmethod
     def compare(
@@ -129,15 +136,29 @@ class Bm25Index(SimilarityIndex):
         super().keep(rows)
         self._to_tools = LexicalIndex.of(self.documents)
 
+    def pack_state(self, folder: Path) -> None:
+        """Write the indices, and nothing in place of the texts."""
+        wordless = copy(self)
+        wordless.queries = ("",) * len(self.queries)
+        wordless.documents = ("",) * len(self.documents)
+        wordless.save_state(folder)
+        self._to_queries.save_state(folder / _QUERIES)
+        self._to_tools.save_state(folder / _TOOLS)
+
     def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
-        """Read the texts, and index them.
+        """Read the texts, and index them where their indices aren't there.
 
         Raises:
             InputError: a file is missing or damaged, or not of so many queries and tools.
         """
         super().load_state(folder, lengths)
-        self._to_queries = LexicalIndex.of(self.queries)
-        self._to_tools = LexicalIndex.of(self.documents)
+        self._to_queries = LexicalIndex.at(folder / _QUERIES, self.queries)
+        self._to_tools = LexicalIndex.at(folder / _TOOLS, self.documents)
+        for index, texts in (
+            (self._to_queries, self.queries),
+            (self._to_tools, self.documents),
+        ):
+            demand(int(index.n_texts) == len(texts), folder, "indices of other texts")
 
     def compare(
         self, requests: Sequence[str]
