@@ -131,6 +131,8 @@ def test_a_wrong_request_is_told_what_is_wrong(server, path, said):
         ({"queries": ["a"] * 257}, "at most 256"),
         ({"queries": ["a"], "k": True}, "k is True"),
         ({"queries": ["a"], "k": 1.5}, "k is 1.5"),
+        ({"queries": ["a"], "min_score": 10**400}, "a number from 0 to 1"),
+        ({"queries": ["a"], "min_score": True}, "min_score is True"),
         ({"queries": ["a"], "source": 3}, "source"),
         ({"queries": ["a"], "query": "b"}, "no key 'query'"),
         ({"queries": ["\ud800"]}, "half of a character"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -103,11 +102,7 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
     k, least = values.get("k", 5), values.get("min_score")
     if type(k) is not int or not 1 <= k <= MOST_HITS:
         raise Refusal(400, f"k is {k!r}; a whole number from 1 to {MOST_HITS:,}.")
-    if least is not None and (
-        type(least) not in (int, float)
-        or not math.isfinite(least)
-        or not 0 <= least <= 1
-    ):
+    if least is not None and (type(least) not in (int, float) or not 0 <= least <= 1):
         raise Refusal(400, f"min_score is {least!r}; a number from 0 to 1.")
     retriever = values.get("retriever")
     if retriever is not None and not isinstance(retriever, str):
