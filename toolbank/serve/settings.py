@@ -20,7 +20,7 @@ MOST_WAITING = 512
 SEARCH_TIME = 30.0
 """Seconds from when a search came until it is given up."""
 BODY_TIME = 10.0
-"""Seconds in which a body, or the head of a first request, has to come."""
+"""Seconds in which a whole body, or the head of a first request, has to come."""
 STOP_TIME = 30
 """Seconds that searches in flight have when the server is stopped."""
 
