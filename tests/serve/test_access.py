@@ -8,6 +8,7 @@ import pytest
 
 from tests.packed.packs import write_pack
 from tests.serve.servers import KEY
+from toolbank.serve.settings import make_access
 
 
 def run(*arguments):
@@ -129,6 +130,19 @@ def test_an_address_that_others_reach_needs_a_key(tmp_path, monkeypatch):
     assert done.returncode == 2
     assert "TOOLBANK_API_KEY" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("key", ["   ", "schl\u00fcssel", "a\nb"])
+def test_a_key_that_no_client_can_send_is_refused(tmp_path, monkeypatch, key):
+    write_pack(tmp_path)
+    monkeypatch.setenv("TOOLBANK_API_KEY", key)
+    done = run(tmp_path, "--port", "0")
+    assert done.returncode == 2
+    assert "no client can send this key" in done.stderr
+
+
+def test_blanks_around_a_key_do_not_count():
+    assert make_access("0.0.0.0", f" {KEY}\n", [], without_key=False).key == KEY
 
 
 def test_a_port_in_use_is_told(tmp_path):

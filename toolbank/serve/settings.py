@@ -47,11 +47,15 @@ def make_access(host: str, key: str, names: list[str], *, without_key: bool) -> 
     """Who may ask a server at an address.
 
     Raises:
-        InputError: it would be open to others without a key.
+        InputError: it would be open to others without a key, or no client can send the key.
     """
-    if without_key:
-        key = ""
-    elif not key and not is_loopback(host):
+    given, key = ("", "") if without_key else (key, key.strip())
+    if given and not (key and key.isascii() and key.isprintable()):
+        raise InputError(
+            f"{KEY_VARIABLE}: no client can send this key. Make it of ASCII's letters, digits "
+            "and signs."
+        )
+    if not key and not without_key and not is_loopback(host):
         raise InputError(
             f"--host {host}: others can reach it, so a key is needed. Set {KEY_VARIABLE}, "
             "or give --no-key to let anybody in."
