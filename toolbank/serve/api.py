@@ -173,6 +173,9 @@ class Api:
             ),
             ("toolbank_reloads_total", "counter", "", float(self.shelf.reloads)),
         ]
+        if self._log is not None:
+            lost = float(self._log.lost)
+            gauges.append(("toolbank_log_lines_lost_total", "counter", "", lost))
         gauges += [
             (
                 "toolbank_finder_tools",
