@@ -84,7 +84,7 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
             assert "No tool is called 'zebra'" in await ask(
                 "describe_tool", name="zebra"
             )
-            assert "has to be a text" in await ask("search_tools", query=" ")
+            assert "is empty" in await ask("search_tools", query=" ")
             assert "k is 0" in await ask("search_tools", query="a", k=0)
             assert "at most 10,000" in await ask("search_tools", query="a" * 10_001)
 
@@ -158,5 +158,5 @@ def test_what_is_found_by_an_agent_is_logged(tmp_path):
             await ask("search_tools", query="send a letter")
 
     anyio.run(session)
-    row = json.loads(log.read_text())
+    [row] = map(json.loads, log.read_text().splitlines())
     assert (row["event"], row["query"]) == ("search", "send a letter")

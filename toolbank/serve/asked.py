@@ -11,7 +11,12 @@ from starlette.requests import Request
 
 from toolbank.packed.catalogue import ALL, Wanted
 from toolbank.serve.answers import Refusal
-from toolbank.serve.settings import MOST_HITS, MOST_QUERIES, MOST_QUERY
+from toolbank.serve.settings import (
+    MOST_ANSWERED,
+    MOST_HITS,
+    MOST_QUERIES,
+    MOST_QUERY,
+)
 
 _ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
 
@@ -102,6 +107,12 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
     k, least = values.get("k", 5), values.get("min_score")
     if type(k) is not int or not 1 <= k <= MOST_HITS:
         raise Refusal(400, f"k is {k!r}; a whole number from 1 to {MOST_HITS:,}.")
+    if len(queries) * k > MOST_ANSWERED:
+        raise Refusal(
+            400,
+            f"{len(queries)} queries with k {k}: {len(queries) * k:,} hits; at most "
+            f"{MOST_ANSWERED:,} at once.",
+        )
     if least is not None and (type(least) not in (int, float) or not 0 <= least <= 1):
         raise Refusal(400, f"min_score is {least!r}; a number from 0 to 1.")
     retriever = values.get("retriever")

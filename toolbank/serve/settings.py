@@ -15,6 +15,10 @@ MOST_QUERY = 10_000
 """Characters of a request."""
 MOST_QUERIES = 256
 MOST_HITS = 1_000
+MOST_ANSWERED = 5_000
+"""Hits that the requests of a batch may have together."""
+MOST_CALLS = 16
+"""Calls that are passed on at once."""
 MOST_WAITING = 512
 """Searches that wait for their turn."""
 SEARCH_TIME = 30.0
