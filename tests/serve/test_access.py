@@ -8,6 +8,7 @@ import pytest
 
 from tests.packed.packs import write_pack
 from tests.serve.servers import KEY
+from toolbank.serve.settings import make_access
 
 
 def run(*arguments):
@@ -26,7 +27,25 @@ def run(*arguments):
     ],
 )
 @pytest.mark.parametrize(
-    "path", ["/search?q=song", "/metrics", "/tools/mail.send", "/x"]
+    "path",
+    [
+        "/search?q=song",
+        "/metrics",
+        "/tools/mail.send",
+        "/x",
+        "/tools/GET%20%2Fstorms%2F",
+        "/tools/GET%20/storms/",
+        "/tools/mail.send/page.js",
+        "/tools//page.css",
+        "/home/tools/",
+        "/search/",
+        "/mcp/",
+        "//",
+        "/other/",
+        "/home//page.js",
+        "/healthz/",
+        "/home/healthz",
+    ],
 )
 def test_without_the_key_nothing_is_told(locked, path, headers):
     answer = locked.ask(path, **headers)
@@ -39,29 +58,62 @@ def test_with_the_key_it_answers(locked):
     assert locked.ask(f"/search?q=song&key={KEY}").status == 401
 
 
+@pytest.mark.parametrize("path", ["/", "/page.js", "/healthz"])
+def test_only_reading_the_page_needs_no_key(locked, path):
+    assert locked.ask(path, {}).error == "unauthorized"
+
+
 def test_health_and_the_page_need_no_key(locked):
     assert locked.ask("/healthz").status == 200
-    for path in ("/", "/page.js", "/page.css", "/home/"):
+    for path in ("/", "/page.js", "/page.css", "/home/", "/home/page.js"):
         assert locked.ask(path).status == 200
 
 
 @pytest.mark.parametrize(
-    "path", ["/search?q=song", "/healthz", "/", "/tools/mail.send"]
+    ("path", "body"),
+    [
+        ("/search?q=song", None),
+        ("/search", {"queries": ["song"]}),
+        ("/tools/mail.send", None),
+        ("/facets", None),
+        ("/nearest?q=song", None),
+        ("/feedback", {"search": "a", "tool": "b"}),
+        ("/healthz", None),
+        ("/metrics", None),
+        ("/openapi.json", None),
+        ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        ("/", None),
+        ("/page.js", None),
+        ("/nothing", None),
+    ],
 )
-def test_other_names_and_origins_are_refused_on_every_route(server, path):
-    assert server.ask(path).status == 200
+def test_other_names_and_origins_are_refused_on_every_route(server, path, body):
+    answered = server.ask(path, body).status
+    assert answered != 403
     for headers in (
         {"Host": "evil.example"},
         {"Host": f"evil.example:{server.port}"},
         {"Host": ""},
+        {"Host": "["},
+        {"Host": "[::1"},
+        {"Host": "a]b"},
+        {"Host": "127.0.0.1:99x"},
+        {"Host": "evil.example@127.0.0.1"},
+        {"Host": "127.0.0.1/evil.example"},
+        {"Origin": "http://["},
+        {"Origin": f"http://evil.example@127.0.0.1:{server.port}"},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
         {"Origin": f"http://localhost:{server.port + 1}"},
     ):
-        answer = server.ask(path, **headers)
+        answer = server.ask(path, body, **headers)
         assert (answer.status, answer.error) == (403, "forbidden"), headers
-    assert server.ask(path, Origin=f"http://127.0.0.1:{server.port}").status == 200
-    assert server.ask(path, Host=f"localhost:{server.port}").status == 200
+    for headers in (
+        {"Origin": f"http://127.0.0.1:{server.port}"},
+        {"Host": f"localhost:{server.port}"},
+        {"Host": f"[::1]:{server.port}"},
+    ):
+        assert server.ask(path, body, **headers).status == answered, headers
 
 
 def test_no_other_origin_may_read_an_answer(server):
@@ -78,6 +130,19 @@ def test_an_address_that_others_reach_needs_a_key(tmp_path, monkeypatch):
     assert done.returncode == 2
     assert "TOOLBANK_API_KEY" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("key", ["   ", "schl\u00fcssel", "a\nb"])
+def test_a_key_that_no_client_can_send_is_refused(tmp_path, monkeypatch, key):
+    write_pack(tmp_path)
+    monkeypatch.setenv("TOOLBANK_API_KEY", key)
+    done = run(tmp_path, "--port", "0")
+    assert done.returncode == 2
+    assert "no client can send this key" in done.stderr
+
+
+def test_blanks_around_a_key_do_not_count():
+    assert make_access("0.0.0.0", f" {KEY}\n", [], without_key=False).key == KEY
 
 
 def test_a_port_in_use_is_told(tmp_path):

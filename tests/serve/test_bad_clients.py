@@ -3,13 +3,17 @@
 import asyncio
 import json
 import socket
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
 
 from tests.packed.packs import write_pack
 from tests.serve.servers import serving
+from toolbank.serve import server as servers
 
 
 def send(server, raw, wait=30):
@@ -42,8 +46,38 @@ def test_what_is_no_request_is_refused_and_the_server_goes_on(server, raw):
         answer = send(server, raw)
     except ConnectionError:
         answer = b""
-    assert not answer or answer.startswith(b"HTTP/1.1 400")
+    if answer:
+        assert answer.startswith(b"HTTP/1.1 400")
+        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+        assert error["code"] == "bad_request" and error["message"]
     assert server.ask("/search?q=song").status == 200
+
+
+def test_connections_too_many_are_told_and_closed(monkeypatch):
+    monkeypatch.setattr(servers, "_MOST_CONNECTIONS", 2)
+    app = PlainTextResponse("here")
+    listening = servers.open_socket("127.0.0.1", 0)
+    address = listening.getsockname()
+    config = uvicorn.Config(app, http=servers._Patient, log_config=None, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
+    kept = [socket.create_connection(address, timeout=30) for _ in range(2)]
+    for one in kept:
+        one.sendall(asked)
+        assert b"200 OK" in one.recv(65536)
+    with socket.create_connection(address, timeout=30) as third:
+        third.sendall(asked)
+        answer = b""
+        while part := third.recv(65536):
+            answer += part
+    for one in kept:
+        one.close()
+    server.should_exit = True
+    thread.join()
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "busy"
 
 
 @pytest.mark.parametrize(

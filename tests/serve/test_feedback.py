@@ -1,13 +1,17 @@
 """What people asked and chose is logged, and read as labelled requests."""
 
 import json
+import os
 import stat
+from pathlib import Path
 
 import pytest
 
-from tests.packed.packs import write_pack
+from tests.packed.packs import TOOLS, write_pack
 from tests.serve.servers import serving
+from toolbank.finder.finder import Hit
 from toolbank.loaders.labelled import read_labelled
+from toolbank.packed.finder import Answer
 from toolbank.serve.feedback import FeedbackLog
 from toolbank.system.errors import InputError
 
@@ -53,8 +57,6 @@ def test_requests_are_left_out_unless_they_are_asked_for(tmp_path):
 
 def test_a_log_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("toolbank.serve.feedback._MOST_BYTES", 2_000)
-    from toolbank.packed.finder import Answer
-
     log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
     for n in range(100):
         log.searched("home", f"request {n}", Answer((), True))
@@ -65,6 +67,47 @@ def test_a_log_is_bounded(tmp_path, monkeypatch):
     assert all(
         stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir()
     )
+
+
+def test_one_choice_counts_once_however_often_it_is_told(tmp_path):
+    log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
+    hits = tuple(Hit(tool, 0.5) for tool in TOOLS[:2])
+    search = log.searched("home", "a song", Answer(hits, False))
+    for _ in range(5):
+        assert log.chose("home", search, "music.play")
+    assert log.chose("home", search, "music.stop")
+    log.close()
+    choices = [row for row in read(tmp_path / "log.jsonl") if row["event"] == "choice"]
+    assert [row["tools"] for row in choices] == [["music.play"], ["music.stop"]]
+
+
+def test_what_cannot_be_logged_is_told_once_and_without_the_request(tmp_path, capfd):
+    log = FeedbackLog(tmp_path / "log.jsonl", with_text=True)
+    log.searched("home", "\ud800 secret", Answer((), True))
+    log.searched("home", "\ud800 secret", Answer((), True))
+    log.searched("home", "a song", Answer((), True))
+    log.close()
+    told = capfd.readouterr().err
+    assert told.count("can't write the log") == 1
+    assert "Traceback" not in told and "secret" not in told
+    assert log.lost == 2
+    assert [row["query"] for row in read(tmp_path / "log.jsonl")] == ["a song"]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+def test_a_log_that_is_no_file_of_its_own_is_refused(tmp_path, kind):
+    path, other = tmp_path / "log.jsonl", tmp_path / "other"
+    other.write_text("mine")
+    other.chmod(0o644)
+    if kind == "link":
+        path.symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path = Path("/dev/null")
+    with pytest.raises(InputError, match=path.name):
+        FeedbackLog(path, with_text=False)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
 
 def test_a_log_that_cannot_be_written_is_told(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
             assert "No tool is called 'zebra'" in await ask(
                 "describe_tool", name="zebra"
             )
-            assert "has to be a text" in await ask("search_tools", query=" ")
+            assert "is empty" in await ask("search_tools", query=" ")
             assert "k is 0" in await ask("search_tools", query="a", k=0)
             assert "at most 10,000" in await ask("search_tools", query="a" * 10_001)
 
@@ -97,8 +98,17 @@ def test_an_agent_searches_over_http(server):
             async with asking(address) as (_, ask):
                 found = await ask("search_tools", query="send a letter")
                 assert found["hits"][0]["name"] == wanted
+                assert found["calibrated"] is False
 
+    def count(start):
+        lines = server.ask("/metrics").body.decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(start))
+
+    searched = 'toolbank_search_seconds_count{finder="post"}'
+    before = count(searched)
     anyio.run(session)
+    assert count(searched) == before + 1
+    assert count('toolbank_requests_total{route="/mcp",status="200"}') >= 2
 
 
 def test_mcp_is_guarded_as_all_else(server, locked):
@@ -160,3 +170,49 @@ def test_what_is_found_by_an_agent_is_logged(tmp_path):
     anyio.run(session)
     row = json.loads(log.read_text())
     assert (row["event"], row["query"]) == ("search", "send a letter")
+
+
+def test_what_an_agent_calls_counts_as_chosen(tmp_path):
+    write_pack(tmp_path / "finder", CALLED)
+    log, config = tmp_path / "log.jsonl", tmp_path / "calls.yaml"
+    target = {"command": [sys.executable, str(WEATHER)]}
+    config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
+    arguments = ["--call", "*", "--call-config", config, "--log", log, "--log-text"]
+
+    async def session():
+        async with asking(by_stdio(tmp_path / "finder", *arguments)) as (_, ask):
+            found = await ask("search_tools", query="weather of a city")
+            call = {"name": "weather/forecast", "search": found["id"]}
+            assert "Rain" in await ask("call_tool", **call, arguments={"city": "Oslo"})
+            assert "required" in await ask("call_tool", **call, arguments={})
+
+    anyio.run(session)
+    search, choice = map(json.loads, log.read_text().splitlines())
+    assert search["event"] == "search"
+    assert choice["tools"] == ["weather/forecast"]
+    assert choice["query"] == "weather of a city"
+
+
+def test_over_stdio_a_newer_version_is_taken_at_a_hangup(tmp_path):
+    write_pack(tmp_path / "finder")
+    # A shell that tells its number, and becomes the server.
+    script = f'echo $$ > {tmp_path}/pid; exec "$0" "$@"'
+    server = by_stdio(tmp_path / "finder")
+    where = StdioServerParameters(
+        command="sh", args=["-c", script, server.command, *server.args], env=server.env
+    )
+
+    async def session():
+        async with asking(where) as (client, ask):
+            [described, _] = (await client.list_tools()).tools
+            assert "among 8" in described.description
+            assert "only orders the hits" in described.description
+            write_pack(tmp_path / "finder", TOOLS[:4])
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGHUP)
+            with anyio.fail_after(30):
+                while "No tool" not in await ask("describe_tool", name="mail.send"):
+                    await anyio.sleep(0.02)
+            [described, _] = (await client.list_tools()).tools
+            assert "among 4" in described.description
+
+    anyio.run(session)

@@ -191,6 +191,24 @@ def test_a_server_with_a_key_asks_for_it_once(chromium, tmp_path):
         expect(page.locator(".hit").first).to_be_visible()
 
 
+def test_a_key_is_asked_for_again_only_when_one_searches_again(chromium, tmp_path):
+    with (
+        serving(pack(tmp_path, TOOLS), "--host", "0.0.0.0", key=KEY) as server,
+        opened_with_key(chromium, f"http://127.0.0.1:{server.port}/?q=song") as page,
+    ):
+        secret = page.get_by_label("This server wants an API key.")
+        secret.fill("schl\u00fcssel \u4e2d")
+        page.keyboard.press("Enter")
+        expect(secret).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_text("Nothing is shown without the key")).to_be_visible()
+        expect(secret).to_be_hidden()
+        page.locator("#q").press("Enter")
+        secret.fill(KEY)
+        page.keyboard.press("Enter")
+        expect(page.locator(".hit").first).to_be_visible()
+
+
 @contextmanager
 def opened_with_key(chromium, address):
     """A page whose first request is refused, which a browser's console tells."""

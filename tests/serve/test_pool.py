@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -53,4 +54,46 @@ def test_more_than_may_wait_are_refused_at_once(pool):
     assert refused.status == 503
     assert "Retry-After" in refused.headers
     assert pool.refused == 1
+    assert pool.running == 0
+
+
+def test_a_batch_lets_others_have_their_turn(pool):
+    done, let_go = [], threading.Event()
+
+    def work(name):
+        let_go.wait()
+        done.append(name)
+        return name
+
+    async def ask():
+        batches = [
+            asyncio.ensure_future(pool.run_each([lambda n=n: work(n)] * 50))
+            for n in range(2)
+        ]
+        await asyncio.sleep(0)
+        single = asyncio.ensure_future(pool.run(lambda: work("single")))
+        await asyncio.sleep(0)
+        let_go.set()
+        await single
+        return await asyncio.gather(*batches)
+
+    assert asyncio.run(ask()) == [[0] * 50, [1] * 50]
+    assert "single" in done[:10]
+
+
+def test_a_batch_that_takes_too_long_is_given_up_with_what_is_left_of_it(pool):
+    begun = []
+
+    def work():
+        begun.append(1)
+        time.sleep(0.02)
+
+    async def ask():
+        with pytest.raises(Refusal) as refused:
+            await pool.run_each([work] * 200)
+        return refused.value.status, await pool.run(lambda: len(begun))
+
+    status, then = asyncio.run(ask())
+    assert status == 504
+    assert len(begun) <= then + 1 < 200
     assert pool.running == 0

@@ -1,5 +1,6 @@
 """A newer version is taken while requests come; a damaged one is not."""
 
+import asyncio
 import shutil
 import signal
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 from tests.packed.packs import TOOLS, write_pack
 from tests.serve.servers import serving
+from toolbank.serve import shelf as shelves
 
 
 def wait_for(server, tools):
@@ -52,6 +54,37 @@ def test_a_damaged_version_is_refused_and_the_old_one_goes_on(tmp_path):
         shutil.rmtree(folder)
         (tmp_path / "right").replace(folder)
         wait_for(server, 4)
+
+
+@pytest.mark.parametrize("fault", [ImportError("no usearch"), KeyError("dim")])
+def test_a_version_that_fails_in_any_way_is_refused_and_the_next_is_taken(
+    tmp_path, monkeypatch, fault
+):
+    write_pack(tmp_path)
+    told = []
+    shelf = shelves.Shelf({"finder": tmp_path}, [], told.append)
+    old = shelf["finder"].version
+    new = write_pack(tmp_path, TOOLS[:4])
+
+    def fail(*_):
+        raise fault
+
+    async def watch():
+        watching = asyncio.create_task(shelf.watch())
+        with monkeypatch.context() as patched:
+            patched.setattr(shelves, "open_packed", fail)
+            while not told:
+                await asyncio.sleep(0.01)
+        assert shelf["finder"].version == old
+        shelf.look_now()
+        while len(told) < 2:
+            await asyncio.sleep(0.01)
+        watching.cancel()
+
+    asyncio.run(asyncio.wait_for(watch(), 30))
+    assert type(fault).__name__ in told[0]
+    assert f"Version {old} goes on" in told[0]
+    assert shelf["finder"].version == new
 
 
 @pytest.mark.slow

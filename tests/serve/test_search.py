@@ -14,7 +14,8 @@ def names(result):
 def test_hits_have_names_scores_and_summaries(server):
     answer = server.ask("/search?q=send+a+letter&k=2")
     assert answer.status == 200
-    assert set(answer.json) == {"hits", "none"}
+    assert set(answer.json) == {"hits", "none", "calibrated"}
+    assert answer.json["calibrated"] is False
     assert answer.json["none"] is False
     first, second = answer.json["hits"]
     assert first["name"] == "mail.send"
@@ -28,7 +29,11 @@ def test_the_exact_name_comes_first_with_score_1(server):
 
 
 def test_nothing_fits_is_said(server):
-    assert server.ask("/search?q=zebra").json == {"hits": [], "none": True}
+    assert server.ask("/search?q=zebra").json == {
+        "hits": [],
+        "none": True,
+        "calibrated": False,
+    }
 
 
 def test_hits_are_filtered(server):
@@ -129,8 +134,11 @@ def test_a_wrong_request_is_told_what_is_wrong(server, path, said):
         ({"queries": "a"}, "list of texts"),
         ({"queries": [1]}, "list of texts"),
         ({"queries": ["a"] * 257}, "at most 256"),
+        ({"queries": ["a"] * 256, "k": 20}, "5,120 hits; at most 5,000"),
         ({"queries": ["a"], "k": True}, "k is True"),
         ({"queries": ["a"], "k": 1.5}, "k is 1.5"),
+        ({"queries": ["a"], "min_score": 10**400}, "a number from 0 to 1"),
+        ({"queries": ["a"], "min_score": True}, "min_score is True"),
         ({"queries": ["a"], "source": 3}, "source"),
         ({"queries": ["a"], "query": "b"}, "no key 'query'"),
         ({"queries": ["\ud800"]}, "half of a character"),
@@ -149,6 +157,9 @@ def test_a_wrong_body_is_told_what_is_wrong(server, body, said):
         ("/search", "DELETE", None, 405, "method_not_allowed"),
         ("/search", "POST", b"q=a", 415, "unsupported_media_type"),
         ("/search", "POST", b" " * 1_000_001, 413, "too_large"),
+        ("/mcp", "GET", None, 405, "method_not_allowed"),
+        ("/home/mcp", "DELETE", None, 405, "method_not_allowed"),
+        ("/mcp", "POST", b"q=a", 415, "unsupported_media_type"),
         ("/feedback", "POST", b"{}", 404, "not_found"),
     ],
 )
@@ -166,6 +177,9 @@ def test_the_server_describes_itself(server, tmp_path):
     assert read.returncode == 0, read.stderr
     for route in ("/search", "/home/search", "/tools/{name}", "/healthz"):
         assert route in server.ask("/openapi.json").json["paths"]
+    metrics = server.ask("/openapi.json").json["paths"]["/metrics"]["get"]
+    [kind] = metrics["responses"]["200"]["content"]
+    assert server.ask("/metrics").headers["content-type"].startswith(kind)
 
 
 def test_metrics_count_and_hold_nothing_of_what_was_asked(server):

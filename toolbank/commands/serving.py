@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+import signal
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from toolbank.calls.caller import Caller
-    from toolbank.packed.finder import Answer, PackedFinder
-    from toolbank.serve.feedback import FeedbackLog
+    from toolbank.serve.searches import Searches
     from toolbank.serve.shelf import Shelf
 
 
@@ -49,6 +49,7 @@ def serve_http(
     from toolbank.serve.api import Api
     from toolbank.serve.app import create_app
     from toolbank.serve.feedback import FeedbackLog
+    from toolbank.serve.searches import Searches
     from toolbank.serve.server import open_socket, run_app
     from toolbank.serve.settings import KEY_VARIABLE, make_access
 
@@ -61,9 +62,8 @@ def serve_http(
         )
     feedback = FeedbackLog(log, with_text=log_text) if log else None
     listening = open_socket(at.host, at.port)
-    app = create_app(
-        Api(shelf, feedback), access, _make_mcp_apps(shelf, caller, feedback)
-    )
+    searches = Searches(shelf, feedback)
+    app = create_app(Api(searches), access, _make_mcp_apps(searches, caller))
     shown = f"[{at.host}]" if ":" in at.host else at.host
     port = listening.getsockname()[1]
     echo(f"Serving {', '.join(shelf.names)} at http://{shown}:{port}/")
@@ -79,60 +79,36 @@ def serve_stdio(
 ) -> None:
     """Speak MCP until stdin ends."""
     from toolbank.serve.feedback import FeedbackLog
+    from toolbank.serve.mcp.calls import Calls
     from toolbank.serve.mcp.server import create_mcp
+    from toolbank.serve.searches import Searches
 
     name = shelf.names[0]
     feedback = FeedbackLog(log, with_text=log_text) if log else None
     print_message(
         f"{name}: {len(shelf[name].tools):,} tools over MCP on stdin and stdout"
     )
-    create_mcp(lambda: shelf[name], caller, _logging(feedback, name)).run()
+    calls = Calls(caller) if caller is not None else None
+    server = create_mcp(Searches(shelf, feedback), name, calls)
+
+    async def speak() -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, shelf.look_now)
+        watching = asyncio.create_task(shelf.watch())
+        try:
+            await server.run_stdio_async()
+        finally:
+            watching.cancel()
+
+    asyncio.run(speak())
 
 
-def _make_mcp_apps(
-    shelf: Shelf, caller: Caller | None, feedback: FeedbackLog | None
-) -> list[Starlette]:
+def _make_mcp_apps(searches: Searches, caller: Caller | None) -> list[Starlette]:
     """MCP at /mcp, and behind each finder's name, where the extra is installed."""
     if caller is not None:
         demand_library("mcp", "--call")
     if find_spec("mcp") is None:
         return []
-    from mcp.server.transport_security import TransportSecuritySettings
+    from toolbank.serve.mcp.app import create_mcp_apps
 
-    from toolbank.serve.mcp.server import create_mcp
-
-    # Host and Origin are checked for all routes alike.
-    checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    apps = []
-    for place, name in [
-        ("", shelf.names[0]),
-        *((f"/{one}", one) for one in shelf.names),
-    ]:
-
-        def find(name: str = name) -> PackedFinder:
-            return shelf[name]
-
-        server = create_mcp(find, caller, _logging(feedback, name))
-        apps.append(
-            server.streamable_http_app(
-                streamable_http_path=f"{place}/mcp",
-                json_response=True,
-                stateless_http=True,
-                transport_security=checked,
-            )
-        )
-    return apps
-
-
-def _logging(
-    feedback: FeedbackLog | None, name: str
-) -> Callable[[str, Answer], None] | None:
-    """What writes an agent's searches down."""
-    if feedback is None:
-        return None
-    log = feedback
-
-    def searched(query: str, answer: Answer) -> None:
-        log.searched(name, query, answer)
-
-    return searched
+    return create_mcp_apps(searches, caller)

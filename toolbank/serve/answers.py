@@ -40,8 +40,8 @@ class Refusal(Exception):  # noqa: N818 - an answer like others
         return JSONResponse(content, self.status, self.headers)
 
 
-def describe_answer(answer: Answer) -> dict[str, Any]:
-    """An `Answer` as JSON."""
+def describe_answer(answer: Answer, *, calibrated: bool) -> dict[str, Any]:
+    """An `Answer` as JSON; that its scores are not calibrated is said."""
     content: dict[str, Any] = {
         "hits": [
             {
@@ -53,6 +53,8 @@ def describe_answer(answer: Answer) -> dict[str, Any]:
         ],
         "none": answer.none,
     }
+    if not calibrated:
+        content["calibrated"] = False
     if answer.pinned:
         content["pinned"] = [
             {"name": tool.name, "summary": tool.summary} for tool in answer.pinned

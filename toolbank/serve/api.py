@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,15 +9,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from toolbank.packed.finder import Answer, PackedFinder
-from toolbank.serve.answers import Refusal, describe_answer
-from toolbank.serve.asked import Asked, read_address, read_body, read_json
-from toolbank.serve.feedback import FeedbackLog
-from toolbank.serve.metrics import Metrics
+from toolbank.serve.answers import Refusal
+from toolbank.serve.asked import read_address, read_body, read_json
 from toolbank.serve.openapi import describe_api
-from toolbank.serve.pool import Pool
-from toolbank.serve.shelf import Shelf
-from toolbank.system.errors import InputError
+from toolbank.serve.searches import Searches
 from toolbank.system.version import __version__
 
 _NEAREST = 5
@@ -26,11 +20,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
-    """Answers for the finders of a shelf."""
+    """Answers for the finders that are searched."""
 
-    def __init__(self, shelf: Shelf, log: FeedbackLog | None = None) -> None:
-        self.shelf, self._log = shelf, log
-        self.pool, self.metrics = Pool(), Metrics()
+    def __init__(self, searches: Searches) -> None:
+        self._searches = searches
+        self.shelf, self._log = searches.shelf, searches.log
+        self.pool, self.metrics = searches.pool, searches.metrics
 
     def routes(self) -> list[Route]:
         """Those of the whole server, then the same of each finder behind its name."""
@@ -79,22 +74,13 @@ class Api:
         return respond
 
     async def _search(self, name: str, request: Request) -> Response:
-        began = time.perf_counter()
         is_batch = request.method == "POST"
         asked = (
             read_body(await read_json(request)) if is_batch else read_address(request)
         )
-        finder = self.shelf[name]
-        answers = await self.pool.run(lambda: _search(finder, asked))
-        results = []
-        for query, answer in zip(asked.queries, answers, strict=True):
-            result = describe_answer(answer)
-            if self._log is not None:
-                result["id"] = self._log.searched(name, query, answer)
-            self.metrics.nothing[name] += answer.none
-            results.append(result)
-        self.metrics.searched(name, time.perf_counter() - began)
-        return JSONResponse({"results": results} if is_batch else results[0])
+        results = await self._searches.run(name, asked, _encode)
+        body = b'{"results":[%s]}' % b",".join(results) if is_batch else results[0]
+        return Response(body, media_type="application/json")
 
     async def _describe(self, name: str, request: Request) -> Response:
         finder = self.shelf[name]
@@ -173,6 +159,9 @@ class Api:
             ),
             ("toolbank_reloads_total", "counter", "", float(self.shelf.reloads)),
         ]
+        if self._log is not None:
+            lost = float(self._log.lost)
+            gauges.append(("toolbank_log_lines_lost_total", "counter", "", lost))
         gauges += [
             (
                 "toolbank_finder_tools",
@@ -191,10 +180,5 @@ class Api:
         return JSONResponse(describe_api(self.shelf.names))
 
 
-def _search(finder: PackedFinder, asked: Asked) -> list[Answer]:
-    try:
-        return finder.answer_many(
-            asked.queries, asked.k, asked.min_score, asked.wanted, asked.retriever
-        )
-    except InputError as error:
-        raise Refusal(400, str(error)) from error
+def _encode(content: dict[str, Any]) -> bytes:
+    return bytes(JSONResponse(content).body)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from toolbank.serve.answers import Refusal
 from toolbank.serve.api import Api
 from toolbank.serve.guard import Guard
-from toolbank.serve.pages import page_routes
+from toolbank.serve.pages import page_paths, page_routes
 from toolbank.serve.settings import Access
 
 _MESSAGES = {
@@ -45,10 +45,12 @@ def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> St
                 watching.cancel()
                 api.pool.close()
 
+    # The page holds nothing of the tools.
+    free = frozenset({"/healthz", *page_paths(api.shelf.names)})
     routes = [route for other in beside for route in other.routes]
     return Starlette(
         routes=[*api.routes(), *routes, *page_routes(api.shelf.names)],
-        middleware=[Middleware(Guard, access=access, count=count_refused)],
+        middleware=[Middleware(Guard, access=access, free=free, count=count_refused)],
         exception_handlers={
             HTTPException: _answer_http_error,
             Refusal: _answer_refusal,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -12,7 +11,12 @@ from starlette.requests import Request
 
 from toolbank.packed.catalogue import ALL, Wanted
 from toolbank.serve.answers import Refusal
-from toolbank.serve.settings import MOST_HITS, MOST_QUERIES, MOST_QUERY
+from toolbank.serve.settings import (
+    MOST_ANSWERED,
+    MOST_HITS,
+    MOST_QUERIES,
+    MOST_QUERY,
+)
 
 _ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
 
@@ -103,11 +107,13 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
     k, least = values.get("k", 5), values.get("min_score")
     if type(k) is not int or not 1 <= k <= MOST_HITS:
         raise Refusal(400, f"k is {k!r}; a whole number from 1 to {MOST_HITS:,}.")
-    if least is not None and (
-        type(least) not in (int, float)
-        or not math.isfinite(least)
-        or not 0 <= least <= 1
-    ):
+    if len(queries) * k > MOST_ANSWERED:
+        raise Refusal(
+            400,
+            f"{len(queries)} queries with k {k}: {len(queries) * k:,} hits; at most "
+            f"{MOST_ANSWERED:,} at once.",
+        )
+    if least is not None and (type(least) not in (int, float) or not 0 <= least <= 1):
         raise Refusal(400, f"min_score is {least!r}; a number from 0 to 1.")
     retriever = values.get("retriever")
     if retriever is not None and not isinstance(retriever, str):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import stat
+import sys
 from collections import OrderedDict
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -17,6 +20,7 @@ from typing import Any
 from toolbank.packed.finder import Answer
 from toolbank.system.errors import InputError
 from toolbank.system.files import unwritable
+from toolbank.system.terminal import print_message
 
 _MOST_BYTES, _OLDER = 50_000_000, 3
 _REMEMBERED = 10_000
@@ -39,7 +43,7 @@ class FeedbackLog:
         """
         self._with_text, self._lock = with_text, Lock()
         self._searches: OrderedDict[str, tuple[str, tuple[str, ...]]] = OrderedDict()
-        self._choices: dict[str, int] = {}
+        self._choices: dict[str, set[str]] = {}
         try:
             self._file = _PrivateFile(path)
         except OSError as error:
@@ -59,15 +63,27 @@ class FeedbackLog:
         return search
 
     def chose(self, finder: str, search: str, tool: str) -> bool:
-        """Write that a tool was chosen; False if that search is not known, or didn't find it."""
+        """Write that a tool was chosen; False if that search is not known, or didn't find it.
+
+        A tool counts once for each search.
+        """
         with self._lock:
             query, found = self._searches.get(search, ("", ()))
             if tool not in found:
                 return False
-            number = self._choices[search] = self._choices.get(search, 0) + 1
+            chosen = self._choices.setdefault(search, set())
+            if tool in chosen:
+                return True
+            chosen.add(tool)
+            number = len(chosen)
         place = found.index(tool) + 1
         self._write("choice", f"{search}.{number}", finder, query, (tool,), rank=place)
         return True
+
+    @property
+    def lost(self) -> int:
+        """Lines that could not be written."""
+        return self._file.lost
 
     def close(self) -> None:
         """Close the file."""
@@ -101,10 +117,23 @@ class _PrivateFile(RotatingFileHandler):
     def __init__(self, path: Path) -> None:
         super().__init__(path, "a", _MOST_BYTES, _OLDER, "utf-8")
         self.setFormatter(Formatter("%(message)s"))
+        self.lost = 0
+
+    def handleError(self, record: LogRecord) -> None:  # noqa: ARG002, N802
+        """Tell once that writing fails; searches go on."""
+        self.lost += 1
+        if self.lost == 1:
+            print_message(
+                f"{self.baseFilename}: can't write the log ({sys.exc_info()[1]}). "
+                "The server goes on; lines are lost until it can be written again."
+            )
 
     def _open(self) -> TextIOWrapper:
-        descriptor = os.open(
-            self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-        )
+        # A link would lead the log elsewhere, and a pipe would have the server wait.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "no regular file")
         os.fchmod(descriptor, 0o600)
         return os.fdopen(descriptor, "a", encoding="utf-8", newline="\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,8 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolbank.serve.answers import Refusal
 from toolbank.serve.settings import BODY_TIME, MOST_BODY, Access
 
-_OPEN = "/healthz"
-_PAGE = frozenset({"page.js", "page.css", ""})
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@\\]+)(?::[0-9]{0,5})?")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
@@ -29,14 +28,18 @@ _HEADERS = {
 class Guard:
     """Refuses what comes by another name, from another origin, without the key, or is too large.
 
-    `/healthz` needs no key, and neither does the page itself, which holds nothing of the tools.
+    GET and HEAD of the paths in `free`, to the letter, need no key.
     """
 
     def __init__(
-        self, app: ASGIApp, access: Access, count: Callable[[int], None]
+        self,
+        app: ASGIApp,
+        access: Access,
+        free: frozenset[str],
+        count: Callable[[int], None],
     ) -> None:
         """`count` is told the status of each refusal."""
-        self._app, self._access, self._count = app, access, count
+        self._app, self._access, self._free, self._count = app, access, free, count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -66,21 +69,19 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
-        if not self._access.knows(name):
+        named = _HOST.fullmatch(host)
+        if not named or not self._access.knows(named[1]):
+            name = named[1] if named else host
             raise Refusal(
                 403,
-                f"This server is not known by the name {name!r}. Start it with --allow-host "
-                "and the name.",
+                f"This server is not known by the name {name[:200]!r}. Start it with "
+                "--allow-host and the name.",
             )
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin not in (None, f"http://{host}", f"https://{host}"):
             raise Refusal(403, "Requests from pages of other origins are not answered.")
-        path = scope["path"]
-        is_page = (
-            scope["method"] in ("GET", "HEAD") and path.rpartition("/")[2] in _PAGE
-        )
-        if self._access.key and path != _OPEN and not is_page:
+        is_free = scope["method"] in ("GET", "HEAD") and scope["path"] in self._free
+        if self._access.key and not is_free:
             self._check_key(headers.get("authorization", ""))
 
     def _check_key(self, given: str) -> None:
@@ -99,6 +100,7 @@ class _Body:
 
     def __init__(self, receive: Receive, scope: Scope) -> None:
         self._receive, self._read, self._ended = receive, 0, False
+        self._until = asyncio.get_running_loop().time() + BODY_TIME
         said = Headers(scope=scope).get("content-length", "0")
         if not said.isdecimal() or int(said) > MOST_BODY:
             raise _too_large()
@@ -112,7 +114,8 @@ class _Body:
         if self._ended:
             return await self._receive()
         try:
-            message = await asyncio.wait_for(self._receive(), BODY_TIME)
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
         except TimeoutError as error:
             raise Refusal(408, f"The body did not come in {BODY_TIME:g} s.") from error
         self._read += len(message.get("body", b""))

@@ -46,6 +46,10 @@ _ANSWER = {
             },
         },
         "none": {"type": "boolean", "description": "nothing fits"},
+        "calibrated": {
+            "const": False,
+            "description": "scores only order the hits; absent where they are probabilities",
+        },
         "pinned": {"type": "array", "items": _LISTED},
         "id": {"type": "string", "description": "by which /feedback names the search"},
     },
@@ -68,7 +72,11 @@ def describe_api(names: Sequence[str]) -> dict[str, Any]:
     for prefix in ("", *(f"/{name}" for name in names)):
         paths |= {f"{prefix}{path}": item for path, item in _paths().items()}
     paths["/healthz"] = {"get": _get("Whether it runs, and what it serves", [])}
-    paths["/metrics"] = {"get": _get("What it has done, as Prometheus reads it", [])}
+    metrics = _get("What it has done, as Prometheus reads it", [])
+    metrics["responses"]["200"]["content"] = {
+        "text/plain": {"schema": {"type": "string"}}
+    }
+    paths["/metrics"] = {"get": metrics}
     return {
         "openapi": "3.1.0",
         "info": {"title": "toolbank", "version": __version__},

@@ -29,10 +29,14 @@ def page_routes(names: tuple[str, ...]) -> list[Route]:
     async def add_slash(request: Request) -> Response:
         return RedirectResponse(f"{request.url.path}/")
 
-    found = []
-    for prefix in ("", *(f"/{name}" for name in names)):
-        found += [
-            route(f"{prefix}/" + ("" if name == "index.html" else name), name)
-            for name in _KINDS
-        ]
+    found = [route(path, name) for path, name in page_paths(names).items()]
     return found + [Route(f"/{name}", add_slash) for name in names]
+
+
+def page_paths(names: tuple[str, ...]) -> dict[str, str]:
+    """Where the page and its files are: the file of each path."""
+    return {
+        f"{prefix}/" + ("" if name == "index.html" else name): name
+        for prefix in ("", *(f"/{name}" for name in names))
+        for name in _KINDS
+    }

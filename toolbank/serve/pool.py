@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from toolbank.serve.answers import Refusal
@@ -24,7 +25,14 @@ class Pool:
         self.refused = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What a work gives.
+        """What a work gives; see `run_each`."""
+        return (await self.run_each([work]))[0]
+
+    async def run_each(self, works: Sequence[Callable[[], T]]) -> list[T]:
+        """What each work gives, in their order.
+
+        They come to a thread one by one, so that those of others get their turn between, and have
+        one time together.
 
         Raises:
             Refusal: too many wait already, or it took too long.
@@ -35,19 +43,15 @@ class Pool:
                 503, "Too many searches at once. Ask again.", {"Retry-After": "1"}
             )
         self.running += 1
-        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
-        future.add_done_callback(self._count)
+        run = partial(asyncio.get_running_loop().run_in_executor, self._executor)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), SEARCH_TIME)
+            async with asyncio.timeout(SEARCH_TIME):
+                return [await run(work) for work in works]
         except TimeoutError as error:
-            future.cancel()
             raise Refusal(504, f"The search took over {SEARCH_TIME:g} s.") from error
+        finally:
+            self.running -= 1
 
     def close(self) -> None:
         """Let go of the threads."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _count(self, future: asyncio.Future[T]) -> None:
-        self.running -= 1
-        if not future.cancelled():
-            future.exception()

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from toolbank.serve.answers import Refusal
 from toolbank.serve.settings import BODY_TIME, STOP_TIME
 from toolbank.system.errors import InputError
 
@@ -21,6 +23,11 @@ _BACKLOG = 2048
 _MOST_CONNECTIONS = 4096
 _KEEP_ALIVE = 15
 """Seconds that a connection is kept for another request."""
+_BUSY = Refusal(
+    503,
+    "Too many connections at once. Ask again.",
+    {"Retry-After": "1", "Connection": "close"},
+)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -57,7 +64,6 @@ def run_app(
         http=_Patient,
         ws="none",
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_TIME,
     )
@@ -89,15 +95,31 @@ class _Server(uvicorn.Server):
 
 
 class _Patient(H11Protocol):
-    """Closes a connection on which the head of a request doesn't come in time."""
+    """Closes a connection on which the head of a request doesn't come in time.
+
+    What is no request, or comes on a connection too many, is answered as errors elsewhere are.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            self.app = _BUSY.response()
         self._wait_for_request(BODY_TIME)
 
     def on_response_complete(self) -> None:
         self._wait_for_request(_KEEP_ALIVE + BODY_TIME)
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        answer = Refusal(400, msg).response()
+        headers = [*answer.raw_headers, (b"connection", b"close")]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(answer.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _wait_for_request(self, seconds: float) -> None:
         before = self.cycle

@@ -15,12 +15,16 @@ MOST_QUERY = 10_000
 """Characters of a request."""
 MOST_QUERIES = 256
 MOST_HITS = 1_000
+MOST_ANSWERED = 5_000
+"""Hits that the requests of a batch may have together."""
+MOST_CALLS = 16
+"""Calls that are passed on at once."""
 MOST_WAITING = 512
 """Searches that wait for their turn."""
 SEARCH_TIME = 30.0
 """Seconds from when a search came until it is given up."""
 BODY_TIME = 10.0
-"""Seconds in which a body, or the head of a first request, has to come."""
+"""Seconds in which a whole body, or the head of a first request, has to come."""
 STOP_TIME = 30
 """Seconds that searches in flight have when the server is stopped."""
 
@@ -47,11 +51,15 @@ def make_access(host: str, key: str, names: list[str], *, without_key: bool) -> 
     """Who may ask a server at an address.
 
     Raises:
-        InputError: it would be open to others without a key.
+        InputError: it would be open to others without a key, or no client can send the key.
     """
-    if without_key:
-        key = ""
-    elif not key and not is_loopback(host):
+    given, key = ("", "") if without_key else (key, key.strip())
+    if given and not (key and key.isascii() and key.isprintable()):
+        raise InputError(
+            f"{KEY_VARIABLE}: no client can send this key. Make it of ASCII's letters, digits "
+            "and signs."
+        )
+    if not key and not without_key and not is_loopback(host):
         raise InputError(
             f"--host {host}: others can reach it, so a key is needed. Set {KEY_VARIABLE}, "
             "or give --no-key to let anybody in."

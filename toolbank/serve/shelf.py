@@ -59,17 +59,18 @@ class Shelf:
             self._asked.clear()
 
     def _renew(self, name: str, folder: Path) -> None:
+        # Whatever is wrong with it, the old one has to go on, and the next be looked for.
         try:
             version = read_version(folder)
-        except ToolbankError as error:
-            self._refuse(name, "", str(error))
+        except Exception as error:
+            self._refuse(name, "", _explain(folder, error))
             return
         if version in (self._finders[name].version, self._refused.get(name)):
             return
         try:
             self._finders[name] = self._open(folder)
-        except (ToolbankError, OSError) as error:
-            self._refuse(name, version, str(error))
+        except Exception as error:
+            self._refuse(name, version, _explain(folder, error))
             return
         self._refused.pop(name, None)
         self.reloads += 1
@@ -88,6 +89,12 @@ class Shelf:
             # The first search of a network is slow.
             finder.search("warm up", 1, label)
         return finder
+
+
+def _explain(folder: Path, error: Exception) -> str:
+    if isinstance(error, ToolbankError):
+        return str(error)
+    return f"{folder}: can't be opened ({type(error).__name__}: {error})."
 
 
 def name_folders(given: Sequence[str]) -> dict[str, Path]:

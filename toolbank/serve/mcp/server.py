@@ -7,50 +7,48 @@ from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import Tool as MCPTool
 
 from toolbank.bank.records import Tool
-from toolbank.calls.caller import Caller
-from toolbank.calls.errors import CallError
-from toolbank.packed.finder import Answer, PackedFinder
-from toolbank.serve.answers import describe_answer
-from toolbank.serve.settings import MOST_HITS, MOST_QUERY
-from toolbank.system.errors import InputError
+from toolbank.packed.finder import PackedFinder
+from toolbank.serve.answers import Refusal
+from toolbank.serve.asked import read_body
+from toolbank.serve.feedback import FeedbackLog
+from toolbank.serve.mcp.calls import Calls
+from toolbank.serve.searches import Searches
 from toolbank.system.version import __version__
-
-Searched = Callable[[str, Answer], None]
 
 
 def create_mcp(
-    find: Callable[[], PackedFinder],
-    caller: Caller | None = None,
-    searched: Searched | None = None,
+    searches: Searches, name: str, calls: Calls | None = None
 ) -> MCPServer[Any]:
-    """A server with `search_tools`, `describe_tool` and, with a caller, `call_tool`.
+    """A server with `search_tools`, `describe_tool` and, with calls, `call_tool`.
 
-    `find` gives the finder as it is at the time; `searched` is told of each search.
+    It searches the finder of a name, in the version that counts at the time.
     """
-    finder = find()
-    server: MCPServer[Any] = MCPServer(
+
+    def find() -> PackedFinder:
+        return searches.shelf[name]
+
+    server = _Server(
         "toolbank",
         version=__version__,
-        instructions=f"Finds the right ones of {len(finder.tools):,} tools. Search first, by "
-        "what is to be done; then read the schema of a tool that fits."
-        + (" Call it by call_tool." if caller else ""),
+        instructions="Finds the right ones of many tools. Search first, by what is to be done; "
+        "then read the schema of a tool that fits."
+        + (" Call it by call_tool." if calls else ""),
         log_level="ERROR",
     )
+    server.find = find
 
-    def search_tools(
+    async def search_tools(
         query: str, k: int = 5, min_score: float | None = None
     ) -> dict[str, Any]:
-        finder = find()
-        _check(query, k)
         try:
-            answer = finder.answer(query, k, min_score)
-        except InputError as error:
-            raise ToolError(str(error)) from error
-        if searched is not None:
-            searched(query, answer)
-        return describe_answer(answer)
+            asked = read_body({"queries": [query], "k": k, "min_score": min_score})
+            [found] = await searches.run(name, asked, lambda content: content)
+        except Refusal as refusal:
+            raise ToolError(refusal.message) from refusal
+        return found
 
     def describe_tool(name: str) -> dict[str, Any]:
         tool = _find(find(), name)
@@ -66,42 +64,89 @@ def create_mcp(
             "url": tool.url,
         }
         described |= {key: value for key, value in more.items() if value}
-        if caller is not None:
-            described["can_be_called"] = caller.allows(tool)
+        if calls is not None:
+            described["can_be_called"] = calls.caller.allows(tool)
         return described
 
-    async def call_tool(name: str, arguments: dict[str, Any]) -> str:
-        assert caller is not None
-        try:
-            return await caller.call(_find(find(), name), arguments)
-        except CallError as error:
-            raise ToolError(str(error)) from error
-
-    pinned = "".join(
-        f"\nAlways at hand: {tool.name} ({tool.summary})" for tool in finder.pinned
-    )
-    server.add_tool(
-        search_tools,
-        description="Find the tools that a request needs, best first. `query` says in plain "
-        "words what is to be done, or is a tool's exact name. `score` is how likely a tool is "
-        "needed; `none` says that nothing fits: say it in other words, or do without. With "
-        "`min_score` 0 there are always k hits. Schemas are given by describe_tool."
-        + pinned,
-        structured_output=True,
-    )
+    server.add_tool(search_tools, structured_output=True)
     server.add_tool(
         describe_tool,
         description="The description and the parameters (JSON Schema) of a tool, by its name.",
         structured_output=True,
     )
-    if caller is not None:
-        server.add_tool(
-            call_tool,
-            description="Call a tool that search_tools has found, with arguments that fit its "
-            "parameters; gives what it answers.",
-            structured_output=False,
-        )
+    if calls is not None:
+        _add_call(server, calls, find, searches.log, name)
     return server
+
+
+class _Server(MCPServer[Any]):
+    """Describes its search by the version of the finder that counts when it is asked."""
+
+    find: Callable[[], PackedFinder]
+
+    async def list_tools(self) -> list[MCPTool]:
+        """The tools, the description of the search newly written."""
+        listed = await super().list_tools()
+        return [
+            tool.model_copy(update={"description": _describe_search(self.find())})
+            if tool.name == "search_tools"
+            else tool
+            for tool in listed
+        ]
+
+
+def _describe_search(finder: PackedFinder) -> str:
+    if next(iter(finder.retrievers)) in finder.calibrations:
+        scores = (
+            "`score` is how likely a tool is needed; `none` says that nothing fits: say it in "
+            "other words, or do without. With `min_score` 0 there are always k hits."
+        )
+    else:
+        scores = "`score` only orders the hits: the best may not fit, either."
+    pinned = "".join(
+        f"\nAlways at hand: {tool.name} ({tool.summary})" for tool in finder.pinned
+    )
+    return (
+        f"Find the tools that a request needs among {len(finder.tools):,}, best first. `query` "
+        "says in plain words what is to be done, or is a tool's exact name. "
+        f"{scores} Schemas are given by describe_tool.{pinned}"
+    )
+
+
+def _add_call(
+    server: MCPServer[Any],
+    calls: Calls,
+    find: Callable[[], PackedFinder],
+    log: FeedbackLog | None,
+    finder: str,
+) -> None:
+    """The tool that calls; with a log, what was called counts as chosen from its search."""
+    described = (
+        "Call a tool that search_tools has found, with arguments that fit its parameters; "
+        "gives what it answers."
+    )
+
+    async def call(name: str, arguments: dict[str, Any]) -> str:
+        return await calls.run(_find(find(), name), arguments)
+
+    async def call_found(
+        name: str, arguments: dict[str, Any], search: str | None = None
+    ) -> str:
+        tool = _find(find(), name)
+        answer = await calls.run(tool, arguments)
+        if log is not None and search is not None:
+            log.chose(finder, search, tool.name)
+        return answer
+
+    if log is None:
+        server.add_tool(
+            call, "call_tool", description=described, structured_output=False
+        )
+    else:
+        described += " `search` is the `id` of the answer that it was found in."
+        server.add_tool(
+            call_found, "call_tool", description=described, structured_output=False
+        )
 
 
 def _find(finder: PackedFinder, name: str) -> Tool:
@@ -111,10 +156,3 @@ def _find(finder: PackedFinder, name: str) -> Tool:
             f"No tool is called {name[:200]!r}. Names are those of search_tools."
         )
     return tool
-
-
-def _check(query: str, k: int) -> None:
-    if len(query) > MOST_QUERY:
-        raise ToolError(f"query has {len(query):,} characters; at most {MOST_QUERY:,}.")
-    if not 1 <= k <= MOST_HITS:
-        raise ToolError(f"k is {k}; a whole number from 1 to {MOST_HITS:,}.")

@@ -46,12 +46,18 @@ async function fetchJson(path, parameters = {}, body = null) {
 }
 
 function askForKey() {
-  openKeyDialog ??= new Promise((resolve) => {
+  openKeyDialog ??= new Promise((resolve, reject) => {
     const dialog = byId("key");
+    dialog.returnValue = "";
     dialog.addEventListener("close", () => {
-      sessionStorage.setItem("toolbank-key", byId("secret").value);
+      const secret = byId("secret").value.trim();
       byId("secret").value = "";
       openKeyDialog = null;
+      if (dialog.returnValue !== "given") {
+        reject(new Error("Nothing is shown without the key. Search again to give it."));
+        return;
+      }
+      sessionStorage.setItem("toolbank-key", secret);
       resolve();
     }, { once: true });
     dialog.showModal();

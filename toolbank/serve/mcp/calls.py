@@ -1,0 +1,33 @@
+"""Calls that agents have passed on, so many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.mcpserver.exceptions import ToolError
+
+from toolbank.bank.records import Tool
+from toolbank.calls.caller import Caller
+from toolbank.calls.errors import CallError
+from toolbank.serve.settings import MOST_CALLS
+
+
+class Calls:
+    """Has a caller pass calls on; more than may run at once wait for their turn."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller, self._turns = caller, asyncio.Semaphore(MOST_CALLS)
+
+    async def run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """What a tool answers.
+
+        Raises:
+            ToolError: it may not be called, its arguments don't fit, or the call failed.
+        """
+        async with self._turns:
+            try:
+                return await self.caller.call(tool, arguments)
+            except CallError as error:
+                raise ToolError(str(error)) from error
