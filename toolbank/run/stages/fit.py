@@ -160,7 +160,7 @@ class FitStage(Stage):
         return tuple(find_engine(asks).sends(asks)) if asks else ()
 
     def prepare(self) -> None:
-        """Refuse a model whose key isn't here; download encoders that aren't."""
+        """Refuse a model whose key isn't here, and workers without Ray; download encoders."""
         from toolbank.encoders.locate import locate
         from toolbank.encoders.model import find_model
         from toolbank.encoders.workers import check_workers
