@@ -12,7 +12,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.function_names import hashed_name
 from toolbank.bank.labels import Label
 from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool
-from toolbank.export.export import FORMATS, export_bank
+from toolbank.export.export import FORMATS, export_bank, export_folder
 from toolbank.export.replace import MARK
 from toolbank.system.errors import InputError, ToolbankError
 
@@ -207,6 +207,36 @@ def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
     asks = tuple(Ask.model_validate_json(line) for line in lines("asks.jsonl"))
     labels = tuple(Label.model_validate_json(line) for line in lines("labels.jsonl"))
     assert Bank(tools, queries, asks=asks, labels=labels) == bank
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_folder_is_exported_as_its_bank_is(bank, tmp_path, form, is_whole):
+    label = Label.alternative(bank.queries[0].id, "np.mean", "np.sum", "nearly")
+    bank = replace(bank, labels=(label,)) if is_whole else replace(bank, asks=())
+    bank.save(tmp_path / "bank")
+    export_bank(bank, form, tmp_path / "one")
+    export_folder(tmp_path / "bank", form, tmp_path / "two")
+    one, two = (
+        {
+            path.relative_to(folder): content
+            for path, content in files_under(folder).items()
+            if path.suffix in {".jsonl", ".md"} or form != "datasets"
+        }
+        for folder in (tmp_path / "one", tmp_path / "two")
+    )
+    assert one
+    assert one == two
+
+
+def test_a_damaged_bank_leaves_an_earlier_export_as_it_is(bank, tmp_path):
+    bank.save(tmp_path / "bank")
+    export_folder(tmp_path / "bank", "jsonl", tmp_path / "out")
+    before = files_under(tmp_path / "out")
+    (tmp_path / "bank/queries.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"queries\.parquet: damaged"):
+        export_folder(tmp_path / "bank", "jsonl", tmp_path / "out")
+    assert files_under(tmp_path / "out") == before
 
 
 def test_toolbank_format_has_the_published_columns(bank, tmp_path):

@@ -344,6 +344,34 @@ def test_a_damaged_file_of_candidates_is_named(tmp_path):
         checked(tmp_path, request(0, "shop.tot"))
 
 
+@pytest.mark.parametrize("kind", ["edited", "cut", "in another order"])
+def test_candidates_that_are_not_as_they_were_written_are_refused(tmp_path, kind):
+    with ChatServer(by_rule) as server:
+        verify(server, tmp_path)
+        path = tmp_path / "verify" / "candidates.parquet"
+        rows, whole = pl.read_parquet(path), path.read_bytes()
+        if kind == "cut":
+            path.write_bytes(whole[:-100])
+        else:
+            (rows[1:] if kind == "edited" else rows[::-1]).write_parquet(path)
+        with pytest.raises(InputError, match=r"candidates\.parquet: .*Or delete it"):
+            verify(server, tmp_path)
+        assert len(server.calls) == len(BANK.queries)
+        path.unlink()
+        verify(server, tmp_path)
+        assert path.read_bytes() == whole
+        assert len(server.calls) == len(BANK.queries)
+
+
+def test_candidates_without_a_hash_are_taken_as_they_are_and_get_one(tmp_path):
+    with ChatServer(by_rule) as server:
+        verify(server, tmp_path)
+        (tmp_path / "verify" / "candidates.sha256").unlink()
+        verify(server, tmp_path)
+        assert len(server.calls) == len(BANK.queries)
+    assert (tmp_path / "verify" / "candidates.sha256").is_file()
+
+
 def test_an_alternative_may_stand_for_a_tool_with_a_long_name(tmp_path):
     long = f"shop.{'a' * 120}"
     tools = (*SHOP, Tool(name=long, kind="function", summary="It has a long name."))

@@ -34,12 +34,11 @@ def export(
     ] = ExportFormat.datasets,
 ) -> None:
     """Write a run's bank in another format."""
-    from toolbank.bank.bank import Bank
-    from toolbank.export.export import export_bank
+    from toolbank.export.export import export_folder
     from toolbank.run.folder import open_run
     from toolbank.system.outputs import check_place
 
     folder = open_run(run)
     check_place(out, "an export")
-    for path in export_bank(Bank.load(folder.bank), form.value, out):
+    for path in export_folder(folder.bank, form.value, out):
         echo(f"Wrote {path}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,5 +53,9 @@ def load_encoder(config: EncoderConfig) -> Encoder:
 
 @lru_cache(maxsize=_KEPT)
 def _load(name: str, config: EncoderConfig, _: tuple[Stamp, ...]) -> Encoder:
-    kind = ENCODERS.find(config.type, "encoder")
-    return kind.find_class().read(name, config)
+    encoder = ENCODERS.find(config.type, "encoder").find_class().read(name, config)
+    if config.executor == "ray":
+        from toolbank.encoders.workers import embed_by_workers
+
+        encoder.embed_elsewhere = partial(embed_by_workers, name)
+    return encoder

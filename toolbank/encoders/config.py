@@ -1,11 +1,12 @@
 """What the settings of every kind of encoder have."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from toolbank.config.base import Config
 from toolbank.config.paths import NAME_OR_PATH
+from toolbank.config.shape import Transport
 
 
 class EncoderConfig(Config):
@@ -23,11 +24,27 @@ class EncoderConfig(Config):
         json_schema_extra=NAME_OR_PATH,
     )
     batch_size: int = Field(default=64, ge=1, description="texts embedded at once")
+    executor: Transport[Literal["local", "ray"]] = Field(
+        default="local",
+        description="where many texts are embedded. local: in this process; ray: in workers of a "
+        "cluster; fine-tuned ones of this process stay in it",
+    )
+    workers: Transport[int] = Field(
+        default=1, ge=1, le=4096, description="of `executor: ray`, a process each"
+    )
 
     @property
     def label(self) -> str:
         """What people call it: the model's name or folder."""
         return self.model
+
+    @model_validator(mode="after")
+    def _have_workers_a_cluster(self) -> Self:
+        if self.workers > 1 and self.executor == "local":
+            raise ValueError(
+                f"workers: {self.workers} is for `executor: ray`; add that, or leave workers out"
+            )
+        return self
 
     def as_query(self, text: str) -> str:
         """What is embedded of a request."""

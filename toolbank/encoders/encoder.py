@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Literal, Self
@@ -17,7 +18,12 @@ from toolbank.system.errors import InputError
 Precision = Literal["fp32", "int8"]
 """In how many bits the numbers of a network are, and of which kind."""
 
+Embedded = Generator[tuple[int, NDArray[np.float32]]]
+"""Each batch's number and vectors, in any order."""
+
 _SHOW_PROGRESS_FROM = 2_000
+# To start workers that read the encoder takes as long as to embed a thousand texts or two.
+_SHARE_FROM = 4_000
 
 
 class Encoder(ABC):
@@ -32,6 +38,11 @@ class Encoder(ABC):
 
     def __init__(self, config: EncoderConfig) -> None:
         self.config = config
+        # Who embeds many batches in its place; None of one that was made in this process, as by a
+        # fine-tuning, which nobody else could read.
+        self.embed_elsewhere: Callable[[Encoder, list[list[str]]], Embedded] | None = (
+            None
+        )
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._remembering = Lock()
 
@@ -102,17 +113,27 @@ class Encoder(ABC):
     def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
         # In order of length, so that a batch holds little padding.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         size = self.config.batch_size
-        starts: Iterable[int] = range(0, len(order), size)
-        if len(texts) >= _SHOW_PROGRESS_FROM:
-            from tqdm import tqdm
+        places = [order[start : start + size] for start in range(0, len(order), size)]
+        batches = [[texts[i] for i in batch] for batch in places]
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        with closing(self._embed_batches(batches)) as embedded:
+            shown: Iterable[tuple[int, NDArray[np.float32]]] = embedded
+            if len(texts) >= _SHOW_PROGRESS_FROM:
+                from tqdm import tqdm
 
-            starts = tqdm(starts, "encode", unit="batch", disable=None)
-        for start in starts:
-            batch = order[start : start + size]
-            vectors[batch] = self.embed([texts[i] for i in batch])
+                n = len(batches)
+                shown = tqdm(embedded, "encode", n, unit="batch", disable=None)
+            for number, found in shown:
+                vectors[places[number]] = found
         return vectors
+
+    def _embed_batches(self, batches: list[list[str]]) -> Embedded:
+        if self.embed_elsewhere and sum(map(len, batches)) >= _SHARE_FROM:
+            yield from self.embed_elsewhere(self, batches)
+        else:
+            for number, batch in enumerate(batches):
+                yield number, self.embed(batch)
 
     def _remember(self, vectors: dict[str, NDArray[np.float32]]) -> None:
         with self._remembering:

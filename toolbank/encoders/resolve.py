@@ -36,7 +36,15 @@ def encoder_identity(config: EncoderConfig) -> str:
     Raises:
         InputError: there is no such folder, or as `locate` does.
     """
-    name = locate(config)
+    return name_identity(locate(config))
+
+
+def name_identity(name: str) -> str:
+    """`encoder_identity` of a name or a folder, as `locate` gives it.
+
+    Raises:
+        InputError: there is no such folder.
+    """
     folder = find_folder(name)
     if folder:
         return f"folder {_hash_files(folder, stamp_files(folder))}"

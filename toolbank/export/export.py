@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.files import read_records
 from toolbank.bank.function_names import name_functions
-from toolbank.bank.records import Query, Split
+from toolbank.bank.labels import Label
+from toolbank.bank.record import Record
+from toolbank.bank.records import Ask, Query, Split, Tool
 from toolbank.export.card import dataset_card
 from toolbank.export.replace import replacing
 from toolbank.functions.gemini import gemini_name
 from toolbank.functions.write import wrap_functions, write_function
 from toolbank.system.errors import InputError
-from toolbank.system.files import write_json, write_text
+from toolbank.system.files import atomic_path, write_json, write_text
 
+_FILES: Mapping[str, type[Record]] = {
+    "tools": Tool,
+    "queries": Query,
+    "asks": Ask,
+    "labels": Label,
+}
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
@@ -46,8 +55,25 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     """
     if form not in FORMATS:
         raise InputError(f"No export format {form!r}; there are: {', '.join(FORMATS)}.")
+    return _write(form, folder, partial(FORMATS[form], bank))
+
+
+def export_folder(bank: Path, form: str, folder: Path) -> list[Path]:
+    """As `export_bank`, of a bank's folder; for jsonl, rows are read and written as they come.
+
+    Raises:
+        InputError: a file of the bank is missing, damaged, or not of this layout; or as of
+            `export_bank`.
+        ToolbankError: as of `export_bank`.
+    """
+    if form != "jsonl":
+        return export_bank(Bank.load(bank), form, folder)
+    return _write(form, folder, partial(_stream_jsonl, bank))
+
+
+def _write(form: str, folder: Path, write: Callable[[Path], None]) -> list[Path]:
     with replacing(folder, alone=form == "datasets") as made:
-        FORMATS[form](bank, made)
+        write(made)
         names = sorted(path.name for path in made.iterdir())
     return [folder / name for name in names]
 
@@ -88,6 +114,16 @@ def _export_jsonl(bank: Bank, folder: Path) -> None:
     _write_lines(folder / "queries.jsonl", bank.queries)
     _write_lines(folder / "asks.jsonl", bank.asks)
     _write_labels(folder, bank)
+
+
+def _stream_jsonl(bank: Path, folder: Path) -> None:
+    for name, kind in _FILES.items():
+        path = bank / f"{name}.parquet"
+        is_there = path.exists() or name in ("tools", "queries")
+        lines = folder / f"{name}.jsonl"
+        _write_lines(lines, read_records(path, kind) if is_there else ())
+        if name == "labels" and not lines.stat().st_size:
+            lines.unlink()
 
 
 def _export_toolbank(bank: Bank, folder: Path) -> None:
@@ -168,9 +204,8 @@ def _write_labels(folder: Path, bank: Bank) -> None:
         _write_lines(folder / "labels.jsonl", bank.labels)
 
 
-def _write_lines(path: Path, records: Any) -> None:
-    lines = [
-        json.dumps(record.model_dump(mode="json", by_alias=True), ensure_ascii=False)
-        for record in records
-    ]
-    write_text(path, "".join(line + "\n" for line in lines))
+def _write_lines(path: Path, records: Iterable[Record]) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for record in records:
+            content = record.model_dump(mode="json", by_alias=True)
+            file.write(json.dumps(content, ensure_ascii=False) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from toolbank.system.extras import demand_library
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
     from toolbank.llm.engines.kind import EngineContext, EngineKind
 
 C = TypeVar("C", bound="EngineConfig")
+
+
+def check_installed(config: EngineConfig) -> None:
+    """Refuse to go on without Ray where a configuration needs it.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    if config.executor == "ray":
+        demand_library("ray", f"{config.section}.executor")
 
 
 def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engine:

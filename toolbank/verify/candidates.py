@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,15 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.record import Record
+from toolbank.system.errors import InputError
+from toolbank.system.files import read_text, sha256_file, write_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from toolbank.bank.records import Query
+
+_HASH = ".sha256"
 
 ROUND_TRIP = 50
 """Among so many tools a request's own are to be found by a retriever that has not seen it."""
@@ -55,14 +59,13 @@ def pool_candidates(bank: Bank, most: int, path: Path, tools_id: str) -> Pooled:
     pooled is on disk before this returns.
 
     Raises:
-        InputError: the file is damaged, or the encoder can't be had.
+        InputError: the file is not as it was written, or the encoder can't be had.
     """
     keys = {query.id: _key(query, most, tools_id) for query in bank.queries}
     kept: dict[str, list[Candidate]] = {}
-    if path.exists():
-        for row in read_records(path, Candidate):
-            if keys.get(row.query) == row.key:
-                kept.setdefault(row.query, []).append(row)
+    for row in _read(path):
+        if keys.get(row.query) == row.key:
+            kept.setdefault(row.query, []).append(row)
     new = [query for query in bank.queries if query.id not in kept]
     for query, found in zip(new, _pool(bank, new, most), strict=True):
         key = keys[query.id]
@@ -71,9 +74,7 @@ def pool_candidates(bank: Bank, most: int, path: Path, tools_id: str) -> Pooled:
             for tool, by, rank in found
         ]
     if new:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = (row for query in bank.queries for row in kept[query.id])
-        write_records(path, Candidate, rows)
+        _write(path, (row for query in bank.queries for row in kept[query.id]))
     return Pooled(kept, len(new))
 
 
@@ -81,6 +82,34 @@ def own_labels(bank: Bank, query: Query) -> tuple[str, ...]:
     """A request's first labels by the tools' own names, without those that the bank lacks."""
     places = (bank.index[name] for name in query.tools if name in bank.index)
     return tuple(dict.fromkeys(bank.tools[place].name for place in places))
+
+
+def _read(path: Path) -> Iterator[Candidate]:
+    """The candidates of an earlier time.
+
+    Raises:
+        InputError: they are not as they were written.
+    """
+    if not path.exists():
+        return
+    mark = path.with_suffix(_HASH)
+    if mark.exists() and read_text(mark).strip() != sha256_file(path):
+        raise InputError(
+            f"{path}: damaged, or changed since it was written ({mark.name} has the hash of "
+            "another). Put it back as it was. Or delete it: candidates are then pooled anew, "
+            "and requests that get others are asked again."
+        )
+    yield from read_records(path, Candidate)
+    # One that is older than the hash, or whose writing was cut short before it.
+    if not mark.exists():
+        write_text(mark, sha256_file(path) + "\n")
+
+
+def _write(path: Path, rows: Iterable[Candidate]) -> None:
+    mark = path.with_suffix(_HASH)
+    mark.unlink(missing_ok=True)
+    write_records(path, Candidate, rows)
+    write_text(mark, sha256_file(path) + "\n")
 
 
 def _key(query: Query, most: int, tools_id: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
 from toolbank.llm.cluster.remote import RemoteWorker, WorkerLostError
-from toolbank.llm.cluster.start import describe_room, join
 from toolbank.llm.cluster.worker import EngineWorker, Introduction
+from toolbank.system.cluster import describe_room, join
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars, print_message
@@ -45,7 +45,7 @@ class ClusterEngine:
         self, kind: EngineKind[Any], config: EngineConfig, context: EngineContext
     ) -> None:
         self._config = config
-        self._is_own = join(config)
+        self._is_own = join(config.workers, f"{config.section}.executor")
         import ray
 
         self._actors = ray.remote(EngineWorker).options(

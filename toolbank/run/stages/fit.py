@@ -160,14 +160,16 @@ class FitStage(Stage):
         return tuple(find_engine(asks).sends(asks)) if asks else ()
 
     def prepare(self) -> None:
-        """Refuse a model whose key isn't here; download encoders that aren't."""
+        """Refuse a model whose key isn't here, and workers without Ray; download encoders."""
         from toolbank.encoders.locate import locate
         from toolbank.encoders.model import find_model
+        from toolbank.encoders.workers import check_workers
         from toolbank.llm.engines import find_engine
 
         if asks := self.config.asks:
             find_engine(asks).check_access(asks)
         for encoder in self.config.encoders:
+            check_workers(encoder)
             find_model(locate(encoder))
 
     def _plan_ahead(self) -> tuple[PlannedTraining, ...]:

@@ -190,8 +190,12 @@ class GenerateStage(Stage):
         return tuple(self._writer.sends(self.recipe.generate))
 
     def prepare(self) -> None:
-        """Refuse an engine whose key or package isn't here."""
+        """Refuse an engine whose key or package isn't here, and workers without Ray."""
+        from toolbank.encoders.workers import check_workers
+
         self._writer.check_access(self.recipe.generate)
+        for encoder in self.recipe.generate.encoders:
+            check_workers(encoder)
 
     def assets(self) -> tuple[Asset, ...]:
         """The prompts and the examples in them."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolbank.chat.chat import ChatReply, ChatRequest
-from toolbank.llm.cluster import start as cluster
+from toolbank.llm import executor
 from toolbank.llm.engines.kind import EngineKind
 from toolbank.llm.engines.vllm.thread import Call, ModelThread
 from toolbank.system.errors import InputError
@@ -184,7 +184,7 @@ def _check_access(config: EngineConfig) -> None:
     """Refuse to go on without what this machine needs: with workers, they need vLLM."""
     if config.executor == "local":
         check_installed(config)
-    cluster.check_installed(config)
+    executor.check_installed(config)
 
 
 def _count_gpus(config: EngineConfig) -> int:

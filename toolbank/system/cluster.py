@@ -9,14 +9,10 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolbank.system.errors import InputError
 from toolbank.system.extras import demand_library
-
-if TYPE_CHECKING:
-    from toolbank.llm.config import EngineConfig
 
 _ADDRESS = "RAY_ADDRESS"
 # Of the store that tasks share objects by: what goes to and from workers here is small.
@@ -24,26 +20,17 @@ _STORE_BYTES = 100 * 2**20
 _PATIENCE_S = 10.0
 
 
-def check_installed(config: EngineConfig) -> None:
-    """Refuse to go on without Ray where a configuration needs it.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    if config.executor == "ray":
-        demand_library("ray", f"{config.section}.executor")
-
-
-def join(config: EngineConfig) -> bool:
+def join(workers: int, key: str) -> bool:
     """Join the cluster that RAY_ADDRESS names, or else start one of this machine alone.
 
-    Gives whether it was started here, so that who asked ends it by `ray.shutdown`. One that this
-    process has joined before is used as it is. Ray's usage statistics are off.
+    One that is started has a CPU a worker; `key` is the setting that asks for them. Gives whether
+    it was started here, so that who asked ends it by `ray.shutdown`. One that this process has
+    joined before is used as it is. Ray's usage statistics are off.
 
     Raises:
         InputError: Ray is not installed, or no cluster answers at the address.
     """
-    check_installed(config)
+    demand_library("ray", key)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
 
@@ -58,7 +45,7 @@ def join(config: EngineConfig) -> bool:
             else:
                 ray.init(
                     "local",
-                    num_cpus=config.workers,
+                    num_cpus=workers,
                     include_dashboard=False,
                     object_store_memory=_STORE_BYTES,
                     log_to_driver=False,
@@ -72,7 +59,7 @@ def join(config: EngineConfig) -> bool:
             ) from error
         what = f"{_ADDRESS}: no cluster of Ray could be joined at {address!r}"
         if not address:
-            what = f"{config.section}.executor: Ray could not be started here"
+            what = f"{key}: Ray could not be started here"
         raise InputError(f"{what} ({error}).") from error
     return not address
 

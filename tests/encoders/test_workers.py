@@ -1,0 +1,166 @@
+"""Encoders in workers of a Ray cluster. What starts Ray, which takes seconds each time, is slow."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from tests.tiny_models import tiny_encoder
+from toolbank.config.shape import shape
+from toolbank.encoders import load_encoder
+from toolbank.encoders.model import load_model
+from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.encoders.sentence.encoder import SentenceEncoder
+from toolbank.encoders.workers import check_workers
+from toolbank.system import extras
+from toolbank.system.errors import InputError
+
+WORDS = (
+    "rain",
+    "song",
+    "mail",
+    "park",
+    "road",
+    "room",
+    "door",
+    "money",
+    "week",
+    "city",
+)
+TEXTS = [" ".join(words) for words in product(WORDS, repeat=4)][:4_500]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return str(tiny_encoder(tmp_path_factory.mktemp("tiny")))
+
+
+def test_where_texts_are_embedded_makes_no_result_stale():
+    here, there = SentenceConfig(), SentenceConfig(executor="ray", workers=4)
+    assert shape(here) == shape(there)
+
+
+def test_workers_without_a_cluster_are_refused():
+    with pytest.raises(ValidationError, match="executor: ray"):
+        SentenceConfig(workers=2)
+
+
+def test_without_ray_it_is_told_how_to_install_it(monkeypatch, folder):
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    monkeypatch.setattr("toolbank.system.cluster.demand_library", extras.demand_library)
+    config = SentenceConfig(model=folder, executor="ray")
+    for refuse in (check_workers, lambda one: load_encoder(one).encode_queries(TEXTS)):
+        with pytest.raises(
+            InputError, match=r"encoder\.executor needs ray, which isn't.*\[ray\]"
+        ):
+            refuse(config)
+
+
+def test_few_texts_start_no_cluster(monkeypatch, folder):
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    config = SentenceConfig(model=folder, executor="ray", workers=2)
+    here = load_encoder(SentenceConfig(model=folder))
+    np.testing.assert_array_equal(
+        load_encoder(config).encode_queries(TEXTS[:50]), here.encode_queries(TEXTS[:50])
+    )
+
+
+def test_an_encoder_made_in_this_process_stays_in_it(monkeypatch, folder):
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    config = SentenceConfig(model=folder, executor="ray", workers=2)
+    tuned = SentenceEncoder(load_model(folder), config)
+    assert tuned.encode_queries(TEXTS).shape == (len(TEXTS), 32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_vectors_of_workers_are_those_of_one_process(monkeypatch, folder, workers):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    here = load_encoder(SentenceConfig(model=folder)).encode_queries(TEXTS)
+    config = SentenceConfig(model=folder, executor="ray", workers=workers)
+    there = load_encoder(config).encode_queries(TEXTS)
+    assert there.tobytes() == here.tobytes()
+
+
+FIT = """
+import sys
+import numpy as np
+from tests.encoders.test_workers import TEXTS
+from toolbank.encoders import load_encoder
+from toolbank.encoders.sentence.config import SentenceConfig
+config = SentenceConfig(model=sys.argv[1], executor="ray", workers=2, batch_size=4)
+np.save(sys.argv[2], load_encoder(config).encode_queries(TEXTS))
+"""
+
+
+def start_fit(folder, out):
+    """A process that embeds, in a group of its own, and its workers once both are at work."""
+    environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", FIT, folder, str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    for _ in range(600):
+        if len(workers := find_workers(process.pid)) == 2:
+            return process, workers
+        assert process.poll() is None, process.stderr.read().decode()
+        time.sleep(0.2)
+    raise AssertionError("no workers after two minutes")
+
+
+def find_workers(above):
+    """The processes below one that Ray Data has made workers of."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    )
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    parents = {int(pid): int(parent) for pid, parent, *_ in rows}
+
+    def is_below(pid):
+        while pid in parents:
+            pid = parents[pid]
+            if pid == above:
+                return True
+        return False
+
+    return [
+        int(pid)
+        for pid, _, *args in rows
+        if args and "MapWorker(Map(_Worker))" in args[0] and is_below(int(pid))
+    ]
+
+
+@pytest.mark.slow
+def test_a_killed_worker_takes_nothing_with_it(folder, tmp_path):
+    process, workers = start_fit(folder, tmp_path / "v.npy")
+    os.kill(workers[0], signal.SIGKILL)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said.decode()
+    here = load_encoder(SentenceConfig(model=folder, batch_size=4))
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "v.npy"), here.encode_queries(TEXTS)
+    )
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_workers_too(folder, tmp_path):
+    process, workers = start_fit(folder, tmp_path / "v.npy")
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert b"KeyboardInterrupt" in said
+    for _ in range(100):
+        if not any(Path(f"/proc/{pid}").exists() for pid in workers):
+            return
+        time.sleep(0.1)
+    raise AssertionError("a worker is left")
