@@ -157,6 +157,21 @@ def measure_mcp(servers, asks):
         asked = Asked(retriever, fitted["tool2vec"], bank, ["mcp"])
         asked.show_lost("MCP's test asks", bank.split("test"))
         asked.show("(b) asks of servers taken out", absent)
+        seen, unseen = halve(bank)
+        asked = Asked(retriever, fitted["tool2vec"], Bank(bank.tools, seen), ["mcp"])
+        asked.show_lost("test asks of servers unseen by calibration", unseen)
+
+
+def halve(bank):
+    """The queries of half of the servers, and the test queries of the others."""
+    servers = sorted({tool.name.partition("/")[0] for tool in bank.tools})
+    half = set(Random(2).sample(servers, len(servers) // 2))
+    seen = [q for q in bank.queries if q.tools[0].partition("/")[0] in half]
+    return tuple(seen), [
+        query
+        for query in bank.split("test")
+        if query.tools[0].partition("/")[0] not in half
+    ]
 
 
 if __name__ == "__main__":
