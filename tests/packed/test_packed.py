@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import toolbank
 from tests.calibration.test_calibration import make_bank
@@ -17,7 +18,7 @@ from toolbank.packed.catalogue import Wanted
 from toolbank.packed.finder import PackedFinder, open_packed
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.bm25.config import Bm25Config
-from toolbank.system.errors import InputError
+from toolbank.system.errors import InputError, ToolbankError
 
 
 @pytest.fixture
@@ -61,6 +62,28 @@ def test_an_exact_name_comes_first_with_score_1(finder, said):
     assert names(answer)[0] == "get_weather"
     assert answer.hits[0].score == 1
     assert len(set(names(answer))) == len(answer.hits)
+
+
+def test_the_last_part_of_a_name_finds_its_tool_where_it_is_asked_for_alone(finder):
+    assert finder.answer("Bell").hits[0].tool.name == "door.bell"
+    assert finder.answer("Bell").hits[0].score == 1
+    assert finder.answer("the bell please").hits[0].score < 1
+
+
+def test_another_form_than_there_is_is_told(finder):
+    with pytest.raises(InputError, match="No form 'foo'; there are: openai, anthropic"):
+        finder.function(finder.tools[0], "foo")
+
+
+def test_two_that_pack_to_one_folder_do_not_harm_each_other(tmp_path):
+    version = write_pack(tmp_path)
+    with (
+        FileLock(tmp_path / "versions/.lock"),
+        pytest.raises(ToolbankError, match="another process is packing there"),
+    ):
+        write_pack(tmp_path, TOOLS[:3])
+    assert open_packed(tmp_path).version == version
+    assert write_pack(tmp_path, TOOLS[:3]) != version
 
 
 def test_a_tool_is_a_function_whose_name_is_its_own_and_leads_back(tmp_path):
@@ -128,14 +151,14 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
     old = open_packed(tmp_path)
     second = write_pack(tmp_path, TOOLS[:4])
     assert second != first
-    assert {place.name for place in (tmp_path / "versions").iterdir()} == {
+    assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
         first,
         second,
     }
     assert names(old.answer("send a letter")) == ["mail.send", "mail.read"]
     assert open_packed(tmp_path).answer("send a letter").none
     third = write_pack(tmp_path, TOOLS[4:])
-    assert {place.name for place in (tmp_path / "versions").iterdir()} == {
+    assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
         second,
         third,
     }

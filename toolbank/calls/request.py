@@ -149,7 +149,8 @@ def _check_template(path: str) -> None:
 def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
     """A path with a value in its segment, out of which it can't lead."""
     text = _join(value, "," if argument.style in ("", "simple") else _style(argument))
-    if text in ("", ".", "..") or _CONTROL.search(text):
+    parts = re.split(r"[/\\]", text)
+    if not text or not {".", ".."}.isdisjoint(parts) or _CONTROL.search(text):
         raise CallError(f"{argument.property}: {text!r} can't stand in a path.")
     if f"{{{name}}}" not in path:
         raise CallError(f"{argument.property}: the path has no place for it.")

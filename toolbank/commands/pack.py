@@ -72,7 +72,7 @@ def pack(
     for label in list_uncalibrated(out, version):
         print_message(
             f"{label}: too few validation queries of people's wording to say what its scores mean; "
-            "they only order the hits, and it never says that nothing fits"
+            "they only order the hits, and none is refused for a low one"
         )
     tools = count(len(finders[0].tools), "tool")
     echo(f"Packed {', '.join(packed)} of {tools} to {out} (version {version})")

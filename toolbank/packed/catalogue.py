@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -108,8 +109,9 @@ class Catalogue(Sequence[Tool]):
     def calls(self) -> dict[str, int]:
         """The position of the tool that a text names exactly, by the text in lower case.
 
-        Names come before function names, and these before aliases and titles; what several
-        tools are called is nobody's exact name; `places` has names in their own case.
+        Names come before function names, these before aliases and titles, and these before the
+        last parts of names; what several tools are called is nobody's exact name; `places` has
+        names in their own case.
         """
         exact: dict[str, int] = self._called["exact"]
         return exact
@@ -174,7 +176,13 @@ def _find_exact(
 ) -> dict[str, int]:
     """See `Catalogue.calls`."""
     found: dict[str, int] = {}
-    for called in (zip(names, count()), zip(functions, count()), others):
+    lasts = [re.split(r"[./]", name)[-1] for name in names]
+    for called in (
+        zip(names, count()),
+        zip(functions, count()),
+        others,
+        zip(lasts, count()),
+    ):
         new: dict[str, set[int]] = defaultdict(set)
         for name, place in called:
             new[name.casefold()].add(place)

@@ -19,7 +19,7 @@ from toolbank.calibration.signals import DEPTH
 from toolbank.encoders.onnx.session import OnnxNetwork, open_network
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
-from toolbank.functions.write import write_function
+from toolbank.functions.write import FORMS, write_function
 from toolbank.packed.catalogue import ALL, Catalogue, Wanted
 from toolbank.packed.layout import (
     AGAIN,
@@ -66,7 +66,7 @@ class PackedFinder:
     named. `requests` has the bank's requests where they were packed; None where not. `pinned` are
     tools that are listed whatever was asked. `networks`, those that retrievers share, stay open as
     long as it does. A retriever that has none of `calibrations` gives
-    scores that only order the hits, and never says that nothing fits.
+    scores that only order the hits, and refuses none for a low one.
     """
 
     def __init__(
@@ -158,7 +158,12 @@ class PackedFinder:
         """A tool of the finder as a function of an API: openai, anthropic, gemini or mcp.
 
         Its name there is no other tool's, and `describe` takes it.
+
+        Raises:
+            InputError: there is no such form.
         """
+        if form not in FORMS:
+            raise InputError(f"No form {form!r}; there are: {', '.join(FORMS)}.")
         name = self.tools.functions[self.tools.places[tool.name]]
         return write_function(tool, form, name)[0]
 

@@ -69,11 +69,16 @@ def read_version(folder: Path) -> str:
         InputError: there is no packed finder, or it is one of another layout.
     """
     path = folder / _MARK
-    mark = read_json(path)
-    if not isinstance(mark, dict) or mark.get("kind") != _KIND:
+    try:
+        mark = read_json(path)
+    except InputError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
         raise InputError(
             f"{folder}: no packed finder. Make one: toolbank pack RUN --out DIR."
-        )
+        ) from error
+    if not isinstance(mark, dict) or mark.get("kind") != _KIND:
+        raise InputError(f"{path}: no packed finder's. {AGAIN}")
     if mark.get("layout") != LAYOUT:
         raise InputError(
             f"{folder}: packed by another version of toolbank (layout {mark.get('layout')!r}, "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever
 
-_NEW = ".new-"
+_NEW, _LOCK = ".new-", ".lock"
 Requests = Iterable[tuple[str, tuple[str, ...]]]
 Calibrate = Callable[["Retriever"], Calibration | None]
 
@@ -67,9 +68,13 @@ def write_packed(
         ToolbankError: the folder can't be written to.
     """
     check_packable(folder)
+    versions = folder / "versions"
     try:
-        (folder / "versions").mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder / "versions", prefix=_NEW) as new:
+        versions.mkdir(parents=True, exist_ok=True)
+        with (
+            _locked(versions),
+            tempfile.TemporaryDirectory(dir=versions, prefix=_NEW) as new,
+        ):
             made = Path(new, "made")
             made.mkdir()
             labels = _pack(made, retrievers, calibrate, precisions)
@@ -78,12 +83,31 @@ def write_packed(
                 write_requests(made, requests)
             version = _seal(made, labels)
             _move_in(made, version_folder(folder, version))
-        before = read_version(folder) if is_packed(folder) else version
-        write_version(folder, version)
-        _delete_old(folder, {before, version})
+            before = read_version(folder) if is_packed(folder) else version
+            write_version(folder, version)
+            _delete_old(folder, {before, version, Path(new).name})
     except OSError as error:
         raise ToolbankError(unwritable(folder, error)) from error
     return version
+
+
+@contextmanager
+def _locked(versions: Path) -> Iterator[None]:
+    """Write versions alone.
+
+    Raises:
+        ToolbankError: another process is packing there.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(versions / _LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise ToolbankError(
+            f"{versions.parent}: another process is packing there. Wait for it to end, or give "
+            "another --out."
+        ) from error
 
 
 def check_packable(folder: Path) -> None:
@@ -155,7 +179,7 @@ def _move_in(made: Path, place: Path) -> None:
 
 def _delete_old(folder: Path, kept: set[str]) -> None:
     for place in (folder / "versions").iterdir():
-        if place.name not in kept and _is_ours(place):
+        if place.name not in kept and place.is_dir() and _is_ours(place):
             shutil.rmtree(place, ignore_errors=True)
 
 
@@ -168,6 +192,7 @@ def _is_left_alone(place: Path) -> bool:
 
 
 def _is_ours(place: Path) -> bool:
-    """Whether it is a version, or what a pack that was broken off has left of one."""
+    """Whether it is a version, what a pack that was broken off has left of one, or the lock."""
     is_folder = place.is_dir() and not place.is_symlink()
-    return is_folder and (is_version(place.name) or place.name.startswith(_NEW))
+    is_version_of_ours = is_version(place.name) or place.name.startswith(_NEW)
+    return (is_folder and is_version_of_ours) or place.name == _LOCK

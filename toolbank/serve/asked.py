@@ -53,7 +53,8 @@ def read_address(request: Request, *, more: Sequence[str] = ()) -> Asked:
             try:
                 values[name] = kind(values[name])
             except ValueError as error:
-                raise Refusal(400, f"{name} is {values[name]!r}, no number.") from error
+                what = "whole number" if kind is int else "number"
+                raise Refusal(400, f"{name} is {values[name]!r}, no {what}.") from error
     return _make([given["q"]], values)
 
 

@@ -19,7 +19,6 @@ from typing import Any
 
 from toolbank.packed.finder import Answer
 from toolbank.system.errors import InputError
-from toolbank.system.files import unwritable
 from toolbank.system.terminal import print_message
 
 _MOST_BYTES, _OLDER = 50_000_000, 3
@@ -47,7 +46,10 @@ class FeedbackLog:
         try:
             self._file = _PrivateFile(path)
         except OSError as error:
-            raise InputError(unwritable(path, error)) from error
+            raise InputError(
+                f"--log {path}: can't be written ({error.strerror or error}). Give a regular file, "
+                "or one that can be made."
+            ) from error
 
     def searched(self, finder: str, query: str, answer: Answer) -> str:
         """Write a search; its id, by which a choice names it."""

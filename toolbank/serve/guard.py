@@ -88,9 +88,10 @@ class Guard:
         kind, _, key = given.partition(" ")
         right = hmac.compare_digest(key.strip().encode(), self._access.key.encode())
         if kind.lower() != "bearer" or not right:
+            needed = "An API key is needed, as the header Authorization: Bearer KEY."
             raise Refusal(
                 401,
-                "An API key is needed, as the header Authorization: Bearer KEY.",
+                "The API key is another." if key else needed,
                 {"WWW-Authenticate": "Bearer"},
             )
 

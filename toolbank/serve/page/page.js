@@ -129,6 +129,7 @@ function say(text, ...more) {
 }
 
 function showAnswers(state, sides, answers) {
+  const nothing = answers.every((answer) => answer.none);
   const found = byId("found");
   found.className = answers.length > 1 ? "two" : "";
   found.replaceChildren(...answers.map((answer, side) => {
@@ -137,11 +138,10 @@ function showAnswers(state, sides, answers) {
     const means = about.calibrated.includes(by);
     if (answers.length > 1) place.append(make("h2", { text: by }));
     if (!means && answer.hits.length) place.append(make("p", { class: "note", text: "Bars only order these hits: what the scores mean is not known here." }));
-    if (answer.none) place.append(make("p", { class: "note", text: "Nothing fits." }));
+    if (answer.none && !nothing) place.append(make("p", { class: "note", text: "Nothing fits." }));
     place.append(make("ol", {}, ...answer.hits.map((hit, rank) => showHit(hit, rank, answer, means))));
     return place;
   }));
-  const nothing = answers.every((answer) => answer.none);
   const anyway = make("button", { type: "button", text: "Show the nearest all the same", on: { click: () => search(state, "0") } });
   if (nothing) say("No tool here is likely to do that. ", anyway);
   else say("");
