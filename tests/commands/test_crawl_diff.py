@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from toolbank.bank.files import write_tools
 from toolbank.bank.records import Raised, Returned, Tool, VersionNote
-from toolbank.commands.app import app
+from toolbank.commands.app import make_app
 from toolbank.commands.crawl.diff import compare_crawls, compare_tools
 from toolbank.system.errors import InputError
 from toolbank.system.files import write_json
@@ -128,7 +128,7 @@ def test_reads_crawls_runs_and_files_and_warns_of_lost_pages(tmp_path: Path) -> 
     write_json(old / "crawl.json", {"failed_pages": {"a": "gone", "b": "gone"}})
     write_json(new / "bank" / "crawl.json", {"sources": [{"failed_pages": "x"}, 3]})
     write_tools(new / "bank" / "tools.parquet", [tool("a"), tool("b")])
-    result = CliRunner().invoke(app, ["crawl", "--diff", str(old), str(new)])
+    result = CliRunner().invoke(make_app(), ["crawl", "--diff", str(old), str(new)])
     assert result.exit_code == 0
     assert "crawl: pages that failed: 2." in result.output
     assert "1 added, 0 removed" in result.output

@@ -61,7 +61,7 @@ class Early:
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Early())
 from toolbank.commands.cli import main
-sys.argv = ["toolbank", "recipes"]
+sys.argv = ["toolbank", "run", "quickstart"]
 main()
 """
     )

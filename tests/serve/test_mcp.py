@@ -175,7 +175,7 @@ def test_what_is_found_by_an_agent_is_logged(tmp_path):
 def test_what_an_agent_calls_counts_as_chosen(tmp_path):
     write_pack(tmp_path / "finder", CALLED)
     log, config = tmp_path / "log.jsonl", tmp_path / "calls.yaml"
-    target = {"command": [sys.executable, str(WEATHER)]}
+    target = {"command": [sys.executable, str(WEATHER)], "read_only": ["forecast"]}
     config.write_text(yaml.safe_dump({"sources": {"weather": target}}))
     arguments = ["--call", "*", "--call-config", config, "--log", log, "--log-text"]
 

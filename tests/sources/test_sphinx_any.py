@@ -18,7 +18,7 @@ from tests.sources.sphinx_server import (
     write_inventory,
 )
 from toolbank.bank.files import read_tools
-from toolbank.commands.app import app
+from toolbank.commands.app import make_app
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
 
@@ -61,7 +61,7 @@ def site(tmp_path: Path) -> Iterator[SiteServer]:
 
 
 def crawl(*args: str) -> str:
-    result = CliRunner().invoke(app, ["crawl", *args], catch_exceptions=False)
+    result = CliRunner().invoke(make_app(), ["crawl", *args], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -134,7 +134,7 @@ def test_a_name_that_is_not_there_is_told_with_the_nearest(
 ) -> None:
     names = ("--include", "pkg.Box", "--include", "pkg.lode")
     command = ["crawl", "--sphinx", site.url, *names, "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, command)
+    result = CliRunner().invoke(make_app(), command)
     assert result.exit_code == 0
     assert "include: there is no pkg.lode; did you mean pkg.load?" in result.stderr
 
@@ -156,7 +156,7 @@ def test_a_crawl_that_lost_pages_for_now_writes_what_it_has_and_fails(
     site.statuses["/en/latest/more.html"] = [503]
     out = tmp_path / "out"
     command = ["crawl", "--sphinx", f"{site.url}en/latest", "--out", str(out)]
-    result = CliRunner().invoke(app, command)
+    result = CliRunner().invoke(make_app(), command)
     assert isinstance(result.exception, ToolbankError)
     assert "not complete" in str(result.exception)
     assert "1 page failed (HTTP status 503)" in result.stderr
@@ -168,7 +168,7 @@ def test_a_crawl_without_tools_still_lists_every_object(
 ) -> None:
     out = tmp_path / "out"
     command = ["crawl", "--sphinx", site.url, "--exclude", "pkg", "--out", str(out)]
-    result = CliRunner().invoke(app, command)
+    result = CliRunner().invoke(make_app(), command)
     assert isinstance(result.exception, InputError)
     record = read_json(out / "crawl.json")
     assert sum(map(len, record["left_out"].values())) == record["objects"] == 7
@@ -200,7 +200,7 @@ def test_a_site_that_can_not_be_read_is_told(
         str(tmp_path / "o"),
     ]
     with pytest.raises(InputError, match=told):
-        CliRunner().invoke(app, command, catch_exceptions=False)
+        CliRunner().invoke(make_app(), command, catch_exceptions=False)
 
 
 def test_signs_that_steer_a_terminal_are_not_printed(
@@ -236,7 +236,7 @@ def test_a_part_of_a_site_is_taken_by_name(site: SiteServer, tmp_path: Path) -> 
     ],
 )
 def test_what_makes_no_crawl_is_told(args: tuple[str, ...], told: str) -> None:
-    result = CliRunner().invoke(app, ["crawl", *args])
+    result = CliRunner().invoke(make_app(), ["crawl", *args])
     if isinstance(result.exception, InputError):
         assert told in str(result.exception)
     else:

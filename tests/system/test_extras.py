@@ -38,7 +38,9 @@ COMMAND = "from toolbank.commands.cli import main; main()"
 HELPS = """
 import typer
 from typer.testing import CliRunner
-from toolbank.commands.app import app
+from toolbank.commands.app import make_app
+
+app = make_app()
 
 group = typer.main.get_command(app)
 for name in ("", *group.commands):

@@ -17,6 +17,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "datasets": ("train",),
     "filelock": ("all", "crawl", "generate", "train"),
     "griffe": ("crawl", "generate"),
+    "h11": ("serve",),
     "httpx2": ("mcp",),
     "huggingface_hub": ("train",),
     "jinja2": ("all", "generate", "train"),
