@@ -44,7 +44,19 @@ def test_a_path_argument_stays_in_its_segment(value):
 
 
 @pytest.mark.parametrize(
-    "value", ["", ".", "..", "../x", "a/..", "..\\x", "a\r\nHost: evil", "\x00"]
+    "value",
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/..",
+        "..\\x",
+        "..;x",
+        "%2e%2e%2fx",
+        "a\r\nHost: evil",
+        "\x00",
+    ],
 )
 def test_what_would_leave_the_segment_is_refused(value):
     with pytest.raises(CallError, match="can't stand in a path"):
@@ -53,7 +65,7 @@ def test_what_would_leave_the_segment_is_refused(value):
 
 @pytest.mark.parametrize(
     "value",
-    ["admin/1", "a?b=c", "a#b", "%2e%2e%2f", "//evil.com/x", "@evil.com"],
+    ["admin/1", "a?b=c", "a#b", "//evil.com/x", "@evil.com"],
 )
 def test_what_means_something_in_an_address_is_encoded(value):
     url = prepare_request(BASE, call(), {"id": value}).url

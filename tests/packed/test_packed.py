@@ -64,10 +64,16 @@ def test_an_exact_name_comes_first_with_score_1(finder, said):
     assert len(set(names(answer))) == len(answer.hits)
 
 
-def test_the_last_part_of_a_name_finds_its_tool_where_it_is_asked_for_alone(finder):
+def test_the_last_part_of_a_name_finds_its_tool_where_it_is_asked_for_alone(
+    finder, tmp_path
+):
     assert finder.answer("Bell").hits[0].tool.name == "door.bell"
     assert finder.answer("Bell").hits[0].score == 1
     assert finder.answer("the bell please").hits[0].score < 1
+    write_pack(tmp_path / "crm", [Tool(name="crm/follow-up"), Tool(name="crm/dentist")])
+    crm = open_packed(tmp_path / "crm")
+    assert crm.answer("follow-up").hits[0].score == 1
+    assert crm.answer("schedule a follow-up with my dentist").hits[0].score < 1
 
 
 def test_another_form_than_there_is_is_told(finder):

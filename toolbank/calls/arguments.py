@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -16,7 +17,8 @@ from toolbank.bank.records import Tool
 from toolbank.calls.errors import CallError
 
 MOST_STEPS = 30_000
-"""Keywords that are looked at for one call: schemas can refer to others ever so often."""
+"""What is looked at for one call, keywords and what they list: schemas can refer to others ever so
+often."""
 _LEFT_OUT = frozenset(
     [
         "pattern",
@@ -78,7 +80,11 @@ def _without_dialects(schema: Any) -> Any:
 
 def _bounded(keyword: str, check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     def look(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        if next(_steps.get(), None) is None:
+        listed = (
+            schema.get("properties", ()) if keyword.endswith("Properties") else value
+        )
+        size = len(listed) if isinstance(listed, Mapping | list) else 0
+        if next(islice(_steps.get(), size, None), None) is None:
             raise OverflowError("the schema takes too many steps")
         if keyword == "additionalProperties" and "patternProperties" in schema:
             return

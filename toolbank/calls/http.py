@@ -20,12 +20,12 @@ async def send(request: Prepared, target: Target) -> str:
     """The answer's text, without the target's credential; redirects are not followed.
 
     Raises:
-        CallError: an argument would set the credential's header; the API can't be reached, does not answer in time, answers with an error or a
-            redirect, or with more than may be.
+        CallError: an argument would set the credential's header; the API can't be reached, does
+            not answer in time, answers with an error or a redirect, or with more than may be.
     """
     headers = dict(request.headers)
     if target.credential:
-        if target.credential.header.lower() in map(str.lower, headers):
+        if _fold(target.credential.header) in map(_fold, headers):
             raise CallError(
                 f"{target.credential.header}: a header that no argument sets."
             )
@@ -68,3 +68,8 @@ async def send(request: Prepared, target: Target) -> str:
         raise CallError(
             f"The API can't be reached ({type(error).__name__})."
         ) from error
+
+
+def _fold(header: str) -> str:
+    """A header's name as servers may read it, to some of which _ and - are one."""
+    return header.lower().replace("_", "-")

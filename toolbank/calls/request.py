@@ -132,13 +132,10 @@ def _check_template(path: str) -> None:
 
     It is looked at as a server may read it: decoded, and decoded again.
     """
-    read = re.sub("{[^{}/]+}", "x", path)
-    for _ in range(3):
-        read = unquote(read)
-    segments = [segment.partition(";")[0] for segment in read.split("/")]
+    read = _decode(re.sub("{[^{}/]+}", "x", path))
     if (
         not _TEMPLATE.fullmatch(path)
-        or {".", ".."} & {*segments}
+        or _climbs(read)
         or re.search(r"[\\\x00-\x1f\x7f?#]", read)
     ):
         raise CallError(
@@ -146,11 +143,21 @@ def _check_template(path: str) -> None:
         )
 
 
+def _decode(path: str) -> str:
+    for _ in range(3):
+        path = unquote(path)
+    return path
+
+
+def _climbs(path: str) -> bool:
+    segments = (part.partition(";")[0] for part in re.split(r"[/\\]", path))
+    return not {".", ".."}.isdisjoint(segments)
+
+
 def _fill(path: str, name: str, value: Any, argument: Argument) -> str:
     """A path with a value in its segment, out of which it can't lead."""
     text = _join(value, "," if argument.style in ("", "simple") else _style(argument))
-    parts = re.split(r"[/\\]", text)
-    if not text or not {".", ".."}.isdisjoint(parts) or _CONTROL.search(text):
+    if not text or _climbs(_decode(text)) or _CONTROL.search(text):
         raise CallError(f"{argument.property}: {text!r} can't stand in a path.")
     if f"{{{name}}}" not in path:
         raise CallError(f"{argument.property}: the path has no place for it.")

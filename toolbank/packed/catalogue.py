@@ -76,7 +76,7 @@ class Catalogue(Sequence[Tool]):
                 f"{self._path}: damaged (not the retrievers' tools). {AGAIN}"
             )
         # All is read here: the folder is deleted once there are two newer versions.
-        self._called = _read(folder / _CALLED, {"functions", "exact"})
+        self._called = _read(folder / _CALLED, {"functions", "exact", "endings"})
         self._facets = _read(folder / _FACETS, {"source", "kind", "tag"})
 
     def __len__(self) -> int:
@@ -109,12 +109,17 @@ class Catalogue(Sequence[Tool]):
     def calls(self) -> dict[str, int]:
         """The position of the tool that a text names exactly, by the text in lower case.
 
-        Names come before function names, these before aliases and titles, and these before the
-        last parts of names; what several tools are called is nobody's exact name; `places` has
-        names in their own case.
+        Names come before function names, and these before aliases and titles; what several
+        tools are called is nobody's exact name; `places` has names in their own case.
         """
         exact: dict[str, int] = self._called["exact"]
         return exact
+
+    @property
+    def endings(self) -> dict[str, int]:
+        """The position of the tool whose name alone ends so, by its last part in lower case."""
+        endings: dict[str, int] = self._called["endings"]
+        return endings
 
     @property
     def facets(self) -> dict[str, list[str]]:
@@ -167,7 +172,10 @@ def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
     by_name = name_functions(names)
     functions = [by_name[name] for name in names]
     exact = _find_exact(names, functions, sorted(others))
-    called = {"functions": functions, "exact": exact}
+    endings = _find_single(
+        zip((re.split(r"[./]", name)[-1] for name in names), count())
+    )
+    called = {"functions": functions, "exact": exact, "endings": endings}
     write_text(folder / _CALLED, json.dumps(called))
 
 
@@ -176,17 +184,18 @@ def _find_exact(
 ) -> dict[str, int]:
     """See `Catalogue.calls`."""
     found: dict[str, int] = {}
-    lasts = [re.split(r"[./]", name)[-1] for name in names]
-    for called in (
-        zip(names, count()),
-        zip(functions, count()),
-        others,
-        zip(lasts, count()),
-    ):
-        new: dict[str, set[int]] = defaultdict(set)
-        for name, place in called:
-            new[name.casefold()].add(place)
-        for name, places in new.items():
-            if len(places) == 1 and name:
-                found.setdefault(name, *places)
+    for called in (zip(names, count()), zip(functions, count()), others):
+        found = _find_single(called) | found
     return found
+
+
+def _find_single(called: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The position of what alone is called so, by the name in lower case."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for name, place in called:
+        found[name.casefold()].add(place)
+    return {
+        name: next(iter(places))
+        for name, places in found.items()
+        if len(places) == 1 and name
+    }

@@ -217,7 +217,10 @@ class PackedFinder:
         """The tools that a request names: by the whole of it, or by a word that is no plain one."""
         whole = query.strip()
         bare = whole.strip("`'\"")
-        yield from self._called(whole, bare, bare.removesuffix("()"))
+        short = bare.removesuffix("()")
+        yield from self._called(whole, bare, short)
+        if (ending := self.tools.endings.get(short.casefold())) is not None:
+            yield ending
         for word in _PART.findall(query):
             name = word.rstrip(".:")
             if name.endswith("()"):

@@ -21,7 +21,7 @@ from typing import Any
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, reading, sha256_file, write_json
 
-LAYOUT = 1
+LAYOUT = 2
 _KIND = "packed finder"
 RETRIEVERS, CALIBRATION = "retrievers", "calibration"
 _MARK, _PACK = "finder.json", "pack.json"

@@ -13,6 +13,8 @@ from toolbank.serve.answers import Refusal
 from toolbank.serve.settings import MOST_WAITING, SEARCH_TIME
 
 T = TypeVar("T")
+_TURNS = 16
+"""Into how many parts the searches of a batch are cut."""
 
 
 class Pool:
@@ -31,8 +33,8 @@ class Pool:
     async def run_each(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """What each work gives, in their order.
 
-        They come to a thread one by one, so that those of others get their turn between, and have
-        one time together.
+        They come to a thread some at a time, so that those of others get their turn between, and
+        have one time together.
 
         Raises:
             Refusal: too many wait already, or it took too long.
@@ -46,7 +48,11 @@ class Pool:
         run = partial(asyncio.get_running_loop().run_in_executor, self._executor)
         try:
             async with asyncio.timeout(SEARCH_TIME):
-                return [await run(work) for work in works]
+                size = -(-len(works) // _TURNS)
+                done: list[T] = []
+                for start in range(0, len(works), size):
+                    done += await run(_work_off, works[start : start + size])
+                return done
         except TimeoutError as error:
             raise Refusal(504, f"The search took over {SEARCH_TIME:g} s.") from error
         finally:
@@ -55,3 +61,7 @@ class Pool:
     def close(self) -> None:
         """Let go of the threads."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _work_off(works: Sequence[Callable[[], T]]) -> list[T]:
+    return [work() for work in works]

@@ -90,19 +90,22 @@ class OnnxNetwork:
         return self.run(input_ids=ids, attention_mask=mask)
 
 
-_OPEN: WeakValueDictionary[Path, OnnxNetwork] = WeakValueDictionary()
+_OPEN: WeakValueDictionary[object, OnnxNetwork] = WeakValueDictionary()
 _OPENING = Lock()
 
 
 def open_network(folder: Path) -> OnnxNetwork:
-    """The network of a folder that is named by its content; one that is in use isn't read again.
+    """The network of a folder; one that is in use isn't read again, unless it was written anew.
 
     Raises:
         InputError: a file is missing or damaged.
     """
     place = folder.resolve()
+    model = place / MODEL
+    written = model.stat().st_mtime_ns if model.is_file() else 0
+    key = (place, written)
     with _OPENING:
-        network = _OPEN.get(place)
+        network = _OPEN.get(key)
         if network is None:
-            network = _OPEN[place] = OnnxNetwork(place)
+            network = _OPEN[key] = OnnxNetwork(place)
     return network

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -63,4 +64,15 @@ class _Counted:
             )
             await refusal.response()(scope, receive, send_counted)
             return
-        await self._app(scope, receive, send_counted)
+        # Read here: what is wrong with a body is told in the shape of all errors.
+        body = await Request(scope, receive).body()
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replay, send_counted)

@@ -6,7 +6,7 @@ const FIELDS = ["q", "k", "retriever", "beside", "source", "kind", "tag"];
 const ANY = { retriever: "the best", beside: "none", source: "all", kind: "all", tag: "all" };
 const PAUSE = 250;
 
-let about = { retrievers: [], calibrated: [], facets: {}, logs: false };
+let about = { retrievers: [], facets: {}, logs: false };
 let asked = 0;
 let openKeyDialog = null;
 
@@ -106,6 +106,7 @@ async function search(state, least = "") {
     return;
   }
   say("Searching…");
+  if (!about.version) return start();
   const { q, k, source, kind, tag, retriever, beside } = state;
   const ask = (by) => fetchJson("search", { q, k, source, kind, tag, retriever: by, min_score: least });
   try {
@@ -135,7 +136,7 @@ function showAnswers(state, sides, answers) {
   found.replaceChildren(...answers.map((answer, side) => {
     const place = make("section", { class: "hits" });
     const by = sides[side] || about.retrievers[0] || "";
-    const means = about.calibrated.includes(by);
+    const means = answer.calibrated !== false;
     if (answers.length > 1) place.append(make("h2", { text: by }));
     if (!means && answer.hits.length) place.append(make("p", { class: "note", text: "Bars only order these hits: what the scores mean is not known here." }));
     if (answer.none && !nothing) place.append(make("p", { class: "note", text: "Nothing fits." }));
