@@ -38,8 +38,9 @@ def read_signals(
     """Of each stage the best score, the mean of the first five, and how they fall [n, 3 s].
 
     Stages whose scores don't compare between requests are left out: what a fusion gives a tool
-    hangs on what it found besides. `hits` are the retriever's own, at least ten deep where there are so many tools. `without` has
-    tools a request that are left out, as if they were not in the catalogue.
+    hangs on what it found besides. `hits` are the retriever's own, at least ten deep where there
+    are so many tools. `without` has tools a request that are left out, as if they were not in the
+    catalogue.
     """
     most = max(map(len, without), default=0) if without is not None else 0
     found = []
