@@ -57,7 +57,7 @@ class _Tools(list):
 
     def __init__(self, tools):
         super().__init__(tools)
-        self.places, self.calls = {}, {}
+        self.places, self.calls, self.endings = {}, {}, {}
 
 
 if __name__ == "__main__":

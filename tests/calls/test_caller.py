@@ -10,7 +10,7 @@ from toolbank.bank.records import Tool
 from toolbank.calls import http
 from toolbank.calls.addresses import check_address
 from toolbank.calls.caller import Caller
-from toolbank.calls.config import Target, read_targets
+from toolbank.calls.config import Credential, Target, read_targets
 from toolbank.calls.errors import CallError
 from toolbank.calls.leave import describe_leave
 from toolbank.system.errors import InputError
@@ -188,6 +188,21 @@ def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
     targets = {"pets": Target(url="https://pets.example")}
     first, _ = describe_leave(caller, [GET, run], targets)
     assert first == "calls of 1 tools go to https://pets.example"
+    told = describe_leave(
+        caller,
+        [GET],
+        {
+            "pets": Target(
+                url="https://pets.example", credential=Credential(variable="NO_KEY")
+            ),
+            "plants": Target(command=("x",), environment={"KEY": "NO_KEY"}),
+        },
+    )
+    assert [line.partition(": ")[2] for line in told[1:]] == [
+        "pets: NO_KEY not set; its calls will fail",
+        "plants is the source of no tool that fits --call and can be called so",
+        "plants: NO_KEY not set; its calls will fail",
+    ]
     with pytest.raises(CallError, match="nobody has said"):
         asyncio.run(caller.call(GET, {"id": "1"}))
 

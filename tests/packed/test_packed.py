@@ -119,8 +119,12 @@ def test_only_wanted_tools_are_hits(finder):
         "music.play",
         "music.stop",
     }
-    nothing = Wanted(kinds=frozenset({"no such"}))
+    nothing = Wanted(kinds=frozenset({"operation"}), tags=frozenset({"sound"}))
     assert finder.answer("get_weather", wanted=nothing).none
+    with pytest.raises(
+        InputError, match="No tool has the tag 'zebra'; there are: sound"
+    ):
+        finder.answer("get_weather", wanted=Wanted(tags=frozenset({"zebra"})))
 
 
 def test_what_is_below_min_score_is_no_hit(finder):
@@ -190,6 +194,23 @@ def test_another_layout_is_told(tmp_path):
     (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 99}))
     with pytest.raises(InputError, match=r"another version of toolbank.*99"):
         open_packed(tmp_path)
+
+
+def test_a_harmed_mark_is_told_by_a_search(tmp_path):
+    write_pack(tmp_path)
+    (tmp_path / "finder.json").write_text("{")
+    done = toolbank_command("search", tmp_path, "send a letter", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{tmp_path / 'finder.json'}: not valid JSON" in done.stderr
+
+
+def test_a_search_shows_what_comes_nearest_where_nothing_fits(tmp_path):
+    write_pack(tmp_path)
+    done = toolbank_command("search", tmp_path, "zebra", cwd=tmp_path)
+    assert "Nothing fits" in done.stdout
+    nearest = ("zebra", "--min-score", "0", "--k", "8")
+    done = toolbank_command("search", tmp_path, *nearest, cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 8
 
 
 def test_nothing_is_packed_over_what_is_somebodys(tmp_path):

@@ -164,6 +164,8 @@ def test_a_port_in_use_is_told(tmp_path):
         (["{pack}", "--pin", "zebra"], "zebra: can't be pinned"),
         (["{pack}", "--host", "203.0.113.7", "--no-key"], "no address of this machine"),
         (["{pack}", "--log-text"], "--log-text goes with --log"),
+        (["a="], "a=: the folder is missing"),
+        (["{pack}", "--mcp"], "--port is of HTTP"),
     ],
 )
 def test_what_cannot_be_served_is_told(tmp_path, given, said):

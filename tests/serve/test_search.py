@@ -111,6 +111,7 @@ def test_what_can_be_searched_with_is_told(server):
         ("/search?q=a&min_score=2", "min_score is 2"),
         ("/search?q=a&min_score=nan", "min_score is nan"),
         ("/search?q=a&top=3", "no parameter 'top'"),
+        ("/search?q=a&tag=zebra", "No tool has the tag 'zebra'; there are: sound."),
         ("/search?q=a&retriever=zebra", "No retriever 'zebra'; there are: bm25"),
         ("/search?q=" + "a" * 10_001, "10,001 characters"),
         ("/search?q=a%00b%FF", ""),
@@ -167,6 +168,11 @@ def test_errors_have_one_shape(server, path, method, body, status, code):
     answer = server.ask(path, body, method)
     assert (answer.status, answer.error) == (status, code)
     assert set(answer.json["error"]) == {"code", "message"}
+
+
+def test_the_methods_of_an_address_are_told(server):
+    said = server.ask("/search", None, "DELETE").json["error"]["message"]
+    assert said.endswith("It takes GET, HEAD, POST.")
 
 
 def test_the_server_describes_itself(server, tmp_path):

@@ -52,7 +52,7 @@ def read_signals(
         )
         stage_hits = hits if own else stage.search(queries, DEPTH + most)
         found.append(_describe(leave_out(stage_hits, without)[1]))
-    return np.concatenate(found, axis=1)
+    return np.concatenate([np.zeros((len(queries), 0)), *found], axis=1)
 
 
 def leave_out(hits: Hits, without: Sequence[NDArray[np.int64]] | None) -> Hits:

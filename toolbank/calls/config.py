@@ -69,6 +69,13 @@ class Target(_Strict):
     private: bool = False
     read_only: tuple[str, ...] = ()
 
+    def unset(self) -> list[str]:
+        """The environment variables that it takes and that are not set."""
+        names = list(self.environment.values())
+        if self.credential:
+            names.append(self.credential.variable)
+        return [name for name in names if not os.environ.get(name, "").strip()]
+
     @model_validator(mode="after")
     def _names_one(self) -> Target:
         if sum(map(bool, (self.url, self.mcp, self.command))) != 1:

@@ -18,6 +18,7 @@ def describe_leave(
     """Lines on where the calls of tools go, and what to write down for those that go nowhere."""
     counts: dict[str, int] = {}
     lacks: dict[str, dict[str, object]] = {}
+    used: set[str] = set()
     for tool in tools:
         call = tool.call
         if not caller.allows(tool) or not isinstance(call, HttpCall | McpCall):
@@ -27,6 +28,7 @@ def describe_leave(
             name = call.source if isinstance(call, McpCall) else tool.source
             lacks.setdefault(name, _propose(call))
             continue
+        used |= {name for name, one in targets.items() if one is target}
         place = target.url or target.mcp or " ".join(target.command)
         counts[place] = counts.get(place, 0) + 1
     lines = [
@@ -42,6 +44,16 @@ def describe_leave(
         )
     if not counts and not lacks:
         lines.append("no tool that can be called fits --call")
+    for name, target in targets.items():
+        if name not in used:
+            lines.append(
+                f"--call-config: {name} is the source of no tool that fits --call and can be "
+                "called so"
+            )
+        if unset := target.unset():
+            lines.append(
+                f"--call-config: {name}: {', '.join(unset)} not set; its calls will fail"
+            )
     return lines
 
 

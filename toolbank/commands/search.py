@@ -33,6 +33,15 @@ def search(
     k: Annotated[
         int, typer.Option("--k", "-k", metavar="N", min=1, help="How many tools.")
     ] = 5,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            min=0,
+            max=1,
+            help="Of a packed finder: the least probability of a hit; 0 always gives k.",
+        ),
+    ] = None,
     retriever: Annotated[
         str | None,
         typer.Option(
@@ -63,8 +72,10 @@ def search(
     if query is not None and not query.strip():
         raise typer.BadParameter("The request is empty.")
     if is_packed(run):
-        search_packed(run, query, k, retriever)
+        search_packed(run, query, k, min_score, retriever)
         return
+    if min_score is not None:
+        raise typer.BadParameter("--min-score is of a packed finder.")
     from toolbank.search import (
         describe_lacks,
         find_dense,

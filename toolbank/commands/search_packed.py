@@ -13,7 +13,11 @@ _LONGEST_NAME, _LONGEST_SUMMARY = 80, 200
 
 
 def search_packed(
-    folder: Path, query: str | None, k: int, retriever: str | None
+    folder: Path,
+    query: str | None,
+    k: int,
+    min_score: float | None,
+    retriever: str | None,
 ) -> None:
     """Print the tools that a packed finder has for a request."""
     from toolbank.packed.finder import open_packed
@@ -23,11 +27,13 @@ def search_packed(
             "--queries is of a run; a packed finder takes one request."
         )
     finder = open_packed(folder, retriever=retriever, one=True)
-    answer = finder.answer(query, k, retriever=retriever)
+    answer = finder.answer(query, k, min_score, retriever=retriever)
     (label,) = finder.retrievers
     print_message(f"by {label}, {_tell_scores(label in finder.calibrations)}")
     if answer.none:
-        echo("Nothing fits. Say it in other words.")
+        echo(
+            "Nothing fits. Say it in other words; --min-score 0 shows what comes nearest."
+        )
         return
     names = [one_line(hit.tool.name, _LONGEST_NAME) for hit in answer.hits]
     width = max(map(len, names))

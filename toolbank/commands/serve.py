@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
     from toolbank.serve.shelf import Shelf
 
 
+_OF_HTTP = ("host", "port", "no_key", "allow_host")
+
+
 def serve(
+    context: typer.Context,
     finders: Annotated[
         list[str],
         typer.Argument(
@@ -77,8 +82,8 @@ def serve(
             "--call-config and --call-writes go with --call PATTERN."
         )
     folders = name_folders(finders)
-    if mcp and len(folders) > 1:
-        raise typer.BadParameter("--mcp serves one finder.")
+    if mcp:
+        _check_stdio(context, folders)
     shelf = Shelf(folders, pin or [], print_message)
     caller = _make_caller(shelf, call or [], call_config, call_writes)
     if mcp:
@@ -91,6 +96,19 @@ def serve(
         caller,
         log_text=log_text,
     )
+
+
+def _check_stdio(context: typer.Context, folders: Mapping[str, Path]) -> None:
+    if len(folders) > 1:
+        raise typer.BadParameter("--mcp serves one finder.")
+    for name in _OF_HTTP:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(
+                f"{option} is of HTTP; --mcp speaks on stdin and stdout. Without --mcp, HTTP has "
+                "/mcp, too."
+            )
 
 
 def _make_caller(

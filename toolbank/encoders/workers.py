@@ -72,8 +72,9 @@ def embed_by_workers(name: str, encoder: Encoder, batches: list[list[str]]) -> E
             vectors = np.frombuffer(row["vectors"], np.float32)
             yield row["batch"], vectors.reshape(-1, encoder.dimension)
     except RayError as error:
+        why = str(error).strip().splitlines() or [type(error).__name__]
         raise ToolbankError(
-            f"{_KEY}: Ray gave up ({str(error).strip().splitlines()[-1]}); the cluster has "
+            f"{_KEY}: Ray gave up ({why[-1]}); the cluster has "
             f"{describe_room()}. Its logs are in /tmp/ray of each node."
         ) from error
     finally:

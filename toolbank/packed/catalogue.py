@@ -25,6 +25,7 @@ from toolbank.system.files import read_json, reading, write_text
 
 _TOOLS, _OFFSETS = "tools.jsonl", "offsets.npy"
 _FACETS, _CALLED = "facets.json", "called.json"
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,11 @@ class Catalogue(Sequence[Tool]):
         return {name: sorted(self._facets[name]) for name in ("source", "kind", "tag")}
 
     def wanted(self, wanted: Wanted) -> NDArray[np.bool_]:
-        """Which tools [n_tools] may be hits."""
+        """Which tools [n_tools] may be hits.
+
+        Raises:
+            InputError: no tool has one of the values.
+        """
         fits = np.ones(len(self), np.bool_)
         for name, values in (
             ("source", wanted.sources),
@@ -136,10 +141,19 @@ class Catalogue(Sequence[Tool]):
         ):
             if values:
                 having = np.zeros(len(self), np.bool_)
-                for value in values:
-                    having[self._facets[name].get(value, [])] = True
+                for value in sorted(values):
+                    if value not in self._facets[name]:
+                        raise InputError(_name_unknown(name, value, self.facets[name]))
+                    having[self._facets[name][value]] = True
                 fits &= having
         return fits
+
+
+def _name_unknown(name: str, value: str, known: Sequence[str]) -> str:
+    shown = ", ".join(value[:80] for value in known[:_SHOWN])
+    more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
+    there = f"there are: {shown}{more}" if known else "there are none"
+    return f"No tool has the {name} {value[:80]!r}; {there}."
 
 
 def _read(path: Path, keys: set[str]) -> dict[str, Any]:

@@ -51,12 +51,12 @@ def is_packed(folder: Path) -> bool:
     """Whether a folder is a packed finder, of whatever layout.
 
     Raises:
-        InputError: it may not be looked at.
+        InputError: it may not be looked at, or what says so is damaged.
     """
     try:
         mark = read_json(folder / _MARK)
     except InputError as error:
-        if isinstance(error.__cause__, PermissionError):
+        if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             raise
         return False
     return isinstance(mark, dict) and mark.get("kind") == _KIND

@@ -63,6 +63,8 @@ def create_app(api: Api, access: Access, beside: Sequence[Starlette] = ()) -> St
 async def _answer_http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
     assert isinstance(error, HTTPException)
     message = _MESSAGES.get(error.status_code, str(error.detail))
+    if allowed := (error.headers or {}).get("Allow"):
+        message += f" It takes {', '.join(sorted(allowed.split(', ')))}."
     return Refusal(error.status_code, message, error.headers).response()
 
 

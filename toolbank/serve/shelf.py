@@ -106,6 +106,8 @@ def name_folders(given: Sequence[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for text in given:
         name, equals, path = text.partition("=")
+        if equals and not path:
+            raise InputError(f"{text}: the folder is missing. Give NAME=DIR.")
         folder = Path(path if equals else text)
         if not equals:
             name = folder.resolve().name

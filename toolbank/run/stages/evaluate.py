@@ -162,8 +162,13 @@ def file_sets(bank: Bank, paths: Sequence[Path]) -> list[EvaluationSet]:
     for path in paths:
         file = read_labelled(path)
         labels = [name for query in file.queries for name in query.tools]
+        if not labels:
+            raise InputError(
+                f"{path}: no line has tools, so that there is nothing to evaluate. Of a log of "
+                "`toolbank serve` choices have, once something was chosen."
+            )
         if not any(name in bank.index for name in labels):
-            example = f", such as {labels[0]}" if labels else ""
+            example = f", such as {labels[0]}"
             raise InputError(
                 f"{path}: none of its {count(len(labels), 'label')} is a tool of this bank{example}. "
                 f"The bank's names look like {bank.tools[0].name}."

@@ -126,14 +126,14 @@ def _add_call(
         "gives what it answers."
     )
 
-    async def call(name: str, arguments: dict[str, Any]) -> str:
-        return await calls.run(_find(find(), name), arguments)
+    async def call(name: str, arguments: dict[str, Any] | None = None) -> str:
+        return await calls.run(_find(find(), name), arguments or {})
 
     async def call_found(
-        name: str, arguments: dict[str, Any], search: str | None = None
+        name: str, arguments: dict[str, Any] | None = None, search: str | None = None
     ) -> str:
         tool = _find(find(), name)
-        answer = await calls.run(tool, arguments)
+        answer = await calls.run(tool, arguments or {})
         if log is not None and search is not None:
             log.chose(finder, search, tool.name)
         return answer
