@@ -37,8 +37,6 @@ def search(
         float | None,
         typer.Option(
             metavar="P",
-            min=0,
-            max=1,
             help="Of a packed finder: the least probability of a hit; 0 always gives k.",
         ),
     ] = None,

@@ -7,6 +7,7 @@ import torch
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.ranking.ties import draw_ties
+from toolbank.retrievers.interleave import interleave
 from toolbank.retrievers.protip import progressive
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
 from toolbank.retrievers.protip.loss import (
@@ -277,7 +278,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     monkeypatch.setattr(
         progressive,
         "measure_distances",
-        lambda asked, offered: sizes.append(len(asked)) or measure(asked, offered),
+        lambda asked, *offered: sizes.append(len(asked)) or measure(asked, *offered),
     )
     parts = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
     assert max(sizes) == 2
@@ -285,6 +286,18 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     none = trace_search(queries[:0], tools, ties(0, 5), steps=3, depth=4)
     assert none.hits.shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.8, 1.0, 1.2, 9.0])
+def test_steps_after_the_end_of_every_plan_change_nothing(threshold):
+    random = np.random.default_rng(1)
+    queries, tools = random.normal(size=(6, 4)), random.normal(size=(9, 4))
+    for some in (queries, queries[:1]):
+        every = ties(len(some), 9)
+        whole = trace_search(some, tools, every, steps=5, depth=9)
+        wanted = interleave(whole.hits, whole.lengths(threshold), 9, 9)
+        found = search_plans(some, tools, every, 5, threshold, 9)
+        np.testing.assert_array_equal(found[0], wanted[0])
 
 
 def test_a_tenth_is_held_back_of_plans_whose_tools_others_use():

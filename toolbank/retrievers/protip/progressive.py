@@ -78,23 +78,34 @@ def search_plans(
 ) -> Hits:
     """The interleaved hits of the steps of every plan: two arrays [n, min(k, m)]."""
     k = min(k, len(tools))
-    vectors = tools.astype(np.float64)
+    vectors = tools.astype(np.float64, copy=False)
     parts = []
     for block in blocks(len(queries), len(tools) * (3 + steps)):
-        found = trace_search(queries[block], vectors, ties.of(block), steps, k)
+        order = ties.order(block)
+        found = _search_block(
+            queries[block], vectors, order, steps, k, (), stop_threshold
+        )
         lengths = found.lengths(stop_threshold)
         parts.append(interleave(found.hits, lengths, len(tools), k))
     return join(parts, k)
 
 
-def measure_distances(queries: Vectors, tools: Vectors) -> NDArray[np.float64]:
-    """L2 distances [n, m], rounded as cosines are (see `cosine_scores`)."""
-    squares = (
-        np.square(queries).sum(axis=1)[:, None]
-        + np.square(tools).sum(axis=1)
-        - 2 * queries @ tools.T
-    )
+def measure_distances(
+    queries: Vectors, tools: Vectors, squares: Vectors | None = None
+) -> NDArray[np.float64]:
+    """L2 distances [n, m], rounded as cosines are (see `cosine_scores`).
+
+    `squares` [m] are the tools' squared norms, where they are known.
+    """
+    if squares is None:
+        squares = square_norms(tools)
+    squares = square_norms(queries)[:, None] + squares - 2 * queries @ tools.T
     return np.asarray(np.round(np.sqrt(np.maximum(squares, 0)), 6), dtype=np.float64)
+
+
+def square_norms(vectors: Vectors) -> Vectors:
+    """Squared norms [m] of vectors [m, d]."""
+    return np.asarray(np.einsum("md,md->m", vectors, vectors))
 
 
 def _search_block(
@@ -104,17 +115,20 @@ def _search_block(
     steps: int,
     depth: int,
     history: Sequence[Sequence[int]],
+    stop_threshold: float = 0.0,
 ) -> SearchTrace:
+    """The steps, until no plan of the block goes on; with a threshold of 0 all of them."""
     residual = queries.astype(np.float64)
     taken = np.zeros((len(queries), len(vectors)), dtype=np.bool_)
     for row, used in enumerate(history):
         distinct = list(dict.fromkeys(used))
         taken[row, distinct] = True
         residual[row] -= vectors[distinct].sum(axis=0)
-    rows = np.arange(len(queries))
+    rows, squares = np.arange(len(queries)), square_norms(vectors)
+    goes_on = np.ones(len(queries), np.bool_)
     hits, near, residuals = [], [], []
     for _ in range(min(steps, len(vectors))):
-        distances = measure_distances(residual, vectors)
+        distances = measure_distances(residual, vectors, squares)
         distances[taken] = np.inf
         nearest_first, _ = top_k(-distances.astype(np.float32), depth, order)
         best = nearest_first[:, 0]
@@ -125,6 +139,9 @@ def _search_block(
         residuals.append(
             np.where(np.isinf(nearest), 0, norms / np.maximum(nearest, 1e-9))
         )
+        goes_on &= residuals[-1] >= stop_threshold
+        if stop_threshold and not goes_on.any():
+            break
         taken[rows, best] = True
         residual -= vectors[best]
     return SearchTrace(*(np.stack(found, axis=1) for found in (hits, near, residuals)))
