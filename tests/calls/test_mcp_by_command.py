@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from toolbank.calls.errors import CallError
 from toolbank.calls.mcp import send_to_mcp
 from toolbank.sources.mcp import stdio
 
+WEATHER = Path(__file__).parents[1] / "serve/weather_server.py"
 FLOOD = """
 import sys
 try:
@@ -36,6 +38,15 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
     monkeypatch.setattr(mcp, "CALL_TIME", 0.3)
     with pytest.raises(CallError, match=r"did not answer in 0\.3 s"):
         call(sys.executable, "-c", SILENT)
+
+
+def test_what_a_server_was_given_is_not_told_to_the_model(monkeypatch):
+    monkeypatch.setenv("WEATHER_KEY", "hunter2-hunter2")
+    target = Target(
+        command=(sys.executable, str(WEATHER)), environment={"NAME": "WEATHER_KEY"}
+    )
+    told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
+    assert told == "Rain in Oslo, says ***."
 
 
 def test_a_program_that_is_not_there_is_told():

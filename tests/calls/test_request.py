@@ -104,6 +104,19 @@ def test_a_path_of_a_pack_stays_in_its_place(path):
 
 
 @pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("/{id}../admin", {"id": "b/"}),
+        ("/{id}../{other}../admin", {"id": "/", "other": "/"}),
+        ("/.{id}/admin", {"id": "."}),
+    ],
+)
+def test_a_path_and_its_arguments_together_stay_in_their_place(path, values):
+    with pytest.raises(CallError, match=r"place|can't stand"):
+        prepare_request(BASE, call(path=path, other="path"), values)
+
+
+@pytest.mark.parametrize(
     "path", ["/users/{id}/messages:send", "/Users('{id}')", "/my%20pets/{id}.json"]
 )
 def test_what_paths_are_written_of_is_passed_on(path):

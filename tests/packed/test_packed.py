@@ -196,6 +196,15 @@ def test_another_layout_is_told(tmp_path):
         open_packed(tmp_path)
 
 
+def test_one_of_another_layout_is_packed_over(tmp_path):
+    before = write_pack(tmp_path)
+    mark = json.loads((tmp_path / "finder.json").read_text())
+    (tmp_path / "finder.json").write_text(json.dumps({**mark, "layout": 1}))
+    version = write_pack(tmp_path, TOOLS[:4])
+    assert open_packed(tmp_path).version == version
+    assert not (tmp_path / "versions" / before).exists()
+
+
 def test_a_harmed_mark_is_told_by_a_search(tmp_path):
     write_pack(tmp_path)
     (tmp_path / "finder.json").write_text("{")

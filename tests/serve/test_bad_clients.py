@@ -4,7 +4,9 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections import Counter
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -53,31 +55,55 @@ def test_what_is_no_request_is_refused_and_the_server_goes_on(server, raw):
     assert server.ask("/search?q=song").status == 200
 
 
-def test_connections_too_many_are_told_and_closed(monkeypatch):
-    monkeypatch.setattr(servers, "_MOST_CONNECTIONS", 2)
-    app = PlainTextResponse("here")
+@contextmanager
+def answering(app):
+    """A server in this process; its address."""
     listening = servers.open_socket("127.0.0.1", 0)
-    address = listening.getsockname()
     config = uvicorn.Config(app, http=servers._Patient, log_config=None, lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
-    asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
-    kept = [socket.create_connection(address, timeout=30) for _ in range(2)]
-    for one in kept:
-        one.sendall(asked)
-        assert b"200 OK" in one.recv(65536)
-    with socket.create_connection(address, timeout=30) as third:
-        third.sendall(asked)
-        answer = b""
-        while part := third.recv(65536):
-            answer += part
-    for one in kept:
-        one.close()
-    server.should_exit = True
-    thread.join()
+    try:
+        yield listening.getsockname()
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def test_connections_too_many_are_told_and_closed(monkeypatch):
+    monkeypatch.setattr(servers, "_MOST_CONNECTIONS", 2)
+    with answering(PlainTextResponse("here")) as address:
+        asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
+        kept = [socket.create_connection(address, timeout=30) for _ in range(2)]
+        for one in kept:
+            one.sendall(asked)
+            assert b"200 OK" in one.recv(65536)
+        with socket.create_connection(address, timeout=30) as third:
+            third.sendall(asked)
+            answer = b""
+            while part := third.recv(65536):
+                answer += part
+        for one in kept:
+            one.close()
     assert answer.startswith(b"HTTP/1.1 503")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "busy"
+
+
+@pytest.mark.parametrize("kept", ["keep-alive", "close"])
+def test_who_does_not_take_what_is_answered_is_cut_off(monkeypatch, kept):
+    monkeypatch.setattr(servers, "_TAKE_TIME", 0.2)
+    with (
+        answering(PlainTextResponse("x" * 20_000_000)) as address,
+        socket.create_connection(address, timeout=30) as deaf,
+    ):
+        named = f"Host: {address[0]}\r\nConnection: {kept}"
+        deaf.sendall(f"GET / HTTP/1.1\r\n{named}\r\n\r\n".encode())
+        time.sleep(1)
+        got = 0
+        with suppress(ConnectionResetError):
+            while part := deaf.recv(65536):
+                got += len(part)
+    assert got < 20_000_000
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,28 @@ def test_more_than_may_wait_are_refused_at_once(pool):
     assert pool.running == 0
 
 
-def test_a_batch_lets_others_have_their_turn(pool):
+def test_a_batch_counts_as_many_as_it_has(pool):
+    let_go = threading.Event()
+
+    async def ask():
+        batch = asyncio.ensure_future(pool.run_each([let_go.wait] * 4))
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal) as refused:
+            await pool.run_each([let_go.wait] * 2)
+        single = asyncio.ensure_future(pool.run(let_go.wait))
+        await asyncio.sleep(0)
+        let_go.set()
+        return await batch, await single, refused.value.status
+
+    assert asyncio.run(ask()) == ([True] * 4, True, 503)
+    assert pool.running == 0
+
+
+def test_a_batch_of_none_is_answered(pool):
+    assert asyncio.run(pool.run_each([])) == []
+
+
+def test_a_batch_lets_others_have_their_turn(pool, monkeypatch):
     done, let_go = [], threading.Event()
 
     def work(name):
@@ -66,6 +87,7 @@ def test_a_batch_lets_others_have_their_turn(pool):
         return name
 
     async def ask():
+        monkeypatch.setattr(pools, "MOST_WAITING", 200)
         batches = [
             asyncio.ensure_future(pool.run_each([lambda n=n: work(n)] * 50))
             for n in range(2)

@@ -11,6 +11,7 @@ import pytest
 from tests.packed.packs import TOOLS, write_pack
 from tests.serve.servers import serving
 from toolbank.serve import shelf as shelves
+from toolbank.system.errors import InputError
 
 
 def wait_for(server, tools):
@@ -54,6 +55,42 @@ def test_a_damaged_version_is_refused_and_the_old_one_goes_on(tmp_path):
         shutil.rmtree(folder)
         (tmp_path / "right").replace(folder)
         wait_for(server, 4)
+
+
+def test_a_version_that_is_being_copied_is_taken_when_it_is_there(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(shelves, "_LOOKS", 0.02)
+    folder, told = tmp_path / "finder", []
+    write_pack(folder)
+    shelf = shelves.Shelf({"finder": folder}, [], told.append)
+    new = write_pack(tmp_path / "new", TOOLS[:4])
+
+    async def watch():
+        watching = asyncio.create_task(shelf.watch())
+        shutil.copy(tmp_path / "new/finder.json", folder)
+        while not told:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        assert len(told) == 1
+        shutil.copytree(tmp_path / "new/versions" / new, folder / "versions" / new)
+        while shelf["finder"].version != new:
+            await asyncio.sleep(0.01)
+        watching.cancel()
+
+    asyncio.run(asyncio.wait_for(watch(), 30))
+    assert "goes on" in told[0]
+
+
+def test_a_tool_is_pinned_in_the_finders_that_have_it(tmp_path):
+    for name, tools in (("a", TOOLS[:4]), ("b", TOOLS[4:])):
+        write_pack(tmp_path / name, tools)
+    folders = {name: tmp_path / name for name in "ab"}
+    shelf = shelves.Shelf(folders, ["mail.read"], print)
+    assert shelf["a"].pinned == ()
+    assert [tool.name for tool in shelf["b"].pinned] == ["mail.read"]
+    with pytest.raises(InputError, match=r"mail\.burn: can't be pinned"):
+        shelves.Shelf(folders, ["mail.burn"], print)
 
 
 @pytest.mark.parametrize("fault", [ImportError("no usearch"), KeyError("dim")])

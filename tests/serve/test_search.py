@@ -67,6 +67,10 @@ def test_a_batch_is_answered_in_its_order(server):
     assert results == one_by_one
 
 
+def test_a_batch_of_nothing_has_no_results(server):
+    assert server.ask("/search", {"queries": []}).json == {"results": []}
+
+
 def test_each_finder_is_behind_its_name(server):
     found = names(server.ask("/post/search?q=lock+the+letter").json)
     assert set(found) == {"mail.read", "mail.send"}
@@ -111,6 +115,7 @@ def test_what_can_be_searched_with_is_told(server):
         ("/search?q=a&min_score=2", "min_score is 2"),
         ("/search?q=a&min_score=nan", "min_score is nan"),
         ("/search?q=a&top=3", "no parameter 'top'"),
+        ("/nearest?q=a&k=3", "no parameter 'k'"),
         ("/search?q=a&tag=zebra", "No tool has the tag 'zebra'; there are: sound."),
         ("/search?q=a&retriever=zebra", "No retriever 'zebra'; there are: bm25"),
         ("/search?q=" + "a" * 10_001, "10,001 characters"),
@@ -137,6 +142,7 @@ def test_a_wrong_request_is_told_what_is_wrong(server, path, said):
         ({"queries": ["a"] * 257}, "at most 256"),
         ({"queries": ["a"] * 256, "k": 20}, "5,120 hits; at most 5,000"),
         ({"queries": ["a"], "k": True}, "k is True"),
+        ({"queries": ["a"], "k": "9" * 99_999}, "99...; a whole number"),
         ({"queries": ["a"], "k": 1.5}, "k is 1.5"),
         ({"queries": ["a"], "min_score": 10**400}, "a number from 0 to 1"),
         ({"queries": ["a"], "min_score": True}, "min_score is True"),

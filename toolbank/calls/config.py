@@ -43,14 +43,6 @@ class Credential(_Strict):
             )
         return {self.header: self.prefix + value.strip()}
 
-    def hide(self, text: str) -> str:
-        """The text without the secret, which a server may have echoed.
-
-        One of fewer than eight signs stays: it can't be told from a word.
-        """
-        value = os.environ.get(self.variable, "").strip()
-        return hide(text, [value])
-
 
 class Target(_Strict):
     """Where calls of a source go: `url` of an HTTP API, `mcp` or `command` of an MCP server.
@@ -71,10 +63,20 @@ class Target(_Strict):
 
     def unset(self) -> list[str]:
         """The environment variables that it takes and that are not set."""
+        return [name for name, value in self._taken().items() if not value]
+
+    def hide(self, text: str) -> str:
+        """The text without what it takes from the environment, which a server may have echoed.
+
+        What has fewer than eight signs stays: it can't be told from a word.
+        """
+        return hide(text, list(self._taken().values()))
+
+    def _taken(self) -> dict[str, str]:
         names = list(self.environment.values())
         if self.credential:
             names.append(self.credential.variable)
-        return [name for name in names if not os.environ.get(name, "").strip()]
+        return {name: os.environ.get(name, "").strip() for name in names}
 
     @model_validator(mode="after")
     def _names_one(self) -> Target:

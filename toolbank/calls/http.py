@@ -52,8 +52,7 @@ async def send(request: Prepared, target: Target) -> str:
             text = content[:MOST_ANSWER].decode("utf-8", "replace")
             if len(content) > MOST_ANSWER:
                 raise CallError(f"The answer is larger than {MOST_ANSWER:,} bytes.")
-            if target.credential:
-                text = target.credential.hide(text)
+            text = target.hide(text)
             if answer.status >= 400:
                 raise CallError(f"The API answered {answer.status}: {text[:2000]}")
             if 300 <= answer.status < 400:

@@ -14,7 +14,7 @@ from toolbank.calls.http import CALL_TIME, MOST_ANSWER
 
 
 async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
-    """What an MCP server's tool gave, as text, without the target's credential.
+    """What an MCP server's tool gave, as text, without the target's secrets.
 
     A command's messages are bounded as those of sources are, at 32 MB each, before they are
     measured against what an answer may have.
@@ -45,8 +45,7 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if len(text) > MOST_ANSWER:
         raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
-    if target.credential:
-        text = target.credential.hide(text)
+    text = target.hide(text)
     if result.is_error:
         raise CallError(f"The tool failed: {text[:2000]}")
     return text

@@ -112,6 +112,8 @@ def prepare_request(
             whole.append(value)
     if "{" in path:
         raise CallError(f"An argument of the path is missing: {path}.")
+    if _climbs(_decode(path)):
+        raise CallError("The path, with its arguments, leads out of its place.")
     content = whole[0] if whole else body
     data, kind = _write_body(call.content_type, content, bool(whole or body))
     if kind:

@@ -83,10 +83,18 @@ class PackedFinder:
         self.version, self.tools = version, catalogue
         self.retrievers, self.requests = retrievers, requests
         self.calibrations = calibrations or {}
-        for name in pin:
-            if name not in catalogue.places:
+        self.pin(pin)
+
+    def pin(self, names: Sequence[str]) -> None:
+        """List these tools whatever is asked, and no others.
+
+        Raises:
+            InputError: no tool is called so.
+        """
+        for name in names:
+            if name not in self.tools.places:
                 raise InputError(f"{name}: can't be pinned; no tool is called so.")
-        self.pinned = tuple(catalogue[catalogue.places[name]] for name in pin)
+        self.pinned = tuple(self.tools[self.tools.places[name]] for name in names)
 
     def search(self, query: str, k: int = 5, retriever: str | None = None) -> list[Hit]:
         """The k best tools of a request, however little they fit; fewer if there are fewer.

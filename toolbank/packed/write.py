@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,9 +83,12 @@ def write_packed(
                 write_requests(made, requests)
             version = _seal(made, labels)
             _move_in(made, version_folder(folder, version))
-            before = read_version(folder) if is_packed(folder) else version
+            kept = {version, Path(new).name}
+            # One of another layout is nobody's any more.
+            with suppress(InputError):
+                kept.add(read_version(folder))
             write_version(folder, version)
-            _delete_old(folder, {before, version, Path(new).name})
+            _delete_old(folder, kept)
     except OSError as error:
         raise ToolbankError(unwritable(folder, error)) from error
     return version

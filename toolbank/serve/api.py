@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolbank.serve.answers import Refusal
-from toolbank.serve.asked import read_address, read_body, read_json
+from toolbank.serve.asked import read_address, read_body, read_json, read_request
 from toolbank.serve.openapi import describe_api
 from toolbank.serve.searches import Searches
 from toolbank.system.version import __version__
@@ -113,10 +113,8 @@ class Api:
         )
 
     async def _find_nearest(self, name: str, request: Request) -> Response:
-        asked, finder = read_address(request), self.shelf[name]
-        near = await self.pool.run(
-            lambda: finder.nearest_requests(asked.queries[0], _NEAREST)
-        )
+        asked, finder = read_request(request), self.shelf[name]
+        near = await self.pool.run(lambda: finder.nearest_requests(asked, _NEAREST))
         return JSONResponse(
             {"requests": [{"query": one.query, "tools": one.tools} for one in near]}
         )

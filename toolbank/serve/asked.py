@@ -18,6 +18,7 @@ from toolbank.serve.settings import (
     MOST_QUERY,
 )
 
+_SHOWN = 80
 _ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
 
 
@@ -32,15 +33,14 @@ class Asked:
     wanted: Wanted = ALL
 
 
-def read_address(request: Request, *, more: Sequence[str] = ()) -> Asked:
+def read_address(request: Request) -> Asked:
     """What `GET /search?q=..` asks for.
 
     Raises:
         Refusal: a parameter is unknown, missing, given twice, or has a value that can't be.
     """
     given = request.query_params
-    known = ("q", *_ONE, *_MANY, *more)
-    _check_known(given.keys(), known, "parameter")
+    _check_known(given.keys(), ("q", *_ONE, *_MANY), "parameter")
     for name in ("q", *_ONE):
         if len(given.getlist(name)) > 1:
             raise Refusal(400, f"{name} is given twice.")
@@ -54,8 +54,19 @@ def read_address(request: Request, *, more: Sequence[str] = ()) -> Asked:
                 values[name] = kind(values[name])
             except ValueError as error:
                 what = "whole number" if kind is int else "number"
-                raise Refusal(400, f"{name} is {values[name]!r}, no {what}.") from error
+                said = values[name][:_SHOWN]
+                raise Refusal(400, f"{name} is {said!r}, no {what}.") from error
     return _make([given["q"]], values)
+
+
+def read_request(request: Request) -> str:
+    """What `GET /nearest?q=..` asks for.
+
+    Raises:
+        Refusal: as `read_address` does; there are no other parameters.
+    """
+    _check_known(request.query_params.keys(), ("q",), "parameter")
+    return read_address(request).queries[0]
 
 
 async def read_json(request: Request) -> Any:
@@ -107,7 +118,7 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
             )
     k, least = values.get("k", 5), values.get("min_score")
     if type(k) is not int or not 1 <= k <= MOST_HITS:
-        raise Refusal(400, f"k is {k!r}; a whole number from 1 to {MOST_HITS:,}.")
+        raise Refusal(400, f"k is {_show(k)}; a whole number from 1 to {MOST_HITS:,}.")
     if len(queries) * k > MOST_ANSWERED:
         raise Refusal(
             400,
@@ -115,7 +126,7 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
             f"{MOST_ANSWERED:,} at once.",
         )
     if least is not None and (type(least) not in (int, float) or not 0 <= least <= 1):
-        raise Refusal(400, f"min_score is {least!r}; a number from 0 to 1.")
+        raise Refusal(400, f"min_score is {_show(least)}; a number from 0 to 1.")
     retriever = values.get("retriever")
     if retriever is not None and not isinstance(retriever, str):
         raise Refusal(400, "retriever has to be the name of one.")
@@ -123,11 +134,17 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
     return Asked(tuple(queries), k, least, retriever, wanted)
 
 
+def _show(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+
+
 def _check_known(given: Any, known: Sequence[str], what: str) -> None:
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise Refusal(
-            400, f"There is no {what} {unknown[:80]!r}; there are {', '.join(known)}."
+            400,
+            f"There is no {what} {unknown[:_SHOWN]!r}; there are {', '.join(known)}.",
         )
 
 

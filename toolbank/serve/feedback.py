@@ -55,13 +55,14 @@ class FeedbackLog:
         """Write a search; its id, by which a choice names it."""
         search = secrets.token_hex(8)
         found = tuple(hit.tool.name for hit in answer.hits)
+        kept = query if self._with_text else ""
         with self._lock:
-            self._searches[search] = (query, found)
+            self._searches[search] = (kept, found)
             if len(self._searches) > _REMEMBERED:
                 gone, _ = self._searches.popitem(last=False)
                 self._choices.pop(gone, None)
         scores = [round(hit.score, 4) for hit in answer.hits]
-        self._write("search", search, finder, query, (), found=found, scores=scores)
+        self._write("search", search, finder, kept, (), found=found, scores=scores)
         return search
 
     def chose(self, finder: str, search: str, tool: str) -> bool:
@@ -105,7 +106,7 @@ class FeedbackLog:
             "event": event,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "finder": finder,
-            "query": query if self._with_text else "",
+            "query": query,
             "tools": tools,
             **more,
         }

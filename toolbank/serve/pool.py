@@ -39,16 +39,16 @@ class Pool:
         Raises:
             Refusal: too many wait already, or it took too long.
         """
-        if self.running >= self._threads + MOST_WAITING:
+        if self.running and (self.running + len(works) > self._threads + MOST_WAITING):
             self.refused += 1
             raise Refusal(
                 503, "Too many searches at once. Ask again.", {"Retry-After": "1"}
             )
-        self.running += 1
+        self.running += len(works)
         run = partial(asyncio.get_running_loop().run_in_executor, self._executor)
         try:
             async with asyncio.timeout(SEARCH_TIME):
-                size = -(-len(works) // _TURNS)
+                size = max(1, -(-len(works) // _TURNS))
                 done: list[T] = []
                 for start in range(0, len(works), size):
                     done += await run(_work_off, works[start : start + size])
@@ -56,7 +56,7 @@ class Pool:
         except TimeoutError as error:
             raise Refusal(504, f"The search took over {SEARCH_TIME:g} s.") from error
         finally:
-            self.running -= 1
+            self.running -= len(works)
 
     def close(self) -> None:
         """Let go of the threads."""

@@ -23,6 +23,8 @@ _BACKLOG = 2048
 _MOST_CONNECTIONS = 4096
 _KEEP_ALIVE = 15
 """Seconds that a connection is kept for another request."""
+_TAKE_TIME = 15
+"""Seconds in which a client has to take what it is answered."""
 _BUSY = Refusal(
     503,
     "Too many connections at once. Ask again.",
@@ -95,7 +97,7 @@ class _Server(uvicorn.Server):
 
 
 class _Patient(H11Protocol):
-    """Closes a connection on which the head of a request doesn't come in time.
+    """Closes a connection on which the head of a request doesn't come in time, or no answer is taken.
 
     What is no request, or comes on a connection too many, is answered as errors elsewhere are.
     """
@@ -105,6 +107,16 @@ class _Patient(H11Protocol):
         if len(self.connections) > _MOST_CONNECTIONS:
             self.app = _BUSY.response()
         self._wait_for_request(BODY_TIME)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._untaken = asyncio.get_running_loop().call_later(
+            _TAKE_TIME, self.transport.abort
+        )
+
+    def resume_writing(self) -> None:
+        self._untaken.cancel()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         self._wait_for_request(_KEEP_ALIVE + BODY_TIME)
@@ -124,11 +136,15 @@ class _Patient(H11Protocol):
     def _wait_for_request(self, seconds: float) -> None:
         before = self.cycle
 
-        def close_without_one() -> None:
-            if self.cycle is before and not self.transport.is_closing():
-                self.transport.close()
+        loop = asyncio.get_running_loop()
 
-        asyncio.get_running_loop().call_later(seconds, close_without_one)
+        def close_without_one() -> None:
+            if self.cycle is before:
+                self.transport.close()
+                # What is not taken then keeps a closed connection, too.
+                loop.call_later(_TAKE_TIME, self.transport.abort)
+
+        loop.call_later(seconds, close_without_one)
 
 
 def _explain(error: OSError) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from toolbank.packed.finder import PackedFinder, open_packed
-from toolbank.packed.layout import read_version
+from toolbank.packed.layout import read_version, version_folder
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.left import LeftFile, describe_files
 
 _LOOKS = 2.0
 """Seconds between two looks for a newer version."""
@@ -26,11 +27,21 @@ class Shelf:
         """Open all of them.
 
         Raises:
-            InputError: one can't be read, or has no tool that is pinned.
+            InputError: one can't be read, or none has a tool that is pinned.
         """
-        self._folders, self._pin, self._tell = dict(folders), tuple(pin), tell
-        self._finders = {name: self._open(path) for name, path in folders.items()}
-        self._refused: dict[str, str] = {}
+        self._folders, self._tell = dict(folders), tell
+        self._finders = {name: _open(path) for name, path in folders.items()}
+        self._refused: dict[str, tuple[str, set[LeftFile]]] = {}
+        self._pins = {
+            name: [tool for tool in pin if tool in finder.tools.places]
+            for name, finder in self._finders.items()
+        }
+        for name, finder in self._finders.items():
+            finder.pin(self._pins[name])
+        pinned = {tool for tools in self._pins.values() for tool in tools}
+        for tool in pin:
+            if tool not in pinned:
+                raise InputError(f"{tool}: can't be pinned; no tool is called so.")
         self._asked = asyncio.Event()
         self.reloads = 0
 
@@ -60,35 +71,39 @@ class Shelf:
 
     def _renew(self, name: str, folder: Path) -> None:
         # Whatever is wrong with it, the old one has to go on, and the next be looked for.
+        version, files = "", set[LeftFile]()
         try:
             version = read_version(folder)
+            if version == self._finders[name].version:
+                return
+            # One that is still being copied is another at the next look.
+            files = describe_files(version_folder(folder, version))
+            if self._refused.get(name) == (version, files):
+                return
+            finder = _open(folder)
+            finder.pin(self._pins[name])
         except Exception as error:
-            self._refuse(name, "", _explain(folder, error))
+            self._refuse(name, (version, files), _explain(folder, error))
             return
-        if version in (self._finders[name].version, self._refused.get(name)):
-            return
-        try:
-            self._finders[name] = self._open(folder)
-        except Exception as error:
-            self._refuse(name, version, _explain(folder, error))
-            return
+        self._finders[name] = finder
         self._refused.pop(name, None)
         self.reloads += 1
-        finder = self._finders[name]
         self._tell(f"{name}: now version {finder.version}, {len(finder.tools):,} tools")
 
-    def _refuse(self, name: str, version: str, why: str) -> None:
-        if self._refused.get(name) != version:
-            self._refused[name] = version
+    def _refuse(self, name: str, what: tuple[str, set[LeftFile]], why: str) -> None:
+        before, _ = self._refused.get(name, (None, None))
+        self._refused[name] = what
+        if before != what[0]:
             now = self._finders[name].version
             self._tell(f"{name}: {why} Version {now} goes on.")
 
-    def _open(self, folder: Path) -> PackedFinder:
-        finder = open_packed(folder, self._pin)
-        for label in finder.retrievers:
-            # The first search of a network is slow.
-            finder.search("warm up", 1, label)
-        return finder
+
+def _open(folder: Path) -> PackedFinder:
+    finder = open_packed(folder)
+    for label in finder.retrievers:
+        # The first search of a network is slow.
+        finder.search("warm up", 1, label)
+    return finder
 
 
 def _explain(folder: Path, error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from toolbank.bank.records import Tool
 from toolbank.ranking.topk import Hits, cosine_scores, rank_blocks
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.mean_centering import common_part, take_out
+from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, train_relevance
 from toolbank.retrievers.stored import Arrays, Stored, flags, floats
 from toolbank.retrievers.tool2vec.centroids import Centroids, Rows, make_centroids
@@ -111,6 +113,11 @@ class Tool2VecRetriever(DenseRetriever):
         return rank_blocks(
             lambda rows: self._score(encoded[rows], queries[rows]), ties, k
         )
+
+    def pack_parts(self, folder: Path, packing: Packing) -> None:
+        """Write an index where it is searched: where a query uses every tool."""
+        if self.seen.all():
+            super().pack_parts(folder, packing)
 
     def log_odds(self, queries: Sequence[str]) -> NDArray[np.float64]:
         """Log-odds [n, n_tools] that a request needs a tool."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -9,12 +11,14 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolbank.calls.caller import Caller
 from toolbank.serve.answers import Refusal
 from toolbank.serve.mcp.calls import Calls
 from toolbank.serve.mcp.server import create_mcp
 from toolbank.serve.metrics import Metrics
 from toolbank.serve.searches import Searches
+
+if TYPE_CHECKING:
+    from toolbank.calls.caller import Caller
 
 
 def create_mcp_apps(searches: Searches, caller: Caller | None) -> list[Starlette]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver.exceptions import ToolError
 
 from toolbank.bank.records import Tool
-from toolbank.calls.caller import Caller
 from toolbank.calls.errors import CallError
 from toolbank.serve.settings import MOST_CALLS
+
+if TYPE_CHECKING:
+    from toolbank.calls.caller import Caller
 
 _MOST_THERE = 4 * MOST_CALLS
 
