@@ -14,6 +14,8 @@ import numpy as np
 
 from toolbank.packed.finder import open_packed
 
+KS = (3, 5)
+
 
 def read(path, known):
     for line in Path(path).read_text().splitlines():
@@ -23,12 +25,13 @@ def read(path, known):
             yield row["query"], tools
 
 
-def recall(finder, label, rows, k):
+def recall(finder, label, rows):
+    """Recall [n, 2] at 3 and at 5."""
     found = []
     for query, tools in rows:
-        indices, _ = finder.retrievers[label].search([query], k)
-        names = {finder.tools.names[place] for place in indices[0] if place >= 0}
-        found.append(len(names & tools) / len(tools))
+        indices, _ = finder.retrievers[label].search([query], max(KS))
+        names = [finder.tools.names[place] for place in indices[0] if place >= 0]
+        found.append([len({*names[:k]} & tools) / len(tools) for k in KS])
     return np.array(found)
 
 
@@ -42,16 +45,15 @@ def main(folder, *paths):
         for label in finder.retrievers:
             if f"{label}-int8" not in finder.retrievers:
                 continue
-            for k in (3, 5):
-                whole = recall(finder, label, rows, k)
-                lost = whole - recall(finder, f"{label}-int8", rows, k)
-                means = lost[draws.integers(0, len(lost), (2_000, len(lost)))].mean(
-                    axis=1
-                )
-                low, high = 100 * np.percentile(means, [2.5, 97.5])
+            whole = recall(finder, label, rows)
+            lost = whole - recall(finder, f"{label}-int8", rows)
+            drawn = lost[draws.integers(0, len(lost), (2_000, len(lost)))].mean(axis=1)
+            for place, k in enumerate(KS):
+                low, high = 100 * np.percentile(drawn[:, place], [2.5, 97.5])
                 print(
-                    f"  {label:12} Recall@{k} {100 * whole.mean():5.1f}, "
-                    f"lost {100 * lost.mean():+.2f} ({low:+.2f} to {high:+.2f})"
+                    f"  {label:12} Recall@{k} {100 * whole[:, place].mean():5.1f}, "
+                    f"lost {100 * lost[:, place].mean():+.2f} ({low:+.2f} to {high:+.2f})",
+                    flush=True,
                 )
 
 
