@@ -12,7 +12,7 @@ test: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/pytest -n 4 --dist worksteal
+	.venv/bin/pytest -n 3 --dist worksteal
 
 test-slow: .venv/installed-slow
 	.venv/bin/pytest -m slow

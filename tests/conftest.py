@@ -48,6 +48,8 @@ def what_is_there_is_not_searched_for_garbage():
 @pytest.fixture
 def install_package(tmp_path, monkeypatch):
     """Lay a package with entry points of a group where an installed one would lie."""
+    from toolbank.recipe import recipe_schema
+
     monkeypatch.syspath_prepend(tmp_path)
 
     def lay(group, module, source, **kinds):
@@ -61,5 +63,7 @@ def install_package(tmp_path, monkeypatch):
         lines = [f"{kind} = {module}:{attribute}" for kind, attribute in kinds.items()]
         (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]))
         monkeypatch.delitem(sys.modules, module, raising=False)
+        recipe_schema.cache_clear()
 
-    return lay
+    yield lay
+    recipe_schema.cache_clear()

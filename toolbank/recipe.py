@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -372,8 +373,9 @@ def dump_recipe(recipe: Recipe) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
 
 
+@cache
 def recipe_schema() -> dict[str, Any]:
-    """JSON Schema of a recipe, for editors."""
+    """JSON Schema of a recipe, for editors: made once, to be read alone."""
     return Recipe.model_json_schema()
 
 

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from tests.commands.in_process import toolbank
 from tests.commands.refusals import bad
 from tests.sources.sphinx_server import SiteServer
@@ -167,6 +169,7 @@ def test_init_writes_nothing_for_what_is_no_api(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]
 
 
+@pytest.mark.slow
 def test_a_few_tools_that_do_not_belong_together_come_to_a_search(tmp_path):
     said = {
         "get_forecast": "Tell the weather of a city for the next days.",

@@ -43,7 +43,10 @@ def test_vectors_are_those_of_torch(encoder, exported):
         assert ((found * wanted).sum(axis=1) > 0.98).all()
 
 
-@pytest.mark.parametrize("kind", ["bert", "deberta", "e5"])
+@pytest.mark.parametrize(
+    "kind",
+    ["deberta", *(pytest.param(k, marks=pytest.mark.slow) for k in ("bert", "e5"))],
+)
 def test_any_architecture_can_be_written(tmp_path, kind):
     model = str(tiny_encoder(tmp_path / "model", kind))
     encoder = load_encoder(SentenceConfig(model=model))

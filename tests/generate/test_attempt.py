@@ -17,7 +17,9 @@ from toolbank.journal import Journal
         (Answer.text(""), "empty"),
     ],
 )
-@pytest.mark.parametrize("spoils_polish", [False, True])
+@pytest.mark.parametrize(
+    "spoils_polish", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_an_answer_that_is_not_whole_is_rejected_and_never_paid_for_again(
     tmp_path, answer, reason, spoils_polish
 ):

@@ -77,7 +77,9 @@ def test_a_class_that_is_none_is_told_of_its_package(install, name, told):
     ("name", "told"),
     [
         ("Unfit", ["be fitted", "no_such_thing"]),
-        ("Lost", ["be searched", "KeyError: 'nothing'"]),
+        pytest.param(
+            "Lost", ["be searched", "KeyError: 'nothing'"], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_it_can_not_do_in_a_run_is_told_without_a_traceback(

@@ -21,8 +21,24 @@ def {verb}_{noun}(number):
 '''
 
 
-@pytest.mark.parametrize("tools", [2, 3, 5, 12])
-@pytest.mark.parametrize("shares", [None, {1: 1, 2: 1}])
+@pytest.mark.parametrize(
+    ("tools", "shares"),
+    [
+        (2, {1: 1, 2: 1}),
+        (12, None),
+        *(
+            pytest.param(tools, shares, marks=pytest.mark.slow)
+            for tools, shares in [
+                (2, None),
+                (3, None),
+                (5, None),
+                (3, {1: 1, 2: 1}),
+                (5, {1: 1, 2: 1}),
+                (12, {1: 1, 2: 1}),
+            ]
+        ),
+    ],
+)
 def test_a_tiny_bank_is_run_to_its_report(tmp_path, monkeypatch, tools, shares):
     names = [(verb, noun) for verb in ("Find", "List") for noun in NOUNS][:tools]
     code = "".join(FUNCTION.format(verb=verb, noun=noun) for verb, noun in names)

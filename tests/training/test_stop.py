@@ -133,7 +133,15 @@ def train_in_turn(folder, context, length, killed_in=None):
 
 @pytest.mark.parametrize(
     ("length", "killed_in"),
-    [(24, 60), (40, 24), (40, 47), (55, 36), (90, 47), (110, 36)],
+    [
+        (24, 60),
+        (40, 47),
+        (90, 47),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in [(40, 24), (55, 36), (110, 36)]
+        ),
+    ],
 )
 def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
     folder, tmp_path, length, killed_in
@@ -173,7 +181,9 @@ class SlowToSave(list):
         assert saved == {}
 
 
-@pytest.mark.parametrize("save_s", [1, 30, 100, 30_000])
+@pytest.mark.parametrize(
+    "save_s", [1, 100, *(pytest.param(s, marks=pytest.mark.slow) for s in (30, 30_000))]
+)
 def test_saving_takes_a_twentieth_of_the_time_at_most(folder, tmp_path, save_s):
     classifier = Classifier(folder, clock=Clock(PAUSE_S))
     classifier.rows = rows = SlowToSave(classifier.rows, classifier.clock, save_s)

@@ -107,8 +107,15 @@ def all_kinds(tmp_path_factory):
         yield folder
 
 
-@pytest.mark.parametrize("place", ["", "elsewhere"])
-@pytest.mark.parametrize("command", ["search", "evaluate"])
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("search", "elsewhere"),
+        ("evaluate", ""),
+        pytest.param("search", "", marks=pytest.mark.slow),
+        pytest.param("evaluate", "elsewhere", marks=pytest.mark.slow),
+    ],
+)
 def test_no_kind_of_input_is_written_over(all_kinds, command, place, monkeypatch):
     here = all_kinds / place
     here.mkdir(exist_ok=True)
