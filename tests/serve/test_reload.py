@@ -158,7 +158,7 @@ def test_requests_in_flight_are_answered_when_it_is_stopped(tmp_path):
     write_pack(tmp_path / "finder", TOOLS * 1)
     with serving(tmp_path / "finder") as server:
         answers = []
-        body = {"queries": ["play a song for the house of a person"] * 256, "k": 8}
+        body = {"queries": ["play a song for the house of a person"] * 32, "k": 8}
 
         def ask():
             answers.append(server.ask("/search", body).status)
