@@ -179,32 +179,43 @@ def test_a_secret_that_is_not_set_is_told(api):
         call(GET, {"id": "1"}, api[0], credential={"variable": "NO_SUCH_KEY"})
 
 
+def describe(*tools, **targets):
+    caller = Caller(["get*", "delete*", "run"], targets, writes=False)
+    return describe_leave(caller, tools)
+
+
 def test_where_calls_go_is_shown_and_what_is_proposed_is_not_used():
-    caller = Caller(["get*", "run"], {}, writes=False)
     run = Tool(name="run", call=McpCall(source="weather", tool="run"))
-    [lacks] = describe_leave(caller, [GET, DELETE, run], {})
+    [lacks] = describe(GET, DELETE, run)
     assert "pets:\n    url: http://proposed.example" in lacks
     assert "weather:" in lacks
-    targets = {"pets": Target(url="https://pets.example")}
-    first, _ = describe_leave(caller, [GET, run], targets)
+    with pytest.raises(CallError, match="nobody has said"):
+        caller = Caller(["get*"], {}, writes=False)
+        asyncio.run(caller.call(GET, {"id": "1"}))
+    first, _ = describe(GET, run, pets=Target(url="https://pets.example"))
     assert first == "calls of 1 tools go to https://pets.example"
-    told = describe_leave(
-        caller,
-        [GET],
-        {
-            "pets": Target(
-                url="https://pets.example", credential=Credential(variable="NO_KEY")
-            ),
-            "plants": Target(command=("x",), environment={"KEY": "NO_KEY"}),
-        },
+
+
+def test_what_will_not_be_called_is_told_at_the_start():
+    assert describe(GET, DELETE, pets=Target(url="http://127.0.0.1/")) == [
+        "calls of 1 tools go to http://127.0.0.1/",
+        "1 tools of http://127.0.0.1/ may change something, and are called with --call-writes "
+        "alone",
+        "--call-config: pets: the address is not a public one; without `private: true` its calls "
+        "will fail",
+    ]
+    told = describe(
+        GET,
+        pets=Target(
+            url="https://pets.example", credential=Credential(variable="NO_KEY")
+        ),
+        plants=Target(command=("x",), environment={"KEY": "NO_KEY"}),
     )
     assert [line.partition(": ")[2] for line in told[1:]] == [
         "pets: NO_KEY not set; its calls will fail",
         "plants is the source of no tool that fits --call and can be called so",
         "plants: NO_KEY not set; its calls will fail",
     ]
-    with pytest.raises(CallError, match="nobody has said"):
-        asyncio.run(caller.call(GET, {"id": "1"}))
 
 
 @pytest.mark.parametrize(

@@ -219,3 +219,9 @@ def test_a_body_is_written_as_the_operation_has_it():
     parts = call("POST", content_type="multipart/form-data", name="form")
     with pytest.raises(CallError, match="multipart/form-data, which is not passed on"):
         prepare_request(BASE, parts, {"id": "1", "name": "x"})
+
+
+def test_a_whole_number_has_no_point():
+    asked = call(limit="query")
+    url = prepare_request(BASE, asked, {"id": 5.0, "limit": 2.0}).url
+    assert url == f"{BASE}/pets/5/toys?limit=2"

@@ -76,6 +76,8 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
             assert "Always at hand: mail.read" in listed[0].description
             found = await ask("search_tools", query="send a letter", k=1)
             assert [hit["name"] for hit in found["hits"]] == ["mail.send"]
+            for k, said in ((1.5, "k is 1.5"), (True, "k is true"), (0, "k is 0")):
+                assert said in await ask("search_tools", query="rain", k=k)
             assert found["pinned"][0]["name"] == "mail.read"
             nothing = await ask("search_tools", query="zebra")
             assert nothing["none"] is True and nothing["hits"] == []

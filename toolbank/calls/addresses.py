@@ -68,6 +68,17 @@ def connect_to(url: str, *, private: bool) -> aiohttp.TCPConnector:
     )
 
 
+def is_private(url: str) -> bool:
+    """Whether an address is, as it is written, none that is public; a name is not looked up."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return not _is_public(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return False
+
+
 def check_address(host: str, *, private: bool) -> None:
     """Refuse an address that is not public, unless these may be called.
 

@@ -31,7 +31,7 @@ class Caller:
     def __init__(
         self, patterns: Sequence[str], targets: Mapping[str, Target], *, writes: bool
     ) -> None:
-        self._patterns, self._targets, self._writes = patterns, targets, writes
+        self._patterns, self.targets, self._writes = patterns, targets, writes
 
     def allows(self, tool: Tool) -> bool:
         """Whether a tool's name fits, and what is called by it."""
@@ -48,20 +48,7 @@ class Caller:
         Raises:
             CallError: it may not be called, its arguments don't fit, or the call failed.
         """
-        if not self.allows(tool):
-            raise CallError(f"{tool.name} may not be called through this server.")
-        call = tool.call
-        if not isinstance(call, HttpCall | McpCall):
-            raise CallError(
-                f"{tool.name} is nothing that can be called over a network."
-            )
-        target = find_target(tool, self._targets)
-        if target is None:
-            raise CallError(f"{tool.name}: nobody has said where its calls go.")
-        if not self._writes and not _only_reads(call, target):
-            raise CallError(
-                f"{tool.name} may change something, and this server only lets tools read."
-            )
+        call, target = self.find(tool)
         check_arguments(tool, arguments)
         try:
             if isinstance(call, McpCall):
@@ -69,6 +56,36 @@ class Caller:
             return await send(prepare_request(target.url, call, arguments), target)
         except InputError as error:
             raise CallError(str(error)) from error
+
+    def find(self, tool: Tool) -> tuple[HttpCall | McpCall, Target]:
+        """What is called by a tool, and where that goes.
+
+        Raises:
+            CallError: it may not be called.
+        """
+        if not self.allows(tool):
+            raise CallError(f"{tool.name} may not be called through this server.")
+        call = tool.call
+        if not isinstance(call, HttpCall | McpCall):
+            raise CallError(
+                f"{tool.name} is nothing that can be called over a network."
+            )
+        target = find_target(tool, self.targets)
+        if target is None:
+            raise CallError(f"{tool.name}: nobody has said where its calls go.")
+        if not self._writes and not _only_reads(call, target):
+            raise CallError(
+                f"{tool.name} may change something, and this server only lets tools read."
+            )
+        return call, target
+
+    def lets(self, tool: Tool) -> bool:
+        """Whether a tool may be called."""
+        try:
+            self.find(tool)
+        except CallError:
+            return False
+        return True
 
     def _fits(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self._patterns)

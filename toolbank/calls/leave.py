@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import yaml
 
 from toolbank.bank.call import HttpCall, McpCall
 from toolbank.bank.records import Tool
+from toolbank.calls.addresses import is_private
 from toolbank.calls.caller import Caller, find_target
-from toolbank.calls.config import Target
 
 
-def describe_leave(
-    caller: Caller, tools: Iterable[Tool], targets: Mapping[str, Target]
-) -> list[str]:
+def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
     """Lines on where the calls of tools go, and what to write down for those that go nowhere."""
     counts: dict[str, int] = {}
+    targets = caller.targets
+    kept: dict[str, int] = {}
     lacks: dict[str, dict[str, object]] = {}
     used: set[str] = set()
     for tool in tools:
@@ -30,9 +30,14 @@ def describe_leave(
             continue
         used |= {name for name, one in targets.items() if one is target}
         place = target.url or target.mcp or " ".join(target.command)
-        counts[place] = counts.get(place, 0) + 1
+        found = counts if caller.lets(tool) else kept
+        found[place] = found.get(place, 0) + 1
     lines = [
         f"calls of {count:,} tools go to {place}" for place, count in counts.items()
+    ]
+    lines += [
+        f"{count:,} tools of {place} may change something, and are called with --call-writes alone"
+        for place, count in kept.items()
     ]
     if lacks:
         proposed = yaml.safe_dump(
@@ -42,13 +47,18 @@ def describe_leave(
             "calls of these sources go nowhere yet; what their descriptions propose, for "
             f"--call-config FILE, to be looked at first:\n{proposed}"
         )
-    if not counts and not lacks:
+    if not counts and not kept and not lacks:
         lines.append("no tool that can be called fits --call")
     for name, target in targets.items():
         if name not in used:
             lines.append(
                 f"--call-config: {name} is the source of no tool that fits --call and can be "
                 "called so"
+            )
+        if is_private(target.url or target.mcp) and not target.private:
+            lines.append(
+                f"--call-config: {name}: the address is not a public one; without `private: true` "
+                "its calls will fail"
             )
         if unset := target.unset():
             lines.append(

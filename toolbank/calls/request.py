@@ -230,7 +230,9 @@ def _join(value: Any, between: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as OpenAPI writes it."""
+    """A value as OpenAPI writes it; a whole number without a point, as JSON knows one kind only."""
     if isinstance(value, str):
         return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return json.dumps(value, ensure_ascii=False)

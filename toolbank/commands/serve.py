@@ -124,6 +124,6 @@ def _make_caller(
     targets = read_targets(config) if config else {}
     caller = Caller(patterns, targets, writes=writes)
     for name in shelf.names:
-        for line in describe_leave(caller, shelf[name].tools, targets):
+        for line in describe_leave(caller, shelf[name].tools):
             print_message(f"{name}: {line}")
     return caller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -19,6 +20,10 @@ from toolbank.serve.settings import (
 )
 
 _SHOWN = 80
+_WHOLE, _NUMBER = (
+    re.compile("-?[0-9]{1,9}"),
+    re.compile("-?[0-9]{1,9}([.][0-9]{0,20})?(e-?[0-9]{1,2})?"),
+)
 _ONE, _MANY = ("k", "min_score", "retriever"), ("source", "kind", "tag")
 
 
@@ -45,17 +50,15 @@ def read_address(request: Request) -> Asked:
         if len(given.getlist(name)) > 1:
             raise Refusal(400, f"{name} is given twice.")
     if "q" not in given:
-        raise Refusal(400, "q is missing: what is asked for, as /search?q=...")
+        raise Refusal(400, "q is missing: what is asked for, as ?q=...")
     values: dict[str, Any] = {name: given[name] for name in _ONE if given.get(name)}
     values |= {name: [v for v in given.getlist(name) if v] for name in _MANY}
-    for name, kind in (("k", int), ("min_score", float)):
+    for name, kind, written in (("k", int, _WHOLE), ("min_score", float, _NUMBER)):
         if name in values:
-            try:
-                values[name] = kind(values[name])
-            except ValueError as error:
+            if not written.fullmatch(values[name]):
                 what = "whole number" if kind is int else "number"
-                said = values[name][:_SHOWN]
-                raise Refusal(400, f"{name} is {said!r}, no {what}.") from error
+                raise Refusal(400, f"{name} is {values[name][:_SHOWN]!r}, no {what}.")
+            values[name] = kind(values[name])
     return _make([given["q"]], values)
 
 
@@ -78,10 +81,16 @@ async def read_json(request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, "The body has to be JSON: Content-Type: application/json.")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal(415, "The body has to be plain, without Content-Encoding.")
     try:
         return json.loads(await request.body())
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise Refusal(400, f"The body is no JSON ({error}).") from error
+    # Python's own words for these are of Python.
+    except (ValueError, RecursionError) as error:
+        why = "too deep, or a number too long"
+        raise Refusal(400, f"The body is no JSON that is read ({why}).") from error
 
 
 def read_body(content: Any) -> Asked:
@@ -135,7 +144,7 @@ def _make(queries: Sequence[str], values: Mapping[str, Any]) -> Asked:
 
 
 def _show(value: Any) -> str:
-    shown = repr(value)
+    shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import Tool as MCPTool
+from pydantic import WithJsonSchema
 
 from toolbank.bank.records import Tool
 from toolbank.packed.finder import PackedFinder
@@ -16,7 +17,15 @@ from toolbank.serve.asked import read_body
 from toolbank.serve.feedback import FeedbackLog
 from toolbank.serve.mcp.calls import Calls
 from toolbank.serve.searches import Searches
+from toolbank.serve.settings import MOST_HITS, MOST_QUERY
 from toolbank.system.version import __version__
+
+# Told in the schema, and checked by `read_body`, which says what is wrong in words.
+_Text = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": MOST_QUERY})]
+_Whole = Annotated[
+    Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_HITS})
+]
+_Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 
 
 def create_mcp(
@@ -41,7 +50,7 @@ def create_mcp(
     server.find = find
 
     async def search_tools(
-        query: str, k: int = 5, min_score: float | None = None
+        query: _Text, k: _Whole = 5, min_score: _Share = None
     ) -> dict[str, Any]:
         try:
             asked = read_body({"queries": [query], "k": k, "min_score": min_score})
@@ -65,7 +74,7 @@ def create_mcp(
         }
         described |= {key: value for key, value in more.items() if value}
         if calls is not None:
-            described["can_be_called"] = calls.caller.allows(tool)
+            described["can_be_called"] = calls.caller.lets(tool)
         return described
 
     server.add_tool(search_tools, structured_output=True)
