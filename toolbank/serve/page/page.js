@@ -263,8 +263,7 @@ function fillChoices(name, values) {
 }
 
 async function start() {
-  const state = readState();
-  byId("q").value = state.q;
+  byId("q").value ||= readState().q;
   try {
     about = await fetchJson("facets");
   } catch (error) {
@@ -277,6 +276,8 @@ async function start() {
   byId("pinned").hidden = !about.pinned.length;
   byId("pinned").querySelector("ul").replaceChildren(...about.pinned.map((tool) => make("li", {},
     make("div", { class: "name", text: tool.name }), make("div", { text: tool.summary }))));
+  // Somebody may have typed meanwhile.
+  const state = { ...readState(), q: byId("q").value };
   fillFields(state);
   if (FIELDS.slice(2).some((name) => state[name])) byId("options").open = true;
   search(state);
