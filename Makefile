@@ -3,6 +3,10 @@ PIP = .venv/bin/python -m pip install --no-compile --quiet --disable-pip-version
 # What this project was called before it had a name of its own, where a venv is older than that.
 UNNAME = @.venv/bin/python -m pip uninstall --quiet --yes toolbank 2>/dev/null
 
+# Bytecode is written by the process that imports a module first, whatever the environment says:
+# the tests alone start some 300 more.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: quickstart test test-slow
 
 quickstart: .venv/installed
