@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolbank.sources.documents import parse
@@ -53,6 +53,8 @@ def test_json_is_read_to_what_was_written(value: object) -> None:
 @given(documents)
 def test_yaml_is_read_to_what_was_written(value: object) -> None:
     text = yaml.dump(value, Dumper=Yaml12Dumper, default_flow_style=False)
+    # What begins so is taken for a web page.
+    assume(not text.startswith("<"))
     # An empty list or mapping looks like JSON, and is read as that.
     assert parse_document(text.encode(), "a.yaml") == value
 

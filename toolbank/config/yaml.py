@@ -11,7 +11,8 @@ from toolbank.system.errors import InputError
 KeyPath = tuple[str | int, ...]
 
 MOST_BYTES = 1_000_000
-"""The longest text that is read: more, by hand, nobody writes, and it takes minutes."""
+"""The longest text that is read: more, by hand, nobody writes."""
+_DEEPEST = 300  # levels
 
 
 def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
@@ -22,13 +23,13 @@ def parse_mapping(text: str, where: str) -> tuple[dict[str, Any], dict[KeyPath, 
     Raises:
         InputError: it is not YAML, a key is given twice, it is too long, or it is not a mapping.
     """
-    data = parse_value(text, where)
+    data, root = _read(text, where)
     if not isinstance(data, dict):
         raise InputError(
             f"{where}: should be a mapping of keys, a line each such as `name: weather`."
         )
     lines: dict[KeyPath, int] = {}
-    _note_lines(yaml.compose(text, Loader=_Loader), (), lines, set())
+    _note_lines(root, (), lines, set())
     return data, lines
 
 
@@ -38,16 +39,31 @@ def parse_value(text: str, where: str) -> Any:
     Raises:
         InputError: it is not YAML, a key is given twice, or it is too long.
     """
+    return _read(text, where)[0]
+
+
+def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
+    """The data, and the node that it was made of; None of no text."""
     if len(text) > MOST_BYTES:
         raise too_long(where)
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+            return (None if root is None else loader.construct_document(root)), root
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        line = f", line {mark.line + 1}" if mark else ""
+        # Where the text ends too early, the mark is behind its last line.
+        last = len(text.splitlines())
+        line = f", line {min(mark.line + 1, last)}" if mark else ""
         raise InputError(f"{where}{line}: not valid YAML: {error.problem}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{where}: not valid YAML: {error}.") from error
+    except RecursionError as error:
+        told = f"nested over {_DEEPEST} levels deep"
+        raise InputError(f"{where}: not valid YAML: {told}.") from error
 
 
 def too_long(where: str) -> InputError:
@@ -58,8 +74,27 @@ def too_long(where: str) -> InputError:
     )
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses a key given twice and knows only YAML 1.2's booleans.
+class BoundedLoader(yaml.CSafeLoader):
+    """A loader in C that refuses what is nested too deep with a RecursionError.
+
+    The parser calls itself, and too many levels would end the process.
+    """
+
+    _depth = 0
+
+    def descend_resolver(self, *_: Any) -> None:
+        """Called before each node that is composed, as nothing else of the loader is."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise RecursionError
+
+    def ascend_resolver(self) -> None:
+        """Called after each node."""
+        self._depth -= 1
+
+
+class _Loader(BoundedLoader):
+    """Refuses a key given twice and knows only YAML 1.2's booleans.
 
     In YAML 1.1 the key `on` of `evaluate.on` reads as true.
     """

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from toolbank.config.yaml import BoundedLoader
 from toolbank.sources.documents.page import explain_page
 from toolbank.system.errors import InputError
 from toolbank.system.pointer import escape
@@ -20,8 +21,6 @@ _LOOKED_THROUGH = 5_000_000
 reading it would take a quarter more."""
 _MOST_VALUES = 5_000_000
 """Of a YAML document with its aliases written out: nine of nine aliases each make 387 million."""
-_DEEPEST = 300
-"""Levels of a YAML document: its parser calls itself in C, and too many end the process."""
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _Repeated = dict[int, tuple[dict[str, Any], list[str]]]
 """Mappings that give keys more than once, by their identity, and these keys."""
@@ -147,7 +146,7 @@ def _mend(value: Any) -> Any:
     return value
 
 
-class Loader(yaml.CSafeLoader):
+class Loader(BoundedLoader):
     """Finds in plain scalars what JSON has types for, as YAML 1.2 does, and nothing else."""
 
     yaml_implicit_resolvers = {
@@ -158,17 +157,6 @@ class Loader(yaml.CSafeLoader):
         ]
         for letter in "~nNtTfF-+.0123456789<"
     } | {"": [(_NULL, re.compile(r"^$"))]}
-    _depth = 0
-
-    def descend_resolver(self, *_: Any) -> None:
-        """Called before each node that is composed, as nothing else of the loader is."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise RecursionError
-
-    def ascend_resolver(self) -> None:
-        """Called after each node."""
-        self._depth -= 1
 
 
 def _parse_yaml(text: str, where: str) -> tuple[Any, list[str]]:
