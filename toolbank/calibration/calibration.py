@@ -67,6 +67,10 @@ class Calibration(Stored):
         logits = features @ self.needed[:-1] + self.needed[-1]
         return np.where(hits[0] >= 0, _sigmoid(logits), 0.0)
 
+    def best_chance(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability that the best hit is needed, by the log-odds [n] that anything fits."""
+        return _sigmoid(self.needed[-2] * odds + self.needed[-1])
+
     def request_odds(
         self, signals: NDArray[np.float64], vectors: NDArray[np.float32]
     ) -> NDArray[np.float64]:

@@ -24,6 +24,7 @@ FIRST = 5
 _LEAST = 20
 _MOST_NEAR = 2_000
 _ANY = -1e9
+_FOLDS = 5
 _PRIOR = 0.1
 """The weight of "no signal means anything", as that of one in ten examples."""
 
@@ -36,8 +37,9 @@ def fit_calibration(
     That anything fits is learnt from three kinds of requests: the validation queries whose first
     hits have a right tool; the same without their own tools, twins and alternatives among the hits,
     as if these were not in the catalogue; and requests of other domains. How likely a hit is
-    needed is learnt from the validation queries as they are. The threshold refuses no more than
-    `LOST` of those with a right tool among the first hits.
+    needed is learnt from the validation queries as they are. Of further requests with a right tool
+    among the first hits the threshold refuses a share of `LOST` at most, as far as can be expected:
+    it is chosen by what fits to the other queries say of each (see `choose_threshold`).
 
     Returns:
         None where there are fewer than 20 validation queries, or none of them has a right hit.
@@ -81,14 +83,35 @@ def fit_calibration(
     made.needed = regress(
         features[real], right[:, :DEPTH][real], *_flat(4), least_slope=0
     )
-    best = made.chances(retriever, texts, hits)[:, 0]
-    made.threshold = np.array(choose_threshold(best[served]))
+    unseen = _cross_fit(columns, fits)[: len(served)][served]
+    made.threshold = np.asarray(made.best_chance(np.array(choose_threshold(unseen))))
     return made
 
 
 def choose_threshold(best: NDArray[np.floating], lost: float = LOST) -> float:
-    """The highest threshold that refuses at most a share `lost` of these probabilities [n]."""
-    return float(np.sort(best)[int(lost * len(best))])
+    """The highest threshold that is expected to refuse a share `lost` of further scores at most.
+
+    Conformal risk control (arXiv 2208.02814, eq. 4) by the scores [n] of requests that are served:
+    one that is below j of n + 1 refuses a share (j + 1) / (n + 1). Of fewer than 1 / `lost` it is
+    the lowest, and more is lost: 1 / (n + 1).
+    """
+    place = int(lost * (len(best) + 1)) - 1
+    return float(np.sort(best)[max(place, 0)])
+
+
+def _cross_fit(
+    columns: NDArray[np.float64], fits: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Log-odds [n] that anything fits, of each example by a regression on the other folds."""
+    odds = np.zeros(len(columns))
+    folds = np.arange(len(columns)) % _FOLDS
+    for fold in range(_FOLDS):
+        own = folds == fold
+        found = regress(
+            columns[~own], fits[~own], *_flat(columns.shape[1] + 1), least_slope=_ANY
+        )
+        odds[own] = columns[own] @ found[:-1] + found[-1]
+    return odds
 
 
 def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
