@@ -56,6 +56,23 @@ def test_the_same_content_packed_again_mends_a_damaged_version(tmp_path):
     assert open_packed(tmp_path).search("send a letter")
 
 
+def test_a_pack_whose_mark_is_damaged_is_packed_over(tmp_path):
+    version = write_pack(tmp_path)
+    (tmp_path / "finder.json").write_text('{"version": "12')
+    with pytest.raises(InputError, match=r"finder\.json"):
+        open_packed(tmp_path)
+    assert write_pack(tmp_path) == version
+    assert open_packed(tmp_path).search("send a letter")
+
+
+def test_a_file_of_the_marks_name_alone_is_not_written_over(tmp_path):
+    mine = tmp_path / "finder.json"
+    mine.write_text("{mine")
+    with pytest.raises(InputError, match=r"finder\.json"):
+        write_pack(tmp_path)
+    assert mine.read_text() == "{mine"
+
+
 def test_a_manifest_that_lists_less_than_was_written_is_refused(tmp_path):
     place = tmp_path / "versions" / write_pack(tmp_path)
     manifest = json.loads((place / "pack.json").read_text())

@@ -24,7 +24,7 @@ from toolbank.system.files import read_json, reading, sha256_file, write_json
 LAYOUT = 2
 _KIND = "packed finder"
 RETRIEVERS, CALIBRATION = "retrievers", "calibration"
-_MARK, _PACK = "finder.json", "pack.json"
+MARK, _PACK = "finder.json", "pack.json"
 AGAIN = "Pack it again: toolbank pack RUN --out DIR."
 _VERSION = re.compile("[0-9a-f]{16}")
 
@@ -54,7 +54,7 @@ def is_packed(folder: Path) -> bool:
         InputError: it may not be looked at, or what says so is damaged.
     """
     try:
-        mark = read_json(folder / _MARK)
+        mark = read_json(folder / MARK)
     except InputError as error:
         if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             raise
@@ -68,7 +68,7 @@ def read_version(folder: Path) -> str:
     Raises:
         InputError: there is no packed finder, or it is one of another layout.
     """
-    path = folder / _MARK
+    path = folder / MARK
     try:
         mark = read_json(path)
     except InputError as error:
@@ -98,7 +98,7 @@ def is_version(name: str) -> bool:
 def write_version(folder: Path, version: str) -> None:
     """Have a version count from now on."""
     mark = {"layout": LAYOUT, "kind": _KIND, "version": version}
-    write_json(folder / _MARK, mark)
+    write_json(folder / MARK, mark)
 
 
 def version_folder(folder: Path, version: str) -> Path:

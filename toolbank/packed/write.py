@@ -15,6 +15,7 @@ from toolbank.encoders.encoder import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     CALIBRATION,
+    MARK,
     RETRIEVERS,
     Manifest,
     check_files,
@@ -122,9 +123,18 @@ def check_packable(folder: Path) -> None:
     """
     with reading(folder):
         check_place(folder, "a packed finder")
-        if not folder.is_dir() or is_packed(folder):
+        if not folder.is_dir():
             return
-        others = any(not _is_left_alone(one) for one in folder.iterdir())
+        places = {one.name: one for one in folder.iterdir()}
+        try:
+            if is_packed(folder):
+                return
+        except InputError:
+            # What was a mark lies beside the versions that it was of.
+            if "versions" not in places:
+                raise
+            del places[MARK]
+        others = not all(map(_is_left_alone, places.values()))
     if others:
         raise InputError(
             f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
