@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 
@@ -44,6 +45,10 @@ def read_address(request: Request) -> Asked:
     Raises:
         Refusal: a parameter is unknown, missing, given twice, or has a value that can't be.
     """
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError as error:
+        raise Refusal(400, "The address has bytes that are no UTF-8.") from error
     given = request.query_params
     _check_known(given.keys(), ("q", *_ONE, *_MANY), "parameter")
     for name in ("q", *_ONE):
