@@ -46,6 +46,15 @@ def test_no_order_of_the_tools_changes_what_is_found(scores, k, random):
     np.testing.assert_array_equal(same, values)
 
 
+@given(SCORES, st.integers(0, 15))
+def test_lots_that_are_drawn_for_a_few_give_what_those_of_all_do(scores, k):
+    n, m = scores.shape
+    ties = draw_ties([f"query {row}" for row in range(n)], tuple(map(str, range(m))))
+    found, expected = top_k(scores, k, ties), top_k(scores, k, ties.order())
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
 def test_equal_tools_are_found_as_often_as_each_other():
     names = tuple(f"tool.{number:02}" for number in range(20))
     queries = [f"query {number}" for number in range(2000)]

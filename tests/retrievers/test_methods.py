@@ -193,7 +193,9 @@ def test_asks_for_an_added_tool_are_used_by_those_that_can(cases, label, tmp_pat
 @pytest.mark.parametrize("label", CONFIGS)
 def test_hits_of_a_train_query_are_those_of_a_fit_without_it(asked, label, monkeypatch):
     # What places unseen tools is of all queries.
-    monkeypatch.setattr(DescriptionOdds, "log_odds", lambda *_: np.ones((1, 6)))
+    monkeypatch.setattr(
+        DescriptionOdds, "log_odds", lambda *given: np.ones((1, len(given[-1])))
+    )
     monkeypatch.setattr(
         DescriptionOdds,
         "fit_scale",

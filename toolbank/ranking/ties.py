@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +37,10 @@ class Ties:
         """Of these requests and all tools [n, m]: of the same score, the least comes first."""
         return _mix(self.queries[rows, None] ^ self.tools)
 
+    def order_in(self, row: int, tools: NDArray[np.int64]) -> Order:
+        """As `order`, of one request and some tools [k], given by their positions."""
+        return _mix(self.queries[row] ^ self.tools[tools])
+
     def order_of(self, tools: NDArray[np.int64]) -> Order:
         """As `order`, of each request's own tools [n, k], given by their positions."""
         return _mix(self.queries[:, None] ^ self.tools[tools])
@@ -45,15 +48,11 @@ class Ties:
 
 def draw_ties(queries: Sequence[str], tools: tuple[str, ...]) -> Ties:
     """The order of tools, by their names, for each of these requests."""
-    return Ties(_hash(queries), _hash_names(tools))
+    return Ties(hash_texts(queries), hash_texts(tools))
 
 
-@lru_cache(maxsize=8)
-def _hash_names(names: tuple[str, ...]) -> Order:
-    return _hash(names)
-
-
-def _hash(texts: Iterable[str]) -> Order:
+def hash_texts(texts: Iterable[str]) -> Order:
+    """What lots are drawn by."""
     digests = (
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         for text in texts

@@ -16,30 +16,31 @@ Where a request has fewer hits, its row is filled up with -1 and -inf.
 _BLOCK_SCORES = 4_000_000
 
 
-def top_k(scores: NDArray[np.float32], k: int, order: Order | None = None) -> Hits:
+def top_k(
+    scores: NDArray[np.float32], k: int, order: Order | Ties | None = None
+) -> Hits:
     """The best min(k, m) columns of each row of `scores` [n, m].
 
-    Of columns of the same score, that of the lesser `order` [n, m] comes first, which `Ties`
-    gives for tools; without it, the first.
+    Of columns of the same score, that of the lesser `order` [n, m] comes first. `Ties` draw it for
+    tools, of which only those that may be among the best are looked at; without any, it is that of
+    the columns.
 
     Returns indices and scores, both [n, min(k, m)].
     """
-    m = scores.shape[1]
+    n, m = scores.shape
     k = min(k, m)
-    if k == 0 or len(scores) == 0:
-        empty = (len(scores), k)
-        return np.zeros(empty, np.int64), np.zeros(empty, np.float32)
-    # One integer orders by score and then by the tie: a partial sort is exact. A float's
-    # bits order as an integer once negatives are flipped.
-    bits = (scores + np.float32(0)).view(np.int32).astype(np.int64)
-    bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    keys = -bits * 2**32 + (np.arange(m) if order is None else order)
-    if k < m:
-        best = np.argpartition(keys, k - 1, axis=1)[:, :k]
-        places = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
-        indices = np.take_along_axis(best, places, axis=1)
-    else:
-        indices = np.argsort(keys, axis=1)
+    indices = np.zeros((n, k), np.int64)
+    for row in range(n if k else 0):
+        values = scores[row]
+        least = np.partition(values, m - k)[m - k]
+        near = np.flatnonzero(values >= least)
+        if order is None:
+            lots = near
+        elif isinstance(order, Ties):
+            lots = order.order_in(row, near)
+        else:
+            lots = order[row, near]
+        indices[row] = near[np.lexsort((lots, -values[near]))[:k]]
     return indices, np.take_along_axis(scores, indices, axis=1)
 
 
@@ -83,7 +84,7 @@ def rank_blocks(
     """
     n_tools = len(ties.tools)
     parts = [
-        top_k(score(rows), k, ties.order(rows))
+        top_k(score(rows), k, ties.of(rows))
         for rows in blocks(len(ties), max(n_tools, width))
     ]
     return join(parts, min(k, n_tools))

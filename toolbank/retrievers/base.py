@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Ask, Tool
-from toolbank.ranking.ties import Ties, draw_ties
+from toolbank.ranking.ties import Order, Ties, hash_texts
 from toolbank.ranking.topk import Hits
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.head import write_head
@@ -59,6 +59,7 @@ class Retriever(Stored, ABC):
     config: RetrieverConfig
     tools: tuple[str, ...]
     card: str = ""
+    _hashed: tuple[tuple[str, ...], Order] | None = None
 
     def __init__(self, config: RetrieverConfig) -> None:
         self.config = config
@@ -106,7 +107,10 @@ class Retriever(Stored, ABC):
 
     def draw_ties(self, queries: Sequence[str]) -> Ties:
         """Which of two tools of the same score comes first, for each of these requests."""
-        return draw_ties(queries, self.tools)
+        hashed = self._hashed
+        if hashed is None or hashed[0] is not self.tools:
+            self._hashed = hashed = self.tools, hash_texts(self.tools)
+        return Ties(hash_texts(queries), hashed[1])
 
     @abstractmethod
     def extend(self, tools: Sequence[Tool]) -> None:

@@ -296,7 +296,7 @@ class MlcRetriever(Retriever):
             both = self._both_log_odds(wanted.queries[block])
             for weight, parts in found.items():
                 mixed = _mix(*both, _prior_shares(uses, weight))
-                parts.append(top_k(mixed, RECALL_AT, ties.order(block)))
+                parts.append(top_k(mixed, RECALL_AT, ties.of(block)))
         return max(
             _WEIGHTS,
             key=lambda weight: mean_recall(join(found[weight], RECALL_AT), wanted),

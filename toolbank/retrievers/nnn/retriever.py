@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.ranking.ties import Order, Ties
+from toolbank.ranking.ties import Ties
 from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, rank_blocks, top_k
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.nnn.config import NnnConfig
@@ -140,7 +140,7 @@ class NnnRetriever(TwoStage):
         """Hits [n, k] of requests given as unit vectors [n, d]."""
         return rank_blocks(
             lambda rows: self._score(
-                embedded[rows], ties.order(rows), own and own.of(rows), None
+                embedded[rows], ties.of(rows), own and own.of(rows), None
             ),
             ties,
             k,
@@ -159,11 +159,11 @@ class NnnRetriever(TwoStage):
         k, parts = first[0].shape[1], []
         for block in blocks(len(embedded), self._width(embedded)):
             unseen = find_unseen(block)
-            order = ties.order(block)
-            scores = self._score(embedded[block], order, own and own.of(block), unseen)
+            lots = ties.of(block)
+            scores = self._score(embedded[block], lots, own and own.of(block), unseen)
             hits = first[0][block], first[1][block]
             kept = np.take_along_axis(unseen, hits[0], axis=1)
-            parts.append(keep_ranks(hits, kept, top_k(scores, k, order)))
+            parts.append(keep_ranks(hits, kept, top_k(scores, k, lots)))
         return join(parts, k)
 
     def _width(self, embedded: NDArray[np.float32]) -> int:
@@ -175,7 +175,7 @@ class NnnRetriever(TwoStage):
     def _score(
         self,
         embedded: NDArray[np.float32],
-        order: Order,
+        ties: Ties,
         own: _Own | None,
         unseen: NDArray[np.bool_] | None,
     ) -> NDArray[np.float32]:
@@ -185,7 +185,7 @@ class NnnRetriever(TwoStage):
             own.put_cosines(scores, embedded)
         if unseen is not None:
             scores[unseen] = -np.inf
-        candidates, cosines = top_k(scores, self.config.candidates, order)
+        candidates, cosines = top_k(scores, self.config.candidates, ties)
         vectors = self.dense.vectors[candidates]
         if own:
             own.put_vectors(vectors, candidates)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.ties import Order, Ties
+from toolbank.ranking.ties import Ties
 from toolbank.ranking.topk import Hits, blocks, join, top_k
 from toolbank.retrievers.interleave import interleave
 
@@ -56,7 +56,7 @@ def trace_search(
     vectors = tools.astype(np.float64, copy=False)
     parts = [
         _search_block(
-            queries[block], vectors, ties.order(block), steps, depth, history[block]
+            queries[block], vectors, ties.of(block), steps, depth, history[block]
         )
         for block in blocks(len(queries), 3 * len(tools) + steps * depth)
         or [slice(None)]
@@ -81,9 +81,8 @@ def search_plans(
     vectors = tools.astype(np.float64, copy=False)
     parts = []
     for block in blocks(len(queries), len(tools) * (3 + steps)):
-        order = ties.order(block)
         found = _search_block(
-            queries[block], vectors, order, steps, k, (), stop_threshold
+            queries[block], vectors, ties.of(block), steps, k, (), stop_threshold
         )
         lengths = found.lengths(stop_threshold)
         parts.append(interleave(found.hits, lengths, len(tools), k))
@@ -111,7 +110,7 @@ def square_norms(vectors: Vectors) -> Vectors:
 def _search_block(
     queries: Vectors,
     vectors: NDArray[np.float64],
-    order: Order,
+    ties: Ties,
     steps: int,
     depth: int,
     history: Sequence[Sequence[int]],
@@ -130,7 +129,7 @@ def _search_block(
     for _ in range(min(steps, len(vectors))):
         distances = measure_distances(residual, vectors, squares)
         distances[taken] = np.inf
-        nearest_first, _ = top_k(-distances.astype(np.float32), depth, order)
+        nearest_first, _ = top_k(-distances.astype(np.float32), depth, ties)
         best = nearest_first[:, 0]
         nearest = distances[rows, best]
         norms = np.linalg.norm(residual, axis=1)

@@ -29,6 +29,10 @@ _USUAL_SCALE = np.array([16.0, -7.0])
 _USUAL_SCALE_WEIGHT = np.array([0.01, 0.1])
 _LEAST_SCALE = 4.0
 _LOG_ODDS = np.array([1.0, 0.0])
+# Of all tools: to copy the vectors of more takes longer than to look at all of them.
+_FEW = 0.25
+
+Places = NDArray[np.int64]
 
 
 class DescriptionOdds(Stored):
@@ -81,7 +85,7 @@ class DescriptionOdds(Stored):
         rows = spread_rows(len(queries), 4 * len(tools))
         asked = [relevance.queries[row] for row in rows]
         used = np.unique(relevance.tools[relevance.tools >= 0])
-        features = self._compare(asked, queries[rows])[:, used]
+        features = np.stack(self._compare(asked, queries[rows], used), axis=-1)
         needed = mark_uses(relevance.tools[rows], len(tools))[:, used]
         self.coefficients = regress(
             features.reshape(-1, features.shape[-1]),
@@ -123,27 +127,37 @@ class DescriptionOdds(Stored):
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        if not unseen.any():
+        tools = np.flatnonzero(unseen.any(axis=0))
+        if not len(tools):
             return scores
         slope, intercept = self.scale
-        placed = (self.log_odds(queries, encoder) - intercept) / slope
-        return np.where(unseen, np.round(placed, 6), scores).astype(np.float32)
+        odds = self.log_odds(queries, encoder, tools)
+        placed = np.round((odds - intercept) / slope, 6)
+        found = scores.astype(np.float32)
+        found[:, tools] = np.where(unseen[:, tools], placed, found[:, tools])
+        return found
 
     def log_odds(
-        self, queries: Sequence[str], encoder: Encoder | None
+        self,
+        queries: Sequence[str],
+        encoder: Encoder | None,
+        tools: Places | None = None,
     ) -> NDArray[np.float64]:
-        """Log-odds [n, n_tools] by the descriptions alone.
+        """Log-odds [n, m] of m tools, or of all, by the descriptions alone.
 
         Raises:
             InputError: the encoder gives vectors of another length than those saved.
         """
-        odds = np.zeros((len(queries), len(self.documents)))
+        if tools is None:
+            tools = np.arange(len(self.documents))
+        near_slope, rank_slope, intercept = self.coefficients
+        odds = np.zeros((len(queries), len(tools)))
         if encoder is not None:
             encoder = encoder.of_width(self.vectors.shape[1])
         for rows in blocks(len(queries), len(self.documents)):
             asked = queries[rows]
-            features = self._compare(asked, _encode_queries(asked, encoder))
-            odds[rows] = features @ self.coefficients[:-1] + self.coefficients[-1]
+            near, rank = self._compare(asked, _encode_queries(asked, encoder), tools)
+            odds[rows] = near_slope * near + rank_slope * rank + intercept
         return odds
 
     def extended(self, tools: Sequence[Tool], encoder: Encoder | None) -> Self:
@@ -161,16 +175,24 @@ class DescriptionOdds(Stored):
         return grown
 
     def _compare(
-        self, queries: Sequence[str], encoded: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """What the regression is on [n, n_tools, 2], of requests and their unit vectors [n, d]."""
-        cosines = cosine_scores(take_out(self.common_query, encoded), self.vectors)
+        self, queries: Sequence[str], encoded: NDArray[np.float32], tools: Places
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What the regression is on, of requests and m tools: nearness and 1 / rank, [n, m].
+
+        `encoded` [n, d] are the requests' unit vectors.
+        """
         ranks = self._ranks
         if ranks is None or ranks.documents is not self.documents:
             self._ranks = ranks = WordRanks(self.fitted, self.documents)
-        words, rank = ranks.find(queries)
-        near = cosines if self.vectors.shape[1] else words / (1 + words)
-        return np.stack([near, 1 / rank], axis=-1)
+        words, rank = ranks.find(queries, tools)
+        if not self.vectors.shape[1]:
+            return (words / (1 + words)).astype(np.float64), 1 / rank
+        asked = take_out(self.common_query, encoded)
+        if len(tools) < _FEW * len(self.vectors):
+            near = cosine_scores(asked, self.vectors[tools])
+        else:
+            near = cosine_scores(asked, self.vectors)[:, tools]
+        return near.astype(np.float64), 1 / rank
 
 
 def _encode_queries(

@@ -23,26 +23,36 @@ class WordRanks:
         self._index = LexicalIndex.of(fitted)
         added = [text for text in documents if text not in places]
         self._grown = LexicalIndex.of([*fitted, *added]) if added else None
+        # Of an added document, its place among all of them.
+        self._grown_places = len(fitted) - 1 + np.cumsum(self._places < 0)
 
     def find(
-        self, queries: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """BM25 and ranks, both [n, n_documents]; of several that are as near, the last's."""
+        self, queries: Sequence[str], documents: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """BM25 and ranks of some documents, both [n, m]; of several that are as near, the last's."""
+        places = self._places[documents]
         fitted = self._index.scores(queries)
-        scores = fitted[:, self._places]
-        ranks = _count_above(fitted, fitted)[:, self._places]
+        scores = fitted[:, places]
+        ranks = _count_above(scores, fitted)
         if self._grown is not None:
-            grown, added = self._grown.scores(queries), self._places < 0
-            others, own = np.split(grown, [fitted.shape[1]], axis=1)
-            scores[:, added], ranks[:, added] = own, _count_above(own, others) + 1
+            added = np.flatnonzero(places < 0)
+            grown = self._grown.scores(queries)
+            own = grown[:, self._grown_places[documents[added]]]
+            scores[:, added] = own
+            ranks[:, added] = _count_above(own, grown[:, : fitted.shape[1]]) + 1
         return scores, ranks
 
 
 def _count_above(
     own: NDArray[np.float32], others: NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """How many of a row of others [n, m] are as high as each of its own [n, k], or higher."""
-    counts = np.zeros(own.shape)
+) -> NDArray[np.int64]:
+    """How many of a row of others [n, m] are as high as each of its own [n, k], or higher.
+
+    None is below 0, and most have 0, sharing no word.
+    """
+    counts = np.full(own.shape, others.shape[1])
     for row, mine, all_others in zip(counts, own, others, strict=True):
-        row[:] = len(all_others) - np.searchsorted(np.sort(all_others), mine)
+        found = np.flatnonzero(mine)
+        rivals = np.sort(all_others[all_others > 0])
+        row[found] = len(rivals) - np.searchsorted(rivals, mine[found])
     return counts
