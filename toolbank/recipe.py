@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import (
     Field,
     ValidationError,
@@ -29,7 +28,13 @@ from toolbank.config.explain import explain
 from toolbank.config.former import with_new_names
 from toolbank.config.paths import anchor_paths
 from toolbank.config.union import TaggedUnion
-from toolbank.config.yaml import MOST_BYTES, parse_mapping, parse_value, too_long
+from toolbank.config.yaml import (
+    MOST_BYTES,
+    dump_mapping,
+    parse_mapping,
+    parse_value,
+    too_long,
+)
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
@@ -329,7 +334,7 @@ def recipe_of_dataset(name: str, settings: Sequence[str] = ()) -> RecipeFile:
         "name": f"judge-{called}",
         "dataset": {"type": config.type, "path": str(Path(name).resolve())},
     }
-    return _parse(yaml.safe_dump(data), Path(name), settings)
+    return _parse(dump_mapping(data), Path(name), settings)
 
 
 def _parse(
@@ -370,7 +375,7 @@ def read_recipe(data: dict[str, Any]) -> Recipe:
 def dump_recipe(recipe: Recipe) -> str:
     """The recipe as YAML that `load_recipe` reads back to an equal one."""
     data = recipe.model_dump(mode="json", exclude=set(recipe.unused_keys))
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
+    return dump_mapping(data)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,12 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
 
 T = TypeVar("T")
+
+
+@cache
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """What reads values of this type; made once, which takes longer than to read most files."""
+    return TypeAdapter(kind)
 
 
 def read_checked(path: Path, kind: type[T]) -> T:
@@ -30,7 +37,7 @@ def check(content: Any, kind: type[T], path: Path) -> T:
         InputError: it is something else.
     """
     try:
-        return TypeAdapter(kind).validate_python(content)
+        return adapter(kind).validate_python(content)
     except ValidationError as error:
         raise InputError(
             f"{path}: not the file that a run leaves ({first_problem(error)}). Delete it and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -64,6 +65,18 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
     except RecursionError as error:
         told = f"nested over {_DEEPEST} levels deep"
         raise InputError(f"{where}: not valid YAML: {told}.") from error
+
+
+def dump_mapping(data: Mapping[str, Any]) -> str:
+    """YAML of data, its keys in their order, that reads back to the same."""
+    text = yaml.dump(
+        dict(data),
+        Dumper=yaml.CSafeDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=88,
+    )
+    return str(text)
 
 
 def too_long(where: str) -> InputError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import find_asset
@@ -57,17 +57,7 @@ class PromptTemplate:
 
     @cached_property
     def _template(self) -> Template:
-        from jinja2 import StrictUndefined
-
-        from toolbank.llm.sandbox import Sandbox
-
-        environment = Sandbox(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        template = environment.from_string(read_text(self.path))
-        # They are copied at each rendering; out of a ChainMap, that took a third of it for polish.j2.
-        template.globals = dict(template.globals)
-        return template
+        return _compile(read_text(self.path))
 
     def _find_line(self, error: BaseException) -> int | None:
         """The line of the template at which rendering stopped."""
@@ -77,3 +67,18 @@ class PromptTemplate:
             if frame.filename == "<template>"
         ]
         return lines[-1] if lines else None
+
+
+@lru_cache(maxsize=64)
+def _compile(text: str) -> Template:
+    from jinja2 import StrictUndefined
+
+    from toolbank.llm.sandbox import Sandbox
+
+    environment = Sandbox(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(text)
+    # They are copied at each rendering; out of a ChainMap, that took a third of it for polish.j2.
+    template.globals = dict(template.globals)
+    return template

@@ -13,6 +13,7 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.bank.twins import find_first_twins
+from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
 from toolbank.evaluation.interval import FEWEST
@@ -377,10 +378,4 @@ def _versions(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _dump(recipe: Mapping[str, Any]) -> str:
-    import yaml
-
-    if not recipe:
-        return ""
-    return str(
-        yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=88)
-    )
+    return dump_mapping(recipe) if recipe else ""

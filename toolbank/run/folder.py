@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
+from toolbank.config.checked import adapter
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
 from toolbank.system.outputs import (
@@ -321,7 +322,7 @@ class RunFolder:
     def _read_stamps(self) -> dict[str, _Stamp] | None:
         try:
             content = self._stamps_path.read_bytes()
-            return TypeAdapter(dict[str, _Stamp]).validate_json(content)
+            return adapter(dict[str, _Stamp]).validate_json(content)
         except (OSError, ValidationError):
             return None
 
