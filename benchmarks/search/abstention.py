@@ -130,7 +130,13 @@ def measure_mcp(servers, asks):
             name = f"{server['name']}/{tool['name']}"
             if name not in seen and server["name"] not in gone:
                 seen.add(name)
-                tools.append(Tool(name=name, summary=tool["description"]))
+                tools.append(
+                    Tool(
+                        name=name,
+                        summary=tool["description"],
+                        tags=(server["name"],),
+                    )
+                )
     kept, absent, draw = [], [], Random(1)
     for line in asks.read_text().splitlines():
         row = json.loads(line)

@@ -7,7 +7,12 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.calibration.background import find_foreign
 from toolbank.calibration.calibration import Calibration
-from toolbank.calibration.fit import choose_threshold, find_own, fit_calibration
+from toolbank.calibration.fit import (
+    choose_threshold,
+    find_families,
+    find_own,
+    fit_calibration,
+)
 from toolbank.calibration.signals import DEPTH, leave_out, read_signals
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
@@ -122,6 +127,21 @@ def test_what_serves_in_a_tools_place_is_left_out_with_it():
     )
     bank = Bank(tools, queries)
     assert [own.tolist() for own in find_own(bank, queries)] == [[0, 1], [2, 3, 4]]
+
+
+def test_a_family_is_left_out_with_a_tool_unless_it_is_much_of_the_bank():
+    tools = (
+        *(Tool(name=f"all.{n}") for n in range(6)),
+        *(Tool(name=name) for name in ("mail.send", "mail.read", "alone")),
+        Tool(name="files.copy", tags=("disk",)),
+        Tool(name="drives.eject", tags=("disk",)),
+    )
+    used = [("mail.read",), ("alone",), ("files.copy", "all.0")]
+    queries = tuple(
+        Query(id=str(n), query="please", tools=names) for n, names in enumerate(used)
+    )
+    found = find_families(Bank(tools, queries), queries)
+    assert [one.tolist() for one in found] == [[6, 7], [8], [0, 9, 10]]
 
 
 def test_hits_that_are_left_out_move_the_others_up():

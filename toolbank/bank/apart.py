@@ -40,7 +40,7 @@ def make_units(by: SplitBy, tools: Sequence[Tool]) -> Units | None:
     def as_families(query: Query) -> frozenset[str]:
         return frozenset(families.get(name, name) for name in own_names(query))
 
-    families = {tool.name: _family(tool) for tool in tools}
+    families = {tool.name: find_family(tool) for tool in tools}
     kinds: dict[SplitBy, Units] = {
         "set": as_set,
         "tool": lambda query: frozenset(own_names(query)),
@@ -61,7 +61,8 @@ def find_held_out(
     return {name for name, query in alone.items() if not units(query).isdisjoint(held)}
 
 
-def _family(tool: Tool) -> str:
+def find_family(tool: Tool) -> str:
+    """The first tag, or the module, class or server that the name begins with, or the name."""
     return tool.tags[0] if tool.tags else tool.name.rpartition(".")[0] or tool.name
 
 

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.apart import find_family
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
 from toolbank.bank.siblings import group_siblings
@@ -25,6 +26,8 @@ _LEAST = 20
 _MOST_NEAR = 2_000
 _ANY = -1e9
 _FOLDS = 5
+_LARGEST = 0.25
+"""Share of the bank's tools that a family may have."""
 _PRIOR = 0.1
 """The weight of "no signal means anything", as that of one in ten examples."""
 
@@ -35,8 +38,8 @@ def fit_calibration(
     """Fit a retriever's calibration to the validation queries, which it has not learnt from.
 
     That anything fits is learnt from three kinds of requests: the validation queries whose first
-    hits have a right tool; the same without their own tools, twins and alternatives among the hits,
-    as if these were not in the catalogue; and requests of other domains. How likely a hit is
+    hits have a right tool; the same without the families of their own tools among the hits, as if
+    the module or server that they ask for were not in the catalogue; and requests of other domains. How likely a hit is
     needed is learnt from the validation queries as they are. Of further requests with a right tool
     among the first hits the threshold refuses a share of `LOST` at most, as far as can be expected:
     it is chosen by what fits to the other queries say of each (see `choose_threshold`).
@@ -48,8 +51,8 @@ def fit_calibration(
     if len(queries) < _LEAST:
         return None
     texts = [query.query for query in queries]
-    own = find_own(bank, queries)
-    depth = DEPTH + max(map(len, own))
+    absent = find_families(bank, queries)
+    depth = DEPTH + max(map(len, absent))
     hits = retriever.search(texts, depth)
     right = mark_right(bank, queries, hits[0])
     served: NDArray[np.bool_] = np.asarray(right[:, :FIRST].any(axis=1))
@@ -58,7 +61,7 @@ def fit_calibration(
     foreign = _draw_foreign(bank, len(texts), seed)
     signals = [
         read_signals(retriever, texts, hits),
-        read_signals(retriever, texts, hits, own),
+        read_signals(retriever, texts, hits, absent),
         read_signals(retriever, foreign, retriever.search(foreign, DEPTH)),
     ]
     vectors = [embed_requests(retriever, asked) for asked in (texts, texts, foreign)]
@@ -126,6 +129,22 @@ def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
         places = [bank.index[name] for name in named]
         same = np.isin(first, first[places]) | np.isin(sibling, sibling[places])
         found.append(np.flatnonzero(same))
+    return found
+
+
+def find_families(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
+    """As `find_own`, with all tools of the same families, but for those that are much of the bank.
+
+    Without the module that most functions are of nothing would be left to find.
+    """
+    families = np.array([find_family(tool) for tool in bank.tools])
+    _, members, sizes = np.unique(families, return_inverse=True, return_counts=True)
+    is_small = sizes <= _LARGEST * len(families)
+    found = []
+    for query, own in zip(queries, find_own(bank, queries), strict=True):
+        named = np.unique(members[[bank.index[name] for name in query.tools]])
+        same = np.isin(members, named[is_small[named]])
+        found.append(np.union1d(own, np.flatnonzero(same)))
     return found
 
 
