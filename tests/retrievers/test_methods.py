@@ -218,6 +218,8 @@ def test_hits_of_a_train_query_are_those_of_a_fit_without_it(asked, label, monke
 def test_an_encoder_of_another_width_is_told(cases, tmp_path, name):
     cases[name].fitted.save(tmp_path)
     for path in tmp_path.rglob("vectors.safetensors"):
+        if path.parent.name == "words":
+            continue
         narrow = {
             key: array[..., :16] if array.dtype == np.float32 else array
             for key, array in load_file(path).items()

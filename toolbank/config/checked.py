@@ -15,9 +15,14 @@ from toolbank.system.files import read_json
 T = TypeVar("T")
 
 
-@cache
 def adapter(kind: type[T]) -> TypeAdapter[T]:
     """What reads values of this type; made once, which takes longer than to read most files."""
+    made: TypeAdapter[T] = _make_adapter(kind)
+    return made
+
+
+@cache
+def _make_adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

@@ -1,6 +1,7 @@
 """From scores to the best k, exactly, whatever the order of the columns."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,10 @@ def top_k(
         values = scores[row]
         least = np.partition(values, m - k)[m - k]
         near = np.flatnonzero(values >= least)
-        if order is None:
-            lots = near
-        elif isinstance(order, Ties):
+        lots: NDArray[np.integer[Any]] = near
+        if isinstance(order, Ties):
             lots = order.order_in(row, near)
-        else:
+        elif order is not None:
             lots = order[row, near]
         indices[row] = near[np.lexsort((lots, -values[near]))[:k]]
     return indices, np.take_along_axis(scores, indices, axis=1)

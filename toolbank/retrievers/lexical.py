@@ -12,7 +12,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.retrievers.stored import Arrays, Stored, Texts, floats, integers
+from toolbank.retrievers.stored import (
+    ARRAYS,
+    Arrays,
+    Stored,
+    Texts,
+    demand,
+    floats,
+    integers,
+)
 
 _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"\b\w\w+\b")
@@ -120,6 +128,20 @@ class LexicalIndex(Stored):
         index = cls()
         index.load_state(folder, {})
         return index
+
+    def load_state(self, folder: Path, lengths: dict[str, int]) -> None:
+        """Read it.
+
+        Raises:
+            InputError: a file is missing or damaged, or one doesn't fit the others.
+        """
+        super().load_state(folder, lengths)
+        starts, places = self.starts, self.places
+        fits = len(starts) == len(self.vocabulary) + 1 and starts[0] == 0
+        fits = fits and starts[-1] == len(places) and bool((np.diff(starts) >= 0).all())
+        demand(fits, folder / ARRAYS, "starts of other words")
+        inside = places.max(initial=-1) < self.n_texts
+        demand(bool(inside), folder / ARRAYS, "places of other texts")
 
     @property
     def is_empty(self) -> bool:

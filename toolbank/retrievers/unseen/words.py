@@ -13,14 +13,17 @@ from toolbank.retrievers.lexical import LexicalIndex
 class WordRanks:
     """Ranks of `documents` by BM25 among those of a fit, which need not be theirs any more.
 
-    So the rank of one does not depend on what is added and removed beside it.
+    So the rank of one does not depend on what is added and removed beside it. `index` is that of
+    the fit's, `fitted`.
     """
 
-    def __init__(self, fitted: tuple[str, ...], documents: tuple[str, ...]) -> None:
+    def __init__(
+        self, index: LexicalIndex, fitted: tuple[str, ...], documents: tuple[str, ...]
+    ) -> None:
         places = {text: place for place, text in enumerate(fitted)}
         self.documents = documents
         self._places = np.array([places.get(text, -1) for text in documents], np.int64)
-        self._index = LexicalIndex.of(fitted)
+        self._index = index
         added = [text for text in documents if text not in places]
         self._grown = LexicalIndex.of([*fitted, *added]) if added else None
         # Of an added document, its place among all of them.
