@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,16 +13,14 @@ from toolbank.system.files import read_json
 
 T = TypeVar("T")
 
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
 
 def adapter(kind: type[T]) -> TypeAdapter[T]:
     """What reads values of this type; made once, which takes longer than to read most files."""
-    made: TypeAdapter[T] = _make_adapter(kind)
-    return made
-
-
-@cache
-def _make_adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def read_checked(path: Path, kind: type[T]) -> T:
