@@ -153,8 +153,10 @@ def describe_lacks(run: Path) -> str:
     )
 
 
-def calibrator(run: Path) -> Callable[[Retriever], Calibration | None]:
-    """What says of a retriever of a run what its scores mean; None where that can't be told.
+def calibrator(run: Path) -> Callable[[Retriever, Retriever], Calibration | None]:
+    """What says of a packed retriever of a run what its scores mean; None where that can't be told.
+
+    It is given the retriever as it was packed, and the one that it was packed from.
 
     A saved finder has no queries to learn it from. Where a bank's requests are of the reference's
     own words, people's are refused by what is learnt from them: nothing is learnt.
@@ -168,12 +170,12 @@ def calibrator(run: Path) -> Callable[[Retriever], Calibration | None]:
     from toolbank.generate.writers import has_copied_wording
 
     if is_saved(run):
-        return lambda _: None
+        return lambda *_: None
     folder = open_run(run).bank
     if has_copied_wording(read_checked(folder / "bank.json", dict[str, Any])):
-        return lambda _: None
+        return lambda *_: None
     bank = Bank.load(folder)
-    return lambda retriever: fit_calibration(retriever, bank)
+    return lambda packed, fitted: fit_calibration(packed, bank, packed_from=fitted)
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:

@@ -107,7 +107,7 @@ def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):
     some = {label: fitted[label] for label in ("mlc", "refiner", "protip", "bm25")}
     scored = []
 
-    def calibrate(retriever):
+    def calibrate(retriever, _):
         scored.append(retriever.search(QUERIES, 6)[1])
 
     write_packed(tmp_path, some, bank.tools, None, calibrate, ("fp32", "int8"))

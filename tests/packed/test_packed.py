@@ -310,7 +310,7 @@ def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
     bank = make_bank()
     asked = []
 
-    def calibrate(retriever):
+    def calibrate(retriever, _):
         asked.append(retriever)
         return fit_calibration(retriever, bank)
 

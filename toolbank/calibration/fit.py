@@ -33,7 +33,10 @@ _PRIOR = 0.1
 
 
 def fit_calibration(
-    retriever: Retriever, bank: Bank, seed: int = 0
+    retriever: Retriever,
+    bank: Bank,
+    seed: int = 0,
+    packed_from: Retriever | None = None,
 ) -> Calibration | None:
     """Fit a retriever's calibration to the validation queries, which it has not learnt from.
 
@@ -43,6 +46,9 @@ def fit_calibration(
     needed is learnt from the validation queries as they are. Of further requests with a right tool
     among the first hits the threshold refuses a share of `LOST` at most, as far as can be expected:
     it is chosen by what fits to the other queries say of each (see `choose_threshold`).
+
+    Of a packed retriever, `packed_from` is the one that it was made of: where requests of other
+    domains lie is told by its encoder, which is faster, and need not be asked for each precision.
 
     Returns:
         None where there are fewer than 20 validation queries, or none of them has a right hit.
@@ -72,7 +78,7 @@ def fit_calibration(
     made.spread = np.maximum(every.std(axis=0), 1e-6)
     found = hits[1][:, 0][hits[0][:, 0] >= 0]
     made.scale = np.array(max(float(found.std()), 1e-6))
-    made.direction = _find_direction(retriever, bank, seed)
+    made.direction = _find_direction(packed_from or retriever, bank, seed)
     columns = np.column_stack(
         [(every - made.centre) / made.spread, np.concatenate(vectors) @ made.direction]
     )

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 _NEW, _LOCK = ".new-", ".lock"
 Requests = Iterable[tuple[str, tuple[str, ...]]]
-Calibrate = Callable[["Retriever"], Calibration | None]
+Calibrate = Callable[["Retriever", "Retriever"], Calibration | None]
+"""Of a retriever as it was packed, and of the one that it was packed from."""
 
 
 def write_packed(
@@ -160,7 +161,9 @@ def _pack(
             retriever.pack(folder, packing)
             if first or len(packing.networks) > before:
                 labels.append(name)
-                found = calibrate(load_retriever(folder)) if calibrate else None
+                found = None
+                if calibrate:
+                    found = calibrate(load_retriever(folder), retriever)
                 if found is not None:
                     found.save_state(made / CALIBRATION / name)
             else:
