@@ -15,6 +15,7 @@ from random import Random
 import numpy as np
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.call import McpCall
 from toolbank.bank.records import Query, Tool
 from toolbank.calibration import background, fit
 from toolbank.calibration.reliability import measure_reliability
@@ -134,7 +135,7 @@ def measure_mcp(servers, asks):
                     Tool(
                         name=name,
                         summary=tool["description"],
-                        tags=(server["name"],),
+                        call=McpCall(source=server["name"], tool=tool["name"]),
                     )
                 )
     kept, absent, draw = [], [], Random(1)

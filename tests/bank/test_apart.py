@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.apart import assign_apart, find_held_out, make_units
+from toolbank.bank.apart import (
+    assign_apart,
+    find_family,
+    find_held_out,
+    make_units,
+)
+from toolbank.bank.call import McpCall
 from toolbank.bank.records import Query, Tool
 from toolbank.bank.split import SplitConfig, split_dataset, split_queries
 
@@ -36,6 +42,17 @@ def by_split(queries, units):
         if query.split:
             found[query.split] |= units(query)
     return found
+
+
+def test_a_family_is_what_the_reference_tells_of():
+    call = McpCall(source="my.server", tool="add")
+    families = [
+        (Tool(name="my.server/add", call=call), "my.server"),
+        (Tool(name="pets.list", tags=("pets", "all")), "pets"),
+        (Tool(name="numpy.linalg.norm"), "numpy.linalg"),
+        (Tool(name="alone"), "alone"),
+    ]
+    assert [find_family(tool) for tool, _ in families] == [f for _, f in families]
 
 
 @given(REQUESTS, st.sampled_from(BY), st.integers(0, 5))

@@ -5,6 +5,7 @@ import pytest
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
+from toolbank.calibration import fit
 from toolbank.calibration.background import find_foreign
 from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.fit import (
@@ -98,6 +99,38 @@ def test_of_further_requests_two_in_a_hundred_are_refused_at_most(n):
 
 def test_of_a_few_the_threshold_is_the_lowest():
     assert choose_threshold(np.array([0.6, 0.4, 0.9])) == 0.4
+
+
+def test_what_is_said_of_an_example_hangs_on_others_alone():
+    draw = np.random.default_rng(0)
+    columns, fits = draw.normal(size=(60, 3)), draw.random(60) < 0.5
+    examples = np.arange(60) % 20
+    before = fit._cross_fit(columns, fits, examples)
+    turned = np.where(examples % 5 == 2, ~fits, fits)
+    after = fit._cross_fit(columns, turned, examples)
+    same = examples % 5 == 2
+    np.testing.assert_array_equal(before[same], after[same])
+    assert not np.isclose(before[~same], after[~same]).any()
+
+
+def test_the_threshold_is_of_requests_that_the_fit_has_not_seen(retriever, monkeypatch):
+    monkeypatch.setattr(fit, "_cross_fit", lambda columns, *_: np.full(len(columns), 3))
+    calibration = fit_calibration(retriever, make_bank())
+    assert calibration.threshold == calibration.best_chance(np.array(3.0))
+
+
+def test_where_other_domains_lie_is_told_by_what_was_packed(retriever, monkeypatch):
+    asked = []
+
+    def find(one, *_):
+        asked.append(one)
+        return np.zeros(0)
+
+    monkeypatch.setattr(fit, "_find_direction", find)
+    other = create_retriever(Bm25Config())
+    fit_calibration(retriever, make_bank(), packed_from=other)
+    fit_calibration(retriever, make_bank())
+    assert asked == [other, retriever]
 
 
 def test_it_is_saved_and_read(calibration, retriever, tmp_path):

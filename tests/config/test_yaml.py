@@ -7,21 +7,18 @@ from hypothesis import strategies as st
 from toolbank.config.yaml import dump_mapping, parse_mapping, parse_value
 from toolbank.system.errors import InputError
 
+# A line break of old mainframes is a space to YAML.
+TEXTS = st.text(st.characters(exclude_characters="\x85"), max_size=100)
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(max_size=200),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(max_size=30), inner, max_size=4)
+        st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4)
     ),
     max_leaves=20,
 )
 
 
-@given(st.dictionaries(st.text(max_size=30), VALUES))
+@given(st.dictionaries(TEXTS, VALUES))
 def test_what_is_written_reads_back_to_the_same(data):
     assert parse_mapping(dump_mapping(data), "recipe.yaml")[0] == data
 
@@ -38,6 +35,16 @@ def test_each_key_and_item_has_its_line():
 def test_what_is_nested_too_deep_is_refused(text):
     with pytest.raises(InputError, match=r"^a\.yaml.*not valid YAML"):
         parse_value(text, "a.yaml")
+
+
+@pytest.mark.parametrize("text", ["a: !!bool maybe", "a: !!timestamp x", "a: !!int b"])
+def test_a_tag_on_what_it_is_not_is_refused(text):
+    with pytest.raises(InputError, match=r"^a\.yaml: not valid YAML"):
+        parse_value(text, "a.yaml")
+
+
+def test_what_people_read_is_written_as_they_read_it():
+    assert dump_mapping({"name": "🎵 für"}) == "name: 🎵 für\n"
 
 
 def test_a_text_that_ends_too_early_is_told_with_its_last_line():

@@ -310,8 +310,9 @@ def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
     bank = make_bank()
     asked = []
 
-    def calibrate(retriever, _):
+    def calibrate(retriever, packed_from):
         asked.append(retriever)
+        assert packed_from.index.places.flags.writeable, "what was packed"
         return fit_calibration(retriever, bank)
 
     write_pack(tmp_path, bank.tools, calibrate=calibrate)

@@ -56,9 +56,10 @@ def test_the_same_content_packed_again_mends_a_damaged_version(tmp_path):
     assert open_packed(tmp_path).search("send a letter")
 
 
-def test_a_pack_whose_mark_is_damaged_is_packed_over(tmp_path):
+@pytest.mark.parametrize("mark", ['{"version": "12', "{}", "null", "[]"])
+def test_a_pack_whose_mark_is_damaged_is_packed_over(tmp_path, mark):
     version = write_pack(tmp_path)
-    (tmp_path / "finder.json").write_text('{"version": "12')
+    (tmp_path / "finder.json").write_text(mark)
     with pytest.raises(InputError, match=r"finder\.json"):
         open_packed(tmp_path)
     assert write_pack(tmp_path) == version

@@ -55,6 +55,12 @@ def test_lots_that_are_drawn_for_a_few_give_what_those_of_all_do(scores, k):
     np.testing.assert_array_equal(found[1], expected[1])
 
 
+def test_what_is_not_a_number_comes_last():
+    scores = np.array([[np.nan, 1, -np.inf, 3]], np.float32)
+    assert top_k(scores, 2)[0].tolist() == [[3, 1]]
+    assert set(top_k(scores, 9)[0][0, 2:].tolist()) == {0, 2}
+
+
 def test_equal_tools_are_found_as_often_as_each_other():
     names = tuple(f"tool.{number:02}" for number in range(20))
     queries = [f"query {number}" for number in range(2000)]

@@ -9,6 +9,7 @@ from random import Random
 from typing import Literal
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.call import McpCall
 from toolbank.bank.records import Query, Split, Tool
 
 SplitBy = Literal["random", "set", "tool", "family"]
@@ -62,8 +63,15 @@ def find_held_out(
 
 
 def find_family(tool: Tool) -> str:
-    """The first tag, or the module, class or server that the name begins with, or the name."""
-    return tool.tags[0] if tool.tags else tool.name.rpartition(".")[0] or tool.name
+    """The first tag, or the MCP server, or the module or class that the name begins with.
+
+    The name where there is none.
+    """
+    if tool.tags:
+        return tool.tags[0]
+    if isinstance(tool.call, McpCall):
+        return tool.call.source
+    return tool.name.rpartition(".")[0] or tool.name
 
 
 def assign_apart(

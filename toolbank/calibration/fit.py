@@ -26,8 +26,8 @@ _LEAST = 20
 _MOST_NEAR = 2_000
 _ANY = -1e9
 _FOLDS = 5
-_LARGEST = 0.25
-"""Share of the bank's tools that a family may have."""
+_LARGEST, _MOST = 0.25, 50
+"""Of the bank's tools, the share that a family may have, and how many: hits that deep say little."""
 _PRIOR = 0.1
 """The weight of "no signal means anything", as that of one in ten examples."""
 
@@ -92,7 +92,9 @@ def fit_calibration(
     made.needed = regress(
         features[real], right[:, :DEPTH][real], *_flat(4), least_slope=0
     )
-    unseen = _cross_fit(columns, fits)[: len(served)][served]
+    # A query and the same without its tools are one example.
+    examples = np.concatenate([np.arange(len(part)) for part in signals])
+    unseen = _cross_fit(columns, fits, examples)[: len(served)][served]
     made.threshold = np.asarray(made.best_chance(np.array(choose_threshold(unseen))))
     return made
 
@@ -101,21 +103,23 @@ def choose_threshold(best: NDArray[np.floating], lost: float = LOST) -> float:
     """The highest threshold that is expected to refuse a share `lost` of further scores at most.
 
     Conformal risk control (arXiv 2208.02814, eq. 4) by the scores [n] of requests that are served:
-    one that is below j of n + 1 refuses a share (j + 1) / (n + 1). Of fewer than 1 / `lost` it is
-    the lowest, and more is lost: 1 / (n + 1).
+    a threshold that j of them are below is expected to refuse (j + 1) / (n + 1). Of fewer than
+    1 / `lost` it is the lowest, and more may be lost: 1 / (n + 1).
     """
     place = int(lost * (len(best) + 1)) - 1
     return float(np.sort(best)[max(place, 0)])
 
 
 def _cross_fit(
-    columns: NDArray[np.float64], fits: NDArray[np.bool_]
+    columns: NDArray[np.float64], fits: NDArray[np.bool_], examples: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Log-odds [n] that anything fits, of each example by a regression on the other folds."""
+    """Log-odds [n] that anything fits, of each example by a regression on the other folds.
+
+    Those of the same of `examples` [n] are in the same fold.
+    """
     odds = np.zeros(len(columns))
-    folds = np.arange(len(columns)) % _FOLDS
     for fold in range(_FOLDS):
-        own = folds == fold
+        own = examples % _FOLDS == fold
         found = regress(
             columns[~own], fits[~own], *_flat(columns.shape[1] + 1), least_slope=_ANY
         )
@@ -139,13 +143,13 @@ def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
 
 
 def find_families(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
-    """As `find_own`, with all tools of the same families, but for those that are much of the bank.
+    """As `find_own`, with all tools of the same families, but for large ones.
 
     Without the module that most functions are of nothing would be left to find.
     """
     families = np.array([find_family(tool) for tool in bank.tools])
     _, members, sizes = np.unique(families, return_inverse=True, return_counts=True)
-    is_small = sizes <= _LARGEST * len(families)
+    is_small = sizes <= min(_LARGEST * len(families), _MOST)
     found = []
     for query, own in zip(queries, find_own(bank, queries), strict=True):
         named = np.unique(members[[bank.index[name] for name in query.tools]])

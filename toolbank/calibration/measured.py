@@ -28,8 +28,8 @@ class Calibrated:
 
     Of their first hits, by bins of equal width, `said` is the mean probability, `happened` the
     share that was needed, `counts` how many there are; bins without any are left out. `error` is
-    the expected calibration error. Below `threshold` nothing fits; it was chosen to refuse no more
-    than a share `lost` of the `n_validation` validation queries that are served, and refuses
+    the expected calibration error. Below `threshold` nothing fits; it was chosen by `n_validation`
+    validation queries to refuse a share `lost` of further ones that are served at most, and refuses
     `refused` of the `n_served` test queries that are: those with a right tool among the first five.
     """
 

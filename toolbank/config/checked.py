@@ -16,7 +16,7 @@ T = TypeVar("T")
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-def adapter(kind: type[T]) -> TypeAdapter[T]:
+def find_adapter(kind: type[T]) -> TypeAdapter[T]:
     """What reads values of this type; made once, which takes longer than to read most files."""
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
@@ -39,7 +39,7 @@ def check(content: Any, kind: type[T], path: Path) -> T:
         InputError: it is something else.
     """
     try:
-        return adapter(kind).validate_python(content)
+        return find_adapter(kind).validate_python(content)
     except ValidationError as error:
         raise InputError(
             f"{path}: not the file that a run leaves ({first_problem(error)}). Delete it and "

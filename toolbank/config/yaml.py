@@ -63,20 +63,18 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{where}: not valid YAML: {error}.") from error
     except RecursionError as error:
-        told = f"nested over {_DEEPEST} levels deep"
-        raise InputError(f"{where}: not valid YAML: {told}.") from error
+        raise InputError(f"{where}: not valid YAML: nested too deep.") from error
+    # Of values that are not what their tags say.
+    except (KeyError, AttributeError, TypeError) as error:
+        raise InputError(f"{where}: not valid YAML: a tag on what it isn't.") from error
 
 
 def dump_mapping(data: Mapping[str, Any]) -> str:
     """YAML of data, its keys in their order, that reads back to the same."""
-    text = yaml.dump(
-        dict(data),
-        Dumper=yaml.CSafeDumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=88,
+    # libyaml would escape all beyond the basic plane, such as emoji.
+    return str(
+        yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=88)
     )
-    return str(text)
 
 
 def too_long(where: str) -> InputError:

@@ -131,10 +131,11 @@ def check_packable(folder: Path) -> None:
             if is_packed(folder):
                 return
         except InputError:
-            # What was a mark lies beside the versions that it was of.
             if "versions" not in places:
                 raise
-            del places[MARK]
+        if "versions" in places:
+            # A mark that is damaged lies beside the versions that it was of.
+            places.pop(MARK, None)
         others = not all(map(_is_left_alone, places.values()))
     if others:
         raise InputError(

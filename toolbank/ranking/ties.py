@@ -52,7 +52,7 @@ def draw_ties(queries: Sequence[str], tools: tuple[str, ...]) -> Ties:
 
 
 def hash_texts(texts: Iterable[str]) -> Order:
-    """What lots are drawn by."""
+    """Hashes [n] of texts, by which lots are drawn."""
     digests = (
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         for text in texts

@@ -26,6 +26,8 @@ def top_k(
     tools, of which only those that may be among the best are looked at; without any, it is that of
     the columns.
 
+    What is not a number comes last.
+
     Returns indices and scores, both [n, min(k, m)].
     """
     n, m = scores.shape
@@ -33,6 +35,8 @@ def top_k(
     indices = np.zeros((n, k), np.int64)
     for row in range(n if k else 0):
         values = scores[row]
+        if np.isnan(values).any():
+            values = np.where(np.isnan(values), -np.inf, values)
         least = np.partition(values, m - k)[m - k]
         near = np.flatnonzero(values >= least)
         lots: NDArray[np.integer[Any]] = near

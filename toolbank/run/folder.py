@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from toolbank.config.checked import adapter
+from toolbank.config.checked import find_adapter
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
 from toolbank.system.outputs import (
@@ -322,7 +322,7 @@ class RunFolder:
     def _read_stamps(self) -> dict[str, _Stamp] | None:
         try:
             content = self._stamps_path.read_bytes()
-            return adapter(dict[str, _Stamp]).validate_json(content)
+            return find_adapter(dict[str, _Stamp]).validate_json(content)
         except (OSError, ValidationError):
             return None
 

@@ -1,6 +1,7 @@
 """Unseen tools: log-odds by their descriptions, and where these place them among others."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.relevance import train_relevance
 from toolbank.retrievers.unseen.described import DescriptionOdds
 from toolbank.retrievers.unseen.pairs import spread_rows, unseen_without
@@ -166,3 +168,22 @@ def test_no_more_pairs_are_taken_than_needed(n_queries):
     rows = spread_rows(n_queries, 1000)
     assert len(rows) == min(n_queries, 2000)
     assert len(set(rows.tolist())) == len(rows)
+
+
+def test_one_of_an_earlier_version_is_read_without_its_index(
+    described, encoder, tmp_path
+):
+    described.save_state(tmp_path)
+    shutil.rmtree(tmp_path / "words")
+    again = DescriptionOdds()
+    again.load_state(tmp_path, {})
+    np.testing.assert_array_equal(
+        again.log_odds(["a song"], encoder), described.log_odds(["a song"], encoder)
+    )
+
+
+def test_an_index_of_other_texts_is_refused(described, tmp_path):
+    described.save_state(tmp_path)
+    LexicalIndex.of(["one", "two"]).save_state(tmp_path / "words")
+    with pytest.raises(InputError, match=r"words: damaged .*of other texts"):
+        DescriptionOdds().load_state(tmp_path, {})

@@ -24,8 +24,7 @@ from toolbank.system.errors import InputError
 class OnnxEncoder(Encoder):
     """A sentence encoder by onnxruntime; pooling and norm are in its graph."""
 
-    # Every retriever that is packed is calibrated by the same requests, some 4,000.
-    remembered = 5_000
+    remembered = 1_000
 
     def __init__(self, network: OnnxNetwork, config: EncoderConfig) -> None:
         super().__init__(config)
