@@ -8,7 +8,7 @@ from toolbank.config.yaml import dump_mapping, parse_mapping, parse_value
 from toolbank.system.errors import InputError
 
 # A line break of old mainframes is a space to YAML.
-TEXTS = st.text(st.characters(exclude_characters="\x85"), max_size=100)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x85"), max_size=100)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
     lambda inner: (
