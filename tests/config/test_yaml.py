@@ -37,7 +37,9 @@ def test_what_is_nested_too_deep_is_refused(text):
         parse_value(text, "a.yaml")
 
 
-@pytest.mark.parametrize("text", ["a: !!bool maybe", "a: !!timestamp x", "a: !!int b"])
+@pytest.mark.parametrize(
+    "text", ["a: !!bool maybe", "a: !!timestamp x", "a: !!int b", "a: !!int ''"]
+)
 def test_a_tag_on_what_it_is_not_is_refused(text):
     with pytest.raises(InputError, match=r"^a\.yaml: not valid YAML"):
         parse_value(text, "a.yaml")

@@ -210,7 +210,9 @@ def test_a_harmed_mark_is_told_by_a_search(tmp_path):
     (tmp_path / "finder.json").write_text("{")
     done = toolbank_command("search", tmp_path, "send a letter", cwd=tmp_path)
     assert done.returncode == 2
-    assert f"{tmp_path / 'finder.json'}: not valid JSON" in done.stderr
+    assert (
+        f"{tmp_path / 'finder.json'}: damaged (no JSON). Pack it again" in done.stderr
+    )
 
 
 def test_a_search_shows_what_comes_nearest_where_nothing_fits(tmp_path):

@@ -56,22 +56,25 @@ def test_the_same_content_packed_again_mends_a_damaged_version(tmp_path):
     assert open_packed(tmp_path).search("send a letter")
 
 
-@pytest.mark.parametrize("mark", ['{"version": "12', "{}", "null", "[]"])
+@pytest.mark.parametrize("mark", ['{"version": "12', "{}", "null", "[]", "[" * 100_000])
 def test_a_pack_whose_mark_is_damaged_is_packed_over(tmp_path, mark):
     version = write_pack(tmp_path)
     (tmp_path / "finder.json").write_text(mark)
-    with pytest.raises(InputError, match=r"finder\.json"):
+    assert is_packed(tmp_path)
+    with pytest.raises(InputError, match=r"finder\.json: .*toolbank pack RUN"):
         open_packed(tmp_path)
     assert write_pack(tmp_path) == version
     assert open_packed(tmp_path).search("send a letter")
 
 
-def test_a_file_of_the_marks_name_alone_is_not_written_over(tmp_path):
+@pytest.mark.parametrize("text", ["{mine", '{"name": "mine"}'])
+def test_a_file_of_the_marks_name_is_not_written_over(tmp_path, text):
+    (tmp_path / "versions").mkdir()
     mine = tmp_path / "finder.json"
-    mine.write_text("{mine")
-    with pytest.raises(InputError, match=r"finder\.json"):
+    mine.write_text(text)
+    with pytest.raises(InputError):
         write_pack(tmp_path)
-    assert mine.read_text() == "{mine"
+    assert mine.read_text() == text
 
 
 def test_a_manifest_that_lists_less_than_was_written_is_refused(tmp_path):

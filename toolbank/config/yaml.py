@@ -65,7 +65,7 @@ def _read(text: str, where: str) -> tuple[Any, yaml.Node | None]:
     except RecursionError as error:
         raise InputError(f"{where}: not valid YAML: nested too deep.") from error
     # Of values that are not what their tags say.
-    except (KeyError, AttributeError, TypeError) as error:
+    except (LookupError, AttributeError, TypeError) as error:
         raise InputError(f"{where}: not valid YAML: a tag on what it isn't.") from error
 
 

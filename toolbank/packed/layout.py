@@ -24,7 +24,7 @@ from toolbank.system.files import read_json, reading, sha256_file, write_json
 LAYOUT = 2
 _KIND = "packed finder"
 RETRIEVERS, CALIBRATION = "retrievers", "calibration"
-MARK, _PACK = "finder.json", "pack.json"
+_MARK, _PACK = "finder.json", "pack.json"
 AGAIN = "Pack it again: toolbank pack RUN --out DIR."
 _VERSION = re.compile("[0-9a-f]{16}")
 
@@ -48,18 +48,28 @@ class Manifest:
 
 
 def is_packed(folder: Path) -> bool:
-    """Whether a folder is a packed finder, of whatever layout.
+    """Whether a folder is a packed finder, of whatever layout, if only by what lies beside its mark.
 
     Raises:
-        InputError: it may not be looked at, or what says so is damaged.
+        InputError: it may not be looked at, or what would say so can't be read and isn't ours.
     """
     try:
-        mark = read_json(folder / MARK)
+        mark = read_json(folder / _MARK)
     except InputError as error:
-        if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return False
+        if isinstance(error.__cause__, OSError) or not _has_versions(folder):
             raise
-        return False
-    return isinstance(mark, dict) and mark.get("kind") == _KIND
+        return True
+    is_ours = isinstance(mark, dict) and mark.get("kind") == _KIND
+    return is_ours or _has_versions(folder)
+
+
+def _has_versions(folder: Path) -> bool:
+    versions = folder / "versions"
+    return versions.is_dir() and any(
+        is_version(one.name) and (one / _PACK).is_file() for one in versions.iterdir()
+    )
 
 
 def read_version(folder: Path) -> str:
@@ -68,10 +78,12 @@ def read_version(folder: Path) -> str:
     Raises:
         InputError: there is no packed finder, or it is one of another layout.
     """
-    path = folder / MARK
+    path = folder / _MARK
     try:
         mark = read_json(path)
     except InputError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise InputError(f"{path}: damaged (no JSON). {AGAIN}") from error
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         raise InputError(
@@ -98,7 +110,7 @@ def is_version(name: str) -> bool:
 def write_version(folder: Path, version: str) -> None:
     """Have a version count from now on."""
     mark = {"layout": LAYOUT, "kind": _KIND, "version": version}
-    write_json(folder / MARK, mark)
+    write_json(folder / _MARK, mark)
 
 
 def version_folder(folder: Path, version: str) -> Path:

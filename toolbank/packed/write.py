@@ -9,13 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tqdm import tqdm
+
 from toolbank.bank.records import Tool
 from toolbank.calibration.calibration import Calibration
 from toolbank.encoders.encoder import Precision
 from toolbank.packed.catalogue import write_catalogue
 from toolbank.packed.layout import (
     CALIBRATION,
-    MARK,
     RETRIEVERS,
     Manifest,
     check_files,
@@ -124,19 +125,9 @@ def check_packable(folder: Path) -> None:
     """
     with reading(folder):
         check_place(folder, "a packed finder")
-        if not folder.is_dir():
+        if not folder.is_dir() or is_packed(folder):
             return
-        places = {one.name: one for one in folder.iterdir()}
-        try:
-            if is_packed(folder):
-                return
-        except InputError:
-            if "versions" not in places:
-                raise
-        if "versions" in places:
-            # A mark that is damaged lies beside the versions that it was of.
-            places.pop(MARK, None)
-        others = not all(map(_is_left_alone, places.values()))
+        others = any(not _is_left_alone(one) for one in folder.iterdir())
     if others:
         raise InputError(
             f"{folder}: holds files, and is no packed finder; nothing was written. Give a new "
@@ -152,9 +143,11 @@ def _pack(
 ) -> tuple[str, ...]:
     """Write the retrievers; of those with networks, one of each further precision besides."""
     labels: list[str] = []
-    for precision in precisions:
-        packing = Packing(made, precision)
-        for label, retriever in retrievers.items():
+    each = [(precision, label) for precision in precisions for label in retrievers]
+    packings = {precision: Packing(made, precision) for precision in precisions}
+    with tqdm(each, "pack", unit="retriever", disable=None) as shown:
+        for precision, label in shown:
+            packing, retriever = packings[precision], retrievers[label]
             first = precision == precisions[0]
             name = label if first else f"{label}-{precision}"
             folder = made / RETRIEVERS / name

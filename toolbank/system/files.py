@@ -120,6 +120,10 @@ def parse_json(text: str, path: Path) -> Any:
         raise InputError(
             f"{path}: not valid JSON ({error}). Mend it, or make it again."
         ) from error
+    except RecursionError as error:
+        raise InputError(
+            f"{path}: not valid JSON that is read (nested too deep). Make it again."
+        ) from error
 
 
 def sha256_file(path: Path) -> str:
