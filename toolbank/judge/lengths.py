@@ -28,6 +28,10 @@ class LengthPart:
     ratio: Annotated[float, Field(ge=0)] | None
     criteria: dict[str, CriterionSummary]
 
+    def __post_init__(self) -> None:
+        if (self.ratio is None) != (self.n == 0):
+            raise ValueError("ratio is a number where n is not 0")
+
 
 def compare_lengths(
     pairs: Sequence[Pair], judgements: Sequence[Sequence[Judgement]]
