@@ -42,10 +42,11 @@ def fit_calibration(
 
     That anything fits is learnt from three kinds of requests: the validation queries whose first
     hits have a right tool; the same without the families of their own tools among the hits, as if
-    the module or server that they ask for were not in the catalogue; and requests of other domains. How likely a hit is
-    needed is learnt from the validation queries as they are. Of further requests with a right tool
-    among the first hits the threshold refuses a share of `LOST` at most, as far as can be expected:
-    it is chosen by what fits to the other queries say of each (see `choose_threshold`).
+    the module or server that they ask for were not in the catalogue; and requests of other domains.
+    How likely a hit is needed is learnt from the validation queries as they are. Of further requests
+    with a right tool among the first hits the threshold refuses a share of `LOST` at most, as far as
+    can be expected: it is chosen by what fits to the other queries say of each (see
+    `choose_threshold`).
 
     Of a packed retriever, `packed_from` is the one that it was made of: where requests of other
     domains lie is told by its encoder, which is faster, and need not be asked for each precision.
