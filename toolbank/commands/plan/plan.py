@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from toolbank.run.stage import Stage
     from toolbank.sources.kind import Collected
 
+    ToolReader = Callable[[], Collected]
+
 
 def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> str:
     """Say which stages are to be run, what will be asked of which model, what is trained how long.
@@ -102,21 +105,22 @@ def _describe_stages(
     recipe: Recipe, folder: RunFolder, todo: list[str], measure: bool
 ) -> Iterator[list[str]]:
     """A paragraph for each of the stages to do of which there is more to say."""
+    read = cache(partial(_read_tools, recipe, folder))
     bank_changes = "dataset" in todo or "generate" in todo
     if "dataset" in todo:
         yield list(describe_dataset(recipe))
     if "generate" in todo:
-        yield list(_describe_generation(recipe, folder))
+        yield list(_describe_generation(recipe, folder, read))
     if "asks" in todo:
-        yield list(describe_asks(recipe, folder, _catalogue(recipe, folder)))
+        yield list(describe_asks(recipe, folder, _catalogue(recipe, folder, read)))
     if "judge" in todo:
         yield list(_describe_judge(recipe, folder, bank_changes))
     if "verify" in todo:
-        yield list(describe_verify(recipe, folder, _bank_tools(recipe, folder)))
+        yield list(describe_verify(recipe, folder, _bank_tools(recipe, read)))
     yield list(_describe_downloads(recipe, todo))
-    yield list(_describe_trainings(recipe, folder, todo, bank_changes, measure))
+    yield list(_describe_trainings(recipe, folder, read, todo, bank_changes, measure))
     if "evaluate" in todo:
-        yield list(_describe_searches(recipe, folder, todo))
+        yield list(_describe_searches(recipe, folder, read, todo))
 
 
 def _note_replace(out: Path, others: Sequence[str]) -> list[str]:
@@ -159,10 +163,12 @@ def _note_unnamed(stages: Sequence[Stage]) -> list[str]:
     ]
 
 
-def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
+def _describe_generation(
+    recipe: Recipe, folder: RunFolder, read_tools: ToolReader
+) -> Iterator[str]:
     config = recipe.generate
     writer = find_writer(config)
-    read = _tools(recipe, folder)
+    read = read_tools()
     tools = read.tools
     most = most_queries(config)
     queries = count(most, "query", "queries") if most else "all queries that it has"
@@ -173,10 +179,12 @@ def _describe_generation(recipe: Recipe, folder: RunFolder) -> Iterator[str]:
         yield from _notes(read)
         if writer.default_queries is not None:
             # The offers are those of any engine, and wrong settings are found here.
-            check_prompts(recipe, _catalogue(recipe, folder))
+            check_prompts(recipe, _catalogue(recipe, folder, read_tools))
             yield from _describe_offers(config, tools)
         return
-    forecast = forecast_generation(recipe, _catalogue(recipe, folder), folder)
+    forecast = forecast_generation(
+        recipe, _catalogue(recipe, folder, read_tools), folder
+    )
     yield f"{what} {writer.describe(config)}"
     yield from _describe_size(recipe, len(tools))
     yield from _describe_offers(config, tools)
@@ -225,6 +233,7 @@ def _describe_judge(
 def _describe_trainings(
     recipe: Recipe,
     folder: RunFolder,
+    read: ToolReader,
     todo: list[str],
     bank_changes: bool,
     measure: bool,
@@ -232,7 +241,7 @@ def _describe_trainings(
     if not trains(recipe.retrievers, todo):
         return
     generates = bank_changes and recipe.dataset is None
-    tools = _tools(recipe, folder).tools if generates else ()
+    tools = read().tools if generates else ()
     bank = read_bank(recipe, folder, tools, todo)
     if measure:
         from toolbank.commands.plan.measure import measure_trainings
@@ -245,27 +254,27 @@ def _describe_trainings(
 
 
 def _describe_searches(
-    recipe: Recipe, folder: RunFolder, todo: list[str]
+    recipe: Recipe, folder: RunFolder, read: ToolReader, todo: list[str]
 ) -> Iterator[str]:
     if not any(config.asks for config in recipe.retrievers):
         return
     asks = read_split(recipe).asks if recipe.dataset is not None else ()
-    bank = Bank(tuple(_bank_tools(recipe, folder)), asks=tuple(asks))
+    bank = Bank(tuple(_bank_tools(recipe, read)), asks=tuple(asks))
     bank = expect_asks(recipe, bank, to_write=True)
     bank_changes = "dataset" in todo or "generate" in todo
     yield from describe_searches(recipe, folder, bank_changes, bank)
 
 
-def _bank_tools(recipe: Recipe, folder: RunFolder) -> Sequence[Tool]:
+def _bank_tools(recipe: Recipe, read: ToolReader) -> Sequence[Tool]:
     """The tools of the bank that there will be."""
     if recipe.dataset is not None:
         return read_split(recipe).tools
-    return _tools(recipe, folder).tools
+    return read().tools
 
 
-def _catalogue(recipe: Recipe, folder: RunFolder) -> Catalogue:
+def _catalogue(recipe: Recipe, folder: RunFolder, read: ToolReader) -> Catalogue:
     """The same tools, with the versions before them."""
-    tools = tuple(_bank_tools(recipe, folder))
+    tools = tuple(_bank_tools(recipe, read))
     if folder.catalogue.is_dir():
         kept = read_catalogue(folder)
         if kept.tools == tools:
@@ -307,7 +316,7 @@ def _notes(read: Collected) -> Iterator[str]:
         yield from format_paragraph("tools", note)
 
 
-def _tools(recipe: Recipe, folder: RunFolder) -> Collected:
+def _read_tools(recipe: Recipe, folder: RunFolder) -> Collected:
     """The tools as they were read last from the same sources, or else read now."""
     path = folder.bank / "tools.parquet"
     if path.is_file() and is_run_folder(folder.path):
