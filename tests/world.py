@@ -1,10 +1,14 @@
 """A small world that many tests share: an API, a recipe, and a model that answers well."""
 
 import json
+from functools import cache
 from random import Random
 
 from tests.servers.chat import Answer
 from toolbank.bank.records import Tool
+from toolbank.functions.write import write_function
+from toolbank.sources.python.package import read_package
+from toolbank.sources.python.source import PythonSource
 
 WORDS = [
     f"{start}{end}"
@@ -20,22 +24,37 @@ SHOP = [
     for verb in ("find", "total", "list", "merge")
     for noun in ("orders", "letters", "returns", "prices")
 ]
+PACKAGE = "{type: python, package: statistics}"
 RECIPE = """\
 name: mine
 sources:
-  - {type: python, package: statistics}
+  - SOURCE
 baselines: false
 retrievers:
   - type: bm25
 """
 
 
-def write_recipe(folder, **generate):
-    """Write the recipe `mine.yaml`, and give its path."""
+def write_recipe(folder, source="", **generate):
+    """Write the recipe `mine.yaml`, and give its path.
+
+    Its tools are those of the package `statistics`, from a list unless another source is given:
+    a package is read by a process of its own, which takes half a second.
+    """
     settings = {"offered": 6, "max_tools": 3, **generate}
+    if not source:
+        (folder / "tools.json").write_text(_list_statistics())
+        source = "{type: functions, path: tools.json}"
+    recipe = RECIPE.replace("SOURCE", source)
     path = folder / "mine.yaml"
-    path.write_text(f"{RECIPE}generate: {json.dumps(settings)}\n")
+    path.write_text(f"{recipe}generate: {json.dumps(settings)}\n")
     return str(path)
+
+
+@cache
+def _list_statistics():
+    tools = read_package(PythonSource(package="statistics")).tools
+    return json.dumps([write_function(tool, "mcp", tool.name)[0] for tool in tools])
 
 
 def drafted(tools, text):

@@ -51,12 +51,13 @@ def test_usage_and_recipes(recipe):
 )
 def test_an_empty_path_is_not_the_folder_that_one_is_in(recipe, command, named):
     bad(recipe, *command, code=2, told=[f"'{named}': it is empty"])
-    assert {path.name for path in recipe.iterdir()} == {"mine.yaml"}
+    assert {path.name for path in recipe.iterdir()} == {"mine.yaml", "tools.json"}
 
 
 def test_sources(recipe):
     bad(
-        *(recipe, "run", "mine.yaml", "--set", "sources.0.package=no_such_package"),
+        *(recipe, "run", "mine.yaml"),
+        *("--set", "sources.0={type: python, package: no_such_package}"),
         code=2,
         told=["no_such_package", "not installed"],
     )

@@ -68,7 +68,7 @@ def test_no_more_pairs_are_announced_than_there_will_be_queries(
 def test_what_is_no_tool_is_counted_by_kind_before_and_when_it_is_read(
     recipe, out, capsys
 ):
-    of_json = "sources.0.package=json"
+    of_json = "sources.0={type: python, package: json}"
     note = r"python:json==\S+ left out: .* 1 exception; kinds: .* takes them too"
     assert re.search(note, plan(recipe(of_json), out))
     run_recipe(recipe(of_json), out, until="sources")
@@ -110,6 +110,7 @@ def test_an_encoder_that_is_here_is_not_spoken_of(recipe, out):
     assert "Encoder" not in plan(recipe("retrievers.0.type=descriptions"), out)
 
 
+@pytest.mark.slow
 def test_an_encoder_that_the_hub_has_is_downloaded_by_the_run(recipe, tmp_path):
     class Hub(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -169,7 +170,7 @@ def test_how_many_tools_are_asked_for_is_told(recipe, out):
 
 def test_a_bank_smaller_than_an_offer_is_told_by_plan_and_run(recipe, out, capsys):
     settings = [
-        "sources.0.package=bisect",
+        "sources.0={type: python, package: bisect}",
         "generate.engine=rules",
         "generate.offered=10",
         "generate.max_tools=5",

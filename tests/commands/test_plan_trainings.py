@@ -74,6 +74,7 @@ def test_a_run_leaves_the_rates_for_the_next_plan(recipe, tmp_path):
     assert f"timed on {date.today().isoformat()}" in told
 
 
+@pytest.mark.slow
 def test_of_a_run_that_was_stopped_the_steps_are_told_as_the_most(
     recipe, tmp_path, monkeypatch
 ):

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from copy import copy
 
 import pytest
@@ -31,29 +33,34 @@ NEW = [f"weigh_{noun}" for noun in (*NOUNS, "stamps", "ropes", "lamps", "chairs"
 GONE, REWORDED = NAMES[:5], NAMES[10:15]
 
 
-def source(names, reworded=()):
-    """The text of a package with a function for each name."""
-    return "\n\n".join(
-        f"def {name}(customer):\n"
-        f'    """{name.replace("_", " the ").title()} of a customer'
-        f"{', oldest first' if name in reworded else ''}.\n\n"
-        f'    Parameters\n    ----------\n    customer : str\n        Whose.\n    """'
-        for name in names
+def listed(names, reworded=()):
+    """The text of a list with a function for each name."""
+    customer = {"type": "string", "description": "Whose."}
+    parameters = {"type": "object", "properties": {"customer": customer}}
+    return json.dumps(
+        [
+            {
+                "name": name,
+                "description": f"{name.replace('_', ' the ').title()} of a customer"
+                f"{', oldest first' if name in reworded else ''}.",
+                "parameters": parameters,
+            }
+            for name in names
+        ]
     )
 
 
 class World:
-    """A run over a package that is written to disk, and written anew."""
+    """A run over a list of functions that is written, and written anew."""
 
     def __init__(self, folder, server):
         self.server = server
-        self.module = folder / "refreshed_package/__init__.py"
-        self.module.parent.mkdir()
-        self.module.write_text(source(NAMES))
+        self.list = folder / "tools.json"
+        self.list.write_text(listed(NAMES))
         self.out = folder / "run"
         self.path = folder / "mine.yaml"
         self.path.write_text(
-            "name: mine\nsources: [{type: python, package: refreshed_package}]\n"
+            f"name: mine\nsources: [{{type: functions, path: {self.list}}}]\n"
             f"generate: {{base_url: {server.url}, model: m, queries: 20, engine: openai}}\n"
             "asks: {per_tool: 2}\n"
             "baselines: false\nretrievers: [{type: bm25}]\n"
@@ -65,7 +72,7 @@ class World:
     def change(self):
         """Ten tools are added, five removed, five reworded."""
         left = [name for name in NAMES if name not in GONE]
-        self.module.write_text(source([*left, *NEW], REWORDED))
+        self.list.write_text(listed([*left, *NEW], REWORDED))
 
     def asked(self, since=0):
         """The tools that asks were wanted for, and how many other calls there were."""
@@ -81,8 +88,7 @@ class World:
 def finished(tmp_path_factory):
     """A world whose run was made, for all tests to start from."""
     folder = tmp_path_factory.mktemp("world")
-    with pytest.MonkeyPatch.context() as patch, ChatServer(good) as server:
-        patch.syspath_prepend(folder)
+    with ChatServer(good) as server:
         world = World(folder, server)
         world.run()
         yield world
@@ -98,7 +104,7 @@ def world(finished, tmp_path):
     shutil.copytree(finished.out, world.out)
     shutil.copy(finished.path, world.path)
     yield world
-    finished.module.write_text(source(NAMES))
+    finished.list.write_text(listed(NAMES))
     del finished.server.calls[calls:]
 
 
@@ -267,14 +273,12 @@ def test_the_bank_is_the_same_at_any_concurrency(world, tmp_path):
         assert one == other
 
 
-@pytest.mark.parametrize(
-    "moments", [(1, 4), pytest.param(range(7), marks=pytest.mark.slow)]
-)
-def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, moments):
+@pytest.mark.slow
+def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world):
     calls = len(world.server.calls)
     world.change()
     killed = {}
-    for n in moments:
+    for n in range(7):
         copy = world.out.with_name(f"killed-{n}")
         shutil.copytree(world.out, copy)
         code = (
@@ -291,7 +295,7 @@ def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, moments):
             "from toolbank.run.refresh import refresh_run\n"
             "refresh_run(Path(sys.argv[1]))\n"
         )
-        killed[n] = run_python(code, copy, n, world.module.parent.parent)
+        killed[n] = run_python(code, copy, n)
         refresh_run(copy)
         tools = Bank.load(copy / "bank").tool_names
         assert {*NEW} <= {*last(tools)}
@@ -307,21 +311,13 @@ def test_after_a_kill_in_the_middle_it_is_brought_to_its_end(world, moments):
 
 
 def run_python(code, *args):
-    import os
-    import subprocess
-    import sys
-
-    *args, folder = args
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)],
-        env=os.environ | {"PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"},
-    ).returncode
+    return subprocess.run([sys.executable, "-c", code, *map(str, args)]).returncode
 
 
-@pytest.mark.parametrize("text", ["", source(NAMES[:14]), "def broken(:\n"])
+@pytest.mark.parametrize("text", ["", listed(NAMES[:14]), "{"])
 def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
     before = files(world.out)
-    world.module.write_text(text)
+    world.list.write_text(text)
     for force in (False, True) if len(text) < 20 else (False,):
         with pytest.raises(ToolbankError, match="Nothing was changed"):
             refresh_run(world.out, force=force)
@@ -334,7 +330,7 @@ def test_a_source_that_fails_or_is_halved_changes_nothing(world, text):
 
 def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
     run_recipe(load_recipe(str(fresh.path)), fresh.out, until="sources")
-    fresh.module.write_text(source(NAMES[:14]))
+    fresh.list.write_text(listed(NAMES[:14]))
     with pytest.raises(ToolbankError, match="gives 14 tools, where it gave 30"):
         refresh_run(fresh.out)
     assert refresh_run(fresh.out, force=True).kept
@@ -342,56 +338,60 @@ def test_a_loss_is_no_less_where_nothing_was_asked_yet(fresh):
 
 def test_a_halved_source_is_taken_as_it_is_by_force(world):
     calls = len(world.server.calls)
-    world.module.write_text(source(NAMES[:14]))
+    world.list.write_text(listed(NAMES[:14]))
     assert refresh_run(world.out, force=True).kept
     world.run()
     assert world.asked(calls) == ([], 0)
     assert len(world.bank().tools) == 14
 
 
+@pytest.mark.slow
 def test_of_two_sources_one_that_fails_loses_its_tools_by_force(fresh):
-    other = "other_package"
-    module = fresh.module.parent.with_name(f"{other}.py")
-    module.write_text(source(NEW))
-    text = fresh.path.read_text()
-    fresh.path.write_text(
-        text.replace("sources: [", f"sources: [{{type: python, package: {other}}}, ")
-    )
-    fresh.run()
-    module.write_text("def broken(:\n")
-    offer = f"out of the run: toolbank refresh {fresh.out} --force"
-    with pytest.raises(
-        ToolbankError, match=f"take the tools of python:{other} {offer}"
-    ):
-        refresh_run(fresh.out)
-    forced = refresh_run(fresh.out, force=True)
-    assert sorted(last(tool.name for tool in forced.changes.removed)) == sorted(NEW)
-    told = "\n".join(describe(forced))
-    recipe = fresh.out / "recipe.yaml"
-    assert f"Next: take python:{other} out of {recipe}" in told
-    assert f"toolbank run {fresh.out} --replace" in told
-    assert "can't be imported" in told
-    assert not load(fresh.out).search("weigh")
-    given = yaml.safe_load(recipe.read_text())
-    given["sources"] = [one for one in given["sources"] if one["package"] != other]
-    recipe.write_text(yaml.safe_dump(given))
-    run_recipe(load_recipe(str(fresh.out)), fresh.out, replace=True)
-    assert sorted(last(fresh.bank().tool_names)) == sorted(NAMES)
-
-
-def test_by_force_every_source_is_read_once(fresh):
-    (fresh.path.parent / "other.json").write_text(
-        '[{"name": "a", "description": "B."}]'
-    )
+    other = "functions:other.json"
+    listing = fresh.path.with_name("other.json")
+    listing.write_text(listed(NEW))
     text = fresh.path.read_text()
     fresh.path.write_text(
         text.replace("sources: [", "sources: [{type: functions, path: other.json}, ")
     )
     fresh.run()
-    (fresh.path.parent / "other.json").write_text("{")
-    imports = fresh.path.parent / "imports.txt"
-    count = f"open({str(imports)!r}, 'a').write('1')\n"
-    fresh.module.write_text(count + source(NAMES))
+    listing.write_text("{")
+    offer = f"out of the run: toolbank refresh {fresh.out} --force"
+    with pytest.raises(ToolbankError, match=f"take the tools of {other} {offer}"):
+        refresh_run(fresh.out)
+    forced = refresh_run(fresh.out, force=True)
+    assert sorted(last(tool.name for tool in forced.changes.removed)) == sorted(NEW)
+    told = "\n".join(describe(forced))
+    recipe = fresh.out / "recipe.yaml"
+    assert f"Next: take {other} out of {recipe}" in told
+    assert f"toolbank run {fresh.out} --replace" in told
+    assert "is no JSON" in told
+    assert not load(fresh.out).search("weigh")
+    given = yaml.safe_load(recipe.read_text())
+    given["sources"] = [
+        one for one in given["sources"] if not one["path"].endswith("other.json")
+    ]
+    recipe.write_text(yaml.safe_dump(given))
+    run_recipe(load_recipe(str(fresh.out)), fresh.out, replace=True)
+    assert sorted(last(fresh.bank().tool_names)) == sorted(NAMES)
+
+
+def test_by_force_every_source_is_read_once(fresh, monkeypatch):
+    folder = fresh.path.parent
+    monkeypatch.syspath_prepend(folder)
+    package, imports = folder / "counted_package.py", folder / "imports.txt"
+    package.write_text('def weigh():\n    """Weigh."""\n')
+    (folder / "other.json").write_text('[{"name": "a", "description": "B."}]')
+    text = fresh.path.read_text()
+    others = (
+        "{type: functions, path: other.json}, {type: python, package: counted_package}"
+    )
+    fresh.path.write_text(text.replace("sources: [", f"sources: [{others}, "))
+    fresh.run()
+    (folder / "other.json").write_text("{")
+    package.write_text(
+        f"open({str(imports)!r}, 'a').write('1')\n" + package.read_text()
+    )
     assert refresh_run(fresh.out, force=True).unread == ("functions:other.json",)
     assert imports.read_text() == "1"
 

@@ -6,7 +6,7 @@ import pytest
 from tests.commands.conftest import BY_RULES
 from tests.commands.in_process import toolbank
 from tests.commands.whose_files.project import fresh
-from tests.world import write_recipe
+from tests.world import PACKAGE, write_recipe
 
 SMALL = """\
 name: small
@@ -36,7 +36,7 @@ def world(tmp_path_factory):
     """A project of a user: recipes, data, links, and a run."""
     folder = tmp_path_factory.mktemp("world") / "project"
     folder.mkdir()
-    recipe = Path(write_recipe(folder, **BY_RULES))
+    recipe = Path(write_recipe(folder, PACKAGE, **BY_RULES))
     done = toolbank("run", "mine.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     (folder / "small.yaml").write_text(SMALL)

@@ -56,6 +56,7 @@ def test_no_file_of_the_users_ever_changes(world, home, tmp_path_factory, steps)
     shutil.rmtree(project)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
