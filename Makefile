@@ -7,15 +7,20 @@ UNNAME = @.venv/bin/python -m pip uninstall --quiet --yes toolbank 2>/dev/null
 # the tests alone start some 300 more.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart test test-slow
+.PHONY: quickstart test check pytest test-slow
 
 quickstart: .venv/installed
 	.venv/bin/toolbank run quickstart
 
 test: .venv/installed-dev
+	$(MAKE) -j 2 check pytest
+
+check:
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+
+pytest:
 	.venv/bin/pytest -n 3 --dist worksteal
 
 test-slow: .venv/installed-slow

@@ -30,7 +30,8 @@ os.environ.setdefault("HF_HOME", str(_CACHES / "huggingface"))
 _OWN_CACHES = tempfile.TemporaryDirectory(prefix="toolbank-tests-")
 os.environ["XDG_CACHE_HOME"] = _OWN_CACHES.name
 
-settings.register_profile("toolbank", deadline=None)
+# Each run draws others: many quick runs see more than one long one.
+settings.register_profile("toolbank", deadline=None, max_examples=40)
 settings.load_profile("toolbank")
 
 # A shell ignores SIGINT for what it starts in the background, and children inherit that:

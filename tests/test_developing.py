@@ -156,6 +156,7 @@ def test_the_other_kinds_pass_the_checks_of_theirs(package):
     assert " passed" in run(package, "pytest", "-p", "no:cacheprovider", "tests")
 
 
+@pytest.mark.slow
 def test_the_source_and_the_retriever_make_a_run(package):
     (package / "mine.yaml").write_text(RECIPE)
     assert "popular" in run(package, "toolbank", "run", "mine.yaml")

@@ -116,6 +116,7 @@ def written_recipe(tmp_path):
     return load_recipe(str(path))
 
 
+@pytest.mark.slow
 def test_the_plan_of_the_pages_is_that_of_its_recipe(written_recipe, tmp_path):
     if not version("numpy").startswith("2.3."):
         pytest.skip("the page's plan is that of NumPy 2.3")

@@ -117,9 +117,8 @@ def outlive(folder, queries, seconds, how, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    "how", ["refusing", pytest.param("closed", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["refusing", "closed"])
 def test_an_endpoint_that_comes_back_makes_the_same_bank(tmp_path, capsys, how):
     outlive(tmp_path, 60, 2.5, how, capsys)
 

@@ -79,6 +79,7 @@ def test_it_embeds_what_the_other_run_reads(project):
     assert again.did == ()
 
 
+@pytest.mark.slow
 def test_a_run_that_lies_elsewhere_counts_by_its_weights(project):
     first(project, tuned("tool2vec"))
     run(second(project), project / "runs" / "second")

@@ -205,6 +205,7 @@ def test_an_interrupt_with_nothing_in_flight_says_so(tmp_path):
         assert "Traceback" not in terminal.shown
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_moment_loses_no_reply(tmp_path):
     given = threading.Semaphore(0)
 

@@ -181,9 +181,8 @@ def test_a_spent_budget_ends_the_run_and_a_raised_one_goes_on_from_there(
 COMMAND = [sys.executable, "-m", "toolbank", "run"]
 
 
-@pytest.mark.parametrize(
-    "end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_in_the_middle_it_loses_nothing_and_comes_out_the_same(
     make, server, tmp_path, end
 ):

@@ -51,6 +51,7 @@ def test_a_training_goes_on_after_another_setting_was_tried(run, tmp_path, capfd
     assert not (tmp_path / "run/checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_of_many_settings_those_tried_last_are_kept(run, tmp_path):
     tried = []
     for rate in (1e-3, 2e-3, 3e-3, 4e-3):

@@ -372,6 +372,7 @@ def preview(folder, terminal=None, said=""):
     return done.returncode, " ".join(told.decode().split())
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_once_and_the_answer_lies_with_the_users_settings(
     tmp_path, server
 ):
