@@ -37,12 +37,19 @@ def show(what, seconds):
 
 
 def measure(work, salt):
+    return measure_in_turns([work], salt)[0]
+
+
+def measure_in_turns(works, salt):
+    """Seconds [works, requests]: each request is put to one after the other."""
     seconds = []
     for request in requests():
-        began = time.perf_counter()
-        work(f"{request} {salt}")
-        seconds.append(time.perf_counter() - began)
-    return seconds[20:]
+        seconds.append([])
+        for number, work in enumerate(works):
+            began = time.perf_counter()
+            work(f"{request} {salt} {number}")
+            seconds[-1].append(time.perf_counter() - began)
+    return np.array(seconds[20:]).T
 
 
 def encoder_of(retriever):
@@ -112,13 +119,17 @@ def main(folders):
         print(f"  {'ms':34} {'p50':>7} {'p95':>7} {'p99':>7}")
         for label, retriever in finder.retrievers.items():
             encoder = encoder_of(retriever)
-            if encoder is not None:
-                show(
-                    f"{label}: its encoder alone",
-                    measure(lambda text, e=encoder: e.encode_queries([text]), label),
-                )
             answer = partial(finder.answer, retriever=label)
-            show(label, measure(answer, f"{label}!"))
+            if encoder is None:
+                show(label, measure(answer, label))
+                continue
+            alone, found = measure_in_turns(
+                [lambda text, e=encoder: e.encode_queries([text]), answer], label
+            )
+            show(f"{label}: its encoder alone", alone)
+            show(label, found)
+            above = 1000 * np.median(found - alone)
+            print(f"  {label + ': above its encoder':34} {above:7.2f}", flush=True)
         measure_others(finder.tools, finder.retrievers["descriptions"].vectors)
 
 
