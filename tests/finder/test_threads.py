@@ -34,7 +34,16 @@ def fitted(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("label", [*LABELS, "bm25", "nearest"])
+QUICK = ("bm25", "tool2vec", "mlc")
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        pytest.param(label, marks=() if label in QUICK else pytest.mark.slow)
+        for label in (*LABELS, "bm25", "nearest")
+    ],
+)
 def test_twenty_threads_share_a_finder_and_lose_nothing(fitted, label):
     finder = Finder(fitted[label], TOOLS)
     counts, errors = share(finder, threads=20, goes_on=lambda done: done < 15)

@@ -275,7 +275,7 @@ def test_any_number_of_calls_run_side_by_side_over_connections_that_are_kept():
         assert server.connections <= 200
 
 
-@pytest.mark.parametrize("hard", [90, 4000])
+@pytest.mark.parametrize("hard", [90, pytest.param(4000, marks=pytest.mark.slow)])
 def test_no_more_connections_are_opened_than_the_system_allows(hard):
     """In a process of its own, whose limit of open files can be set."""
     script = """

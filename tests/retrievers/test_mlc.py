@@ -1,5 +1,6 @@
 """MLC: independent labels, every shape of encoder, and tools that no query uses."""
 
+import itertools
 import math
 import re
 
@@ -166,8 +167,16 @@ def test_a_label_begins_at_its_share_of_the_examples():
     assert odds.tolist() == pytest.approx([math.log(0.5 / 99.5), math.log(10 / 90)])
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-@pytest.mark.parametrize("kind", KINDS)
+QUICK = [("minilm", "mean"), ("deberta", "cls")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in itertools.product(KINDS, ("mean", "cls"))
+    ],
+)
 def test_every_shape_is_trained_saved_loaded_and_searched(
     bank, tmp_path, kind, pooling
 ):

@@ -70,7 +70,9 @@ def test_a_training_killed_in_any_step_loses_that_step_and_ends_with_the_same_we
     assert difference(whole, second.weights()) == 0
 
 
-@pytest.mark.parametrize("killed_in", [2, 4, 6, 7])
+@pytest.mark.parametrize(
+    "killed_in", [2, 7, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 6))]
+)
 def test_within_accumulated_batches_too(folder, tmp_path, killed_in):
     """Seven batches of two a step, without validation: the last step of an epoch has one."""
     config = CONFIG.model_copy(update={"batch_size": 10, "accumulation": 2})
@@ -153,6 +155,7 @@ def test_of_a_fit_of_short_trainings_two_minutes_are_lost_at_most(
     assert 0 <= lost * length / 12 <= PAUSE_S + length / 12
 
 
+@pytest.mark.slow
 def test_and_all_their_saves_take_a_twentieth_of_the_time_at_most(folder, tmp_path):
     rows, context = [], FitContext(checkpoints=tmp_path)
     for number in range(20):
