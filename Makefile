@@ -15,12 +15,12 @@ quickstart: .venv/installed
 test: .venv/installed-dev
 	$(MAKE) -j 2 check pytest
 
-check:
+check: .venv/installed-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-pytest:
+pytest: .venv/installed-dev
 	.venv/bin/pytest -n 3 --dist worksteal
 
 test-slow: .venv/installed-slow

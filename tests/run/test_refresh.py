@@ -365,7 +365,7 @@ def test_of_two_sources_one_that_fails_loses_its_tools_by_force(fresh):
     recipe = fresh.out / "recipe.yaml"
     assert f"Next: take {other} out of {recipe}" in told
     assert f"toolbank run {fresh.out} --replace" in told
-    assert "is no JSON" in told
+    assert "not valid JSON" in told
     assert not load(fresh.out).search("weigh")
     given = yaml.safe_load(recipe.read_text())
     given["sources"] = [
