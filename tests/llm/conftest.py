@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from toolbank.llm.executor import release_engines
+
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
 
 
@@ -16,5 +18,6 @@ def llms(monkeypatch):
 
     vllm.LLM.made.clear()
     yield vllm.LLM.made
+    release_engines()
     for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
         del sys.modules[name]

@@ -1,16 +1,20 @@
 import ast
 import asyncio
+import contextlib
 import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 import zipfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.engines import create_engine
@@ -18,6 +22,7 @@ from toolbank.chat.chat import ChatRequest, EngineError, Message, WriteTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.llm.engines.vllm import engine as vllm
 from toolbank.llm.engines.vllm import thread as vllm_thread
+from toolbank.llm.executor import release_engines
 from toolbank.system.errors import InputError
 
 STAND_IN = Path(__file__).parent / "vllm_stand_in"
@@ -79,7 +84,7 @@ def test_a_request_is_taken_in_while_another_is_still_being_written(llms):
     async def talk():
         engine = make()
         first = asyncio.ensure_future(engine.answer(request(0, text="a", after="b")))
-        while not llms[0].llm_engine.batches:
+        while not (llms and llms[0].llm_engine.batches):
             await asyncio.sleep(0.001)
         replies = await engine.answer(request(1, text="b")), await first
         await engine.close()
@@ -93,7 +98,7 @@ def test_closing_does_not_leave_a_call_waiting(llms):
     async def talk():
         engine = make()
         call = asyncio.ensure_future(engine.answer(request(0, text="a", after="never")))
-        while not llms[0].llm_engine.batches:
+        while not (llms and llms[0].llm_engine.batches):
             await asyncio.sleep(0.001)
         await engine.close()
         with pytest.raises(EngineError, match="closed"):
@@ -166,15 +171,97 @@ def test_a_call_that_is_given_up_is_aborted_there(llms):
     assert llms[0].llm_engine.aborted == ["endless"]
 
 
-def test_closing_ends_the_thread(llms):
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name == "vllm"]
+
+
+def test_a_model_is_loaded_for_the_first_request_and_not_before(llms):
+    async def talk():
+        engine = make()
+        await asyncio.sleep(0.01)
+        assert not llms
+        await engine.answer(request(text="x"))
+        await engine.close()
+
+    asyncio.run(talk())
+    assert len(llms) == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"temperature": 0.1}, {"max_tokens": 9, "parameters": {"top_p": 0.5}}]
+)
+def test_a_model_stays_for_later_engines_with_their_own_sampling(llms, settings):
     answers(request(text="x"))
-    assert "vllm" not in {thread.name for thread in threading.enumerate()}
+    answers(request(text="y"), **settings)
+    (llm,) = llms
+    sampling = [asked[1] for asked in llm.asked]
+    given = {**settings, **settings.get("parameters", {})}
+    for name, value in given.items():
+        if name != "parameters":
+            assert getattr(sampling[1], name) == value != getattr(sampling[0], name)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"model": "large"}, {"options": {"tensor_parallel_size": 2}}]
+)
+def test_one_model_makes_room_for_another(llms, settings):
+    answers(request(text="x"))
+    answers(request(text="y"), **settings)
+    assert len(llms) == 2
+    assert len(threads()) == 1
+
+
+def test_engines_that_are_open_at_once_each_keep_their_model(llms):
+    async def talk():
+        first, second = make(), make(model="large")
+        await first.answer(request(text="a"))
+        await second.answer(request(text="b"))
+        reply = await first.answer(request(text="c"))
+        await first.close()
+        await second.close()
+        return reply.text
+
+    assert asyncio.run(asyncio.wait_for(talk(), 30)) == "c"
+    assert [llm.arguments["model"] for llm in llms] == ["small", "large"]
+
+
+def test_releasing_frees_the_model(llms):
+    answers(request(text="x"))
+    assert threads()
+    release_engines()
+    assert not threads()
+    answers(request(text="y"))
+    assert len(llms) == 2
+
+
+def test_a_model_that_has_ended_is_loaded_again_for_the_next_engine(llms):
+    (error,) = answers(request(die=True))
+    (reply,) = answers(request(text="y"))
+    assert (error.reason, reply.text) == ("engine-ended", "y")
+
+
+@pytest.mark.parametrize("given", [{}, {"max_model_len": 4096}])
+def test_on_a_cpu_prompts_are_not_split(llms, monkeypatch, given):
+    answers(request(text="x"), options=given)
+    release_engines()
+    monkeypatch.setattr(type(current_platform()), "cpu", True)
+    answers(request(text="x"), options=given)
+    assert [llm.enable_chunked_prefill for llm in llms] == [None, False]
+    (error,) = answers(request(text="x"), options={"enable_chunked_prefill": True})
+    assert isinstance(error, InputError)
+    assert "generate.options.enable_chunked_prefill" in str(error)
+
+
+def current_platform():
+    from vllm import platforms
+
+    return platforms.current_platform
 
 
 def test_a_seed_is_the_requests_own_and_the_same_in_every_run(llms):
     first, again, other = (
         answers(request(0, text="x"), request(1, text="x"), seed=seed)
-        and [asked[1].seed for asked in llms[-1].asked]
+        and [asked[1].seed for asked in llms[0].asked[-2:]]
         for seed in (0, 0, 5)
     )
     assert sorted(first) == sorted(again)
@@ -185,17 +272,30 @@ def test_a_seed_is_the_requests_own_and_the_same_in_every_run(llms):
     ("settings", "said"),
     [
         ({"model": ""}, r"generate\.model: not set"),
-        ({"model": "missing"}, r"generate\.model: vLLM can't load 'missing'.*OSError"),
         ({"options": {"speed": 2}}, r"generate\.options\.speed: "),
         ({"options": {"hf_token": "x"}}, r"generate\.options\.hf_token: .*HF_TOKEN"),
-        ({"parameters": {"top_p": 7}}, r"generate\.parameters: .*top_p must be"),
-        ({"parameters": {"tap_p": 1}}, r"generate\.parameters: .*tap_p"),
         ({"parameters": {"n": 2}}, r"generate\.parameters\.n: can't be set"),
     ],
 )
 def test_what_vllm_can_not_take_is_bad_input(llms, settings, said):
     with pytest.raises(InputError, match=said):
         make(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": "missing"}, r"generate\.model: vLLM can't load 'missing'.*OSError"),
+        ({"parameters": {"top_p": 7}}, r"generate\.parameters: .*top_p must be"),
+        ({"parameters": {"tap_p": 1}}, r"generate\.parameters: .*tap_p"),
+    ],
+)
+def test_what_vllm_refuses_to_load_is_bad_input_for_every_request(llms, settings, said):
+    found = answers(request(0, text="x"), request(1, text="y"), **settings)
+    assert all(isinstance(error, InputError) for error in found)
+    assert all(re.search(said, str(error)) for error in found)
+    (reply,) = answers(request(text="x"))
+    assert reply.text == "x"
 
 
 @pytest.mark.parametrize(
@@ -223,12 +323,13 @@ def test_a_recipe_can_not_make_vllm_run_code_of_its_choosing(
     assert not llms
     # Then it is vLLM that refuses, or not; the stand-in knows none of these.
     monkeypatch.setenv("TOOLBANK_TRUST_REMOTE_CODE", "1")
-    with pytest.raises(InputError, match=rf"vLLM can't load .*{name}"):
-        make(options=options)
+    (error,) = answers(request(text="x"), options=options)
+    assert isinstance(error, InputError)
+    assert re.search(rf"vLLM can't load .*{name}", str(error))
 
 
 def test_a_missing_package_is_told_with_the_command_that_installs_it():
-    with pytest.raises(InputError, match=r"pip install .\.\[vllm\]"):
+    with pytest.raises(InputError, match=r"\.\[vllm\]' -c constraints-vllm\.txt"):
         make()
 
 
@@ -236,13 +337,14 @@ def test_a_package_that_can_not_be_imported_is_bad_input(tmp_path, monkeypatch):
     (tmp_path / "vllm.py").write_text("import libcuda_missing")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "vllm", raising=False)
-    with pytest.raises(InputError, match=r"can't be imported .*libcuda_missing"):
-        make()
+    (error,) = answers(request(text="x"))
+    assert isinstance(error, InputError)
+    assert re.search("can't be imported .*libcuda_missing", str(error))
 
 
-INTERRUPTED = """
-    import multiprocessing, os, signal, sys, time
-    from concurrent.futures import Future
+# Stands in for a vLLM whose model runs in a process of its own.
+WITH_PROCESS = """
+    import multiprocessing, os, signal, subprocess, sys, time
     from pathlib import Path
 
 
@@ -250,52 +352,88 @@ INTERRUPTED = """
         # As vLLM's own processes do.
         signal.signal(signal.SIGINT, lambda *_: path.write_text("interrupted"))
         ready.set()
-        time.sleep(1)
+        time.sleep(1 if path.name == "marker" else 600)
 
 
     class LLM:
-        def __init__(self, model):
+        def __init__(self, model, **options):
             spawn = multiprocessing.get_context("spawn")
             ready = spawn.Event()
             self.process = spawn.Process(target=child, args=(Path(model), ready))
             self.process.start()
             ready.wait()
-            os.kill(self.process.pid, signal.SIGINT)
-            self.process.join()
+            if Path(model).name == "marker":
+                os.kill(self.process.pid, signal.SIGINT)
+                self.process.join()
+                return
+            # Named as vLLM names its processes, and one of somebody else's.
+            sleep = ["sleep", "600"]
+            titled = subprocess.Popen(["VLLM::Worker", "600"], executable="/bin/sleep")
+            other = subprocess.Popen(["sleep", "600"])
+            print(self.process.pid, titled.pid, other.pid, flush=True)
 
 
     class SamplingParams:
         def __init__(self, **settings):
             pass
 """
+SCRIPT = """
+import sys, asyncio
+from tests.llm.test_vllm import request
+from tests.engines import create_engine
+from toolbank.generate.config import GenerateConfig
+
+async def ask():
+    config = GenerateConfig(engine='vllm', model=sys.argv[1])
+    await create_engine(config, tools=(), seed=0).answer(request(text="x"))
+
+if __name__ == '__main__':
+    asyncio.run(ask())
+"""
 
 
-def test_an_interrupt_of_the_terminal_does_not_reach_the_processes_of_vllm(tmp_path):
+def command_with_process(tmp_path, model):
+    """A command that loads a model of `WITH_PROCESS`, and the environment that it needs."""
     package = tmp_path / "vllm"
     package.mkdir()
-    (package / "__init__.py").write_text(textwrap.dedent(INTERRUPTED))
+    (package / "__init__.py").write_text(textwrap.dedent(WITH_PROCESS))
+    (package / "exceptions.py").write_text("class VLLMClientError(Exception): pass")
+    shutil.copy(STAND_IN / "vllm/platforms.py", package)
     (package / "sampling_params.py").write_text(
         "class StructuredOutputsParams:\n    def __init__(self, json):\n        pass\n"
     )
-    script = (
-        "import sys, asyncio; from tests.engines import create_engine\n"
-        "from toolbank.generate.config import GenerateConfig\n"
-        "if __name__ == '__main__':\n"
-        "    config = GenerateConfig(engine='vllm', model=sys.argv[1])\n"
-        "    asyncio.run(create_engine(config, tools=(), seed=0).close())\n"
+    (tmp_path / "script.py").write_text(SCRIPT)
+    path = os.pathsep.join([str(tmp_path), str(Path.cwd())])
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / model)]
+    return command, {**os.environ, "PYTHONPATH": path}
+
+
+def test_an_interrupt_of_the_terminal_does_not_reach_the_processes_of_vllm(tmp_path):
+    command, environment = command_with_process(tmp_path, "marker")
+    done = subprocess.run(
+        command, env=environment, timeout=60, capture_output=True, text=True
     )
-    (tmp_path / "script.py").write_text(script)
-    marker = tmp_path / "marker"
-    subprocess.run(
-        [sys.executable, str(tmp_path / "script.py"), str(marker)],
-        check=True,
-        timeout=60,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())]),
-        },
-    )
-    assert not marker.exists()
+    assert "has no attribute 'enqueue_chat'" in done.stderr
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_kill_ends_the_processes_of_vllm_and_no_others(tmp_path):
+    command, environment = command_with_process(tmp_path, "lasting")
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as run:
+        *own, other = map(psutil.Process, map(int, run.stdout.readline().split()))
+        try:
+            time.sleep(3 * vllm_thread._WATCH_S)
+            run.kill()
+            run.wait()
+            _, alive = psutil.wait_procs(own, timeout=10)
+            assert not alive
+            assert other.is_running()
+        finally:
+            for process in (*own, other):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 # What follows holds the calls against the real wheel, which is read and not imported.
@@ -390,6 +528,7 @@ REAL = {
         "abort_request",
     ),
     "SamplingParams": ("sampling_params.py", "SamplingParams"),
+    "current_platform.is_cpu": ("platforms/interface.py", "Platform", "is_cpu"),
     "StructuredOutputsParams": ("sampling_params.py", "StructuredOutputsParams"),
 }
 

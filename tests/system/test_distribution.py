@@ -64,7 +64,7 @@ def test_every_extra_that_a_message_names_is_there():
 
 def test_what_installs_it_is_told_by_whether_it_is_published(monkeypatch):
     for published, told in (
-        (False, "pip install '.[vllm]' -c constraints.txt"),
+        (False, "pip install '.[vllm]' -c constraints-vllm.txt"),
         (True, f"pip install '{DISTRIBUTION}[vllm]'"),
     ):
         monkeypatch.setattr(distribution, "PUBLISHED", published)

@@ -35,7 +35,8 @@ class Caller:
     """Calls an engine, and learns from each call what the endpoint takes.
 
     `limit` is how many calls may be in flight, and `admission` knows how many are. `place` says
-    in messages who is asked, and `secrets` are values that the engine sends: they are hidden in
+    in messages who is asked, `timeout` is how many seconds a try may take (None: as many as it
+    needs), and `secrets` are values that the engine sends: they are hidden in
     whatever it gives and tells.
     """
 
@@ -46,6 +47,7 @@ class Caller:
         config: EngineConfig,
         place: str,
         *,
+        timeout: float | None,
         secrets: Sequence[str],
         budget: Budget,
         counts: CallCounts,
@@ -57,6 +59,7 @@ class Caller:
         self._config = config
         self._secrets = secrets
         self._place = place
+        self._timeout = timeout
         self._budget = budget
         self._counts = counts
         self._stop = stop
@@ -142,10 +145,12 @@ class Caller:
         return reply
 
     async def _answer(self, request: ChatRequest, seconds: float) -> ChatReply:
-        config = self._config
-        setting = "timeout" if config.timeout <= seconds else "total_timeout"
+        longest = self._timeout
+        setting = "timeout"
+        if longest is not None and longest > seconds:
+            longest, setting = seconds, "total_timeout"
         try:
-            async with asyncio.timeout(min(config.timeout, seconds)):
+            async with asyncio.timeout(longest):
                 reply: object = await self._engine.answer(request)
             if not isinstance(reply, ChatReply):
                 raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
@@ -158,7 +163,7 @@ class Caller:
         except TimeoutError as error:
             raise EngineError(
                 f"{self._place} ({self._engine.model}): no reply within "
-                f"{getattr(config, setting):g} s (the setting `{setting}`).",
+                f"{getattr(self._config, setting) or longest:g} s (the setting `{setting}`).",
                 reason="timeout",
                 retryable=True,
             ) from error

@@ -51,6 +51,10 @@ class BudgetConfig(Config):
     minutes: float | None = Field(default=None, gt=0, description="of one command")
 
 
+DEFAULT_TIMEOUT_S = 120.0
+"""How long a try may take where neither a recipe nor the kind of engine says."""
+
+
 class EngineConfig(Config):
     """What it takes to reach a model. The key itself is read from the environment.
 
@@ -105,8 +109,10 @@ class EngineConfig(Config):
         default=None,
         description="dollars a million tokens, or a YAML file of prices by model",
     )
-    timeout: Transport[float] = Field(
-        default=120, gt=0, description="seconds a try may take"
+    timeout: Transport[float | None] = Field(
+        default=None,
+        gt=0,
+        description="seconds a try may take; unset: 120, and no limit for vllm",
     )
     total_timeout: Transport[float] = Field(
         default=900, gt=0, description="seconds a call may take with all its tries"

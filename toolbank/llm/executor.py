@@ -1,7 +1,11 @@
-"""Where the engine of a stage is: in this process, or in workers of a cluster."""
+"""Where the engine of a stage is: in this process, or in workers of a cluster.
+
+What engines keep loaded for later stages is freed from here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from toolbank.system.extras import demand_library
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
     from toolbank.llm.engines.kind import EngineContext, EngineKind
 
 C = TypeVar("C", bound="EngineConfig")
+
+_releases: dict[Callable[[], None], None] = {}
 
 
 def check_installed(config: EngineConfig) -> None:
@@ -38,3 +44,14 @@ def make_engine(kind: EngineKind[C], config: C, context: EngineContext) -> Engin
     from toolbank.llm.cluster.engine import ClusterEngine
 
     return ClusterEngine(kind, config, context)
+
+
+def keep_for_later_stages(release: Callable[[], None]) -> None:
+    """Register the function that frees what an engine keeps loaded after it was closed."""
+    _releases[release] = None
+
+
+def release_engines() -> None:
+    """Free what closed engines keep loaded, such as a model on the GPU."""
+    for release in _releases:
+        release()

@@ -87,6 +87,7 @@ class Pool:
             journal,
             config,
             kind.place(config),
+            timeout=config.timeout or kind.timeout,
             secrets=kind.find_secrets(config),
             budget=self._budget,
             counts=self.counts,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolbank.llm.executor import release_engines
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -271,6 +272,8 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
             f"{path}: not as it was written; it is made again"
             + (f", and as it was, it is in {aside}" if aside else "")
         )
+    if not stage.asks_models:
+        release_engines()
     begun = time.monotonic()
     try:
         outcome = stage.work()

@@ -52,6 +52,9 @@ class Stage(ABC):
     kind: ClassVar[str]
     """The kind's name, such as "retrievers"."""
 
+    asks_models: ClassVar[bool] = False
+    """Whether it asks language models. Others run without what the engines before keep loaded."""
+
     leaves: ClassVar[tuple[str, ...]] = ()
     """Files in the run folder that go where a recipe has no such stage, since others read them."""
 

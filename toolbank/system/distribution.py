@@ -16,7 +16,9 @@ def install_command(extra: str) -> str:
     """The command that installs this project with an extra; until it is published, in a clone."""
     if PUBLISHED:
         return f"pip install '{DISTRIBUTION}[{extra}]'"
-    return f"pip install '.[{extra}]' -c constraints.txt"
+    # vLLM asks for other versions than all the rest.
+    file = "constraints-vllm.txt" if extra == "vllm" else "constraints.txt"
+    return f"pip install '.[{extra}]' -c {file}"
 
 
 def advise_to_install(extra: str) -> str:

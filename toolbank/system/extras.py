@@ -31,6 +31,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "peft": ("lora",),
     "polars": ("all", "crawl", "generate", "train", "pack"),
     "protego": ("crawl", "generate"),
+    "psutil": ("vllm",),
     "pyarrow": ("train",),
     "ray": ("ray",),
     "referencing": ("mcp",),

@@ -9,6 +9,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from toolbank.llm.config import DEFAULT_TIMEOUT_S
 from toolbank.llm.credentials import find_grants, read_values
 from toolbank.llm.engines.by_version import EngineByVersion
 from toolbank.system.errors import InputError, ToolbankError
@@ -130,6 +131,7 @@ class EngineKind(Generic[C]):
     - `files` are those of the user's whose content shapes the replies.
     - `describe` says who writes, such as "gpt-4o at https://...", and `place` where calls go.
     - `gpus` are those that one engine takes, for a cluster to find room for it.
+    - `timeout`: seconds a try may take where a configuration doesn't say; None is no limit.
     - `asks_model`: calls cost something, and prompts are read.
     - `copies_wording`: queries are of the reference's own words, so that they favour retrievers by
       words. `plays_back`: they were written before, by another.
@@ -148,6 +150,7 @@ class EngineKind(Generic[C]):
     describe: Callable[[C], str] = _describe
     place: Callable[[C], str] = lambda config: config.engine
     gpus: Callable[[C], int] = lambda _: 0
+    timeout: float | None = DEFAULT_TIMEOUT_S
     asks_model: bool = True
     copies_wording: bool = False
     plays_back: bool = False

@@ -22,6 +22,7 @@ class AsksStage(Stage):
     """Has asks written for the tools, into bank/asks.parquet; what became of each, asks.json."""
 
     kind = "asks"
+    asks_models = True
     needs = ("sources", "dataset")
     leaves = ("bank/asks.parquet", "bank/asks.json")
 

@@ -33,6 +33,7 @@ class GenerateStage(Stage):
     """Has queries written for the tools, and draws their splits: the bank."""
 
     kind = "generate"
+    asks_models = True
     needs = ("sources",)
 
     @property

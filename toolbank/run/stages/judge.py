@@ -21,6 +21,7 @@ class JudgeStage(Stage):
     """Judges pairs of texts into judge.json."""
 
     kind = "judge"
+    asks_models = True
     needs = ("dataset", "generate")
 
     @property

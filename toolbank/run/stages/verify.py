@@ -22,6 +22,7 @@ class VerifyStage(Stage):
     """Grades the candidates of every request, into bank/labels.parquet; verify.json sums up."""
 
     kind = "verify"
+    asks_models = True
     needs = ("dataset", "generate", "asks")
     leaves = ("bank/labels.parquet", "verify.json")
 

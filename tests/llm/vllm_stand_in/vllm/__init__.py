@@ -78,10 +78,18 @@ class _Engine:
 class LLM:
     made: ClassVar = []
 
-    def __init__(self, model, *, tensor_parallel_size=1, max_model_len=None):
+    def __init__(
+        self,
+        model,
+        *,
+        tensor_parallel_size=1,
+        max_model_len=None,
+        enable_chunked_prefill=None,
+    ):
         if model == "missing":
             raise OSError("missing is not a local folder")
         self.arguments = {"model": model, "tensor_parallel_size": tensor_parallel_size}
+        self.enable_chunked_prefill = enable_chunked_prefill
         self.llm_engine = _Engine()
         self.asked = []
         self._counter = itertools.count()

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolbank.chat.chat import EngineError
 from toolbank.config.explain import first_problem
+from toolbank.llm.config import DEFAULT_TIMEOUT_S
 from toolbank.llm.credentials import NO_KEY, read_credentials
 from toolbank.llm.engines.openai.answer import Answer
 from toolbank.llm.engines.openai.errors import (
@@ -256,7 +257,7 @@ class BatchEndpoint:
                 api_key=NO_KEY,
                 base_url=self._config.base_url,
                 default_query=self._config.url_query,
-                timeout=self._config.timeout,
+                timeout=self._config.timeout or DEFAULT_TIMEOUT_S,
                 max_retries=0,
                 http_client=openai.DefaultAioHttpClient(
                     follow_redirects=False, event_hooks={"request": [self._sign]}

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from toolbank.chat.chat import ChatReply, ChatRequest
 from toolbank.llm import executor
 from toolbank.llm.engines.kind import EngineKind
-from toolbank.llm.engines.vllm.thread import Call, ModelThread
+from toolbank.llm.engines.vllm.thread import (
+    Call,
+    ModelThread,
+    borrow_model,
+    make_closed_error,
+    return_model,
+)
 from toolbank.system.errors import InputError
 from toolbank.system.extras import demand_library
 
@@ -74,17 +80,18 @@ _HARMLESS = _LAYOUT | {
 
 
 class VLLMEngine:
-    """Loads a model when it is made, and writes with it.
+    """Writes with a model that vLLM runs on this machine.
 
-    `options` are arguments of `vllm.LLM`, and only such as can't make it run code of a recipe's
+    The model is loaded for the first request, and stays loaded for engines of the same model and
+    options that are made later. `options` are arguments of `vllm.LLM`, and only such as can't make it run code of a recipe's
     choosing; the user may allow the others by TOOLBANK_TRUST_REMOTE_CODE=1. `parameters` are
     those of `vllm.SamplingParams` (and `chat_template_kwargs` of `LLM.chat`). Each request has a
     seed of its own, a hash of the request and the run's seed: what is written does not hang on
     what else is in the batch, as far as the model's arithmetic doesn't (VLLM_BATCH_INVARIANT=1
-    makes that so, and slower).
+    makes that so on some GPUs, and slower).
 
     Raises:
-        InputError: vLLM is not installed, refuses a setting, or can't load the model.
+        InputError: vLLM is not installed.
     """
 
     name = "vllm"
@@ -94,18 +101,24 @@ class VLLMEngine:
         check_installed(config)
         self.model = config.model
         self.identity = make_identity(config, seed)
-        self._model = ModelThread(config)
+        self._config = config
+        self._model: ModelThread | None = None
+        self._calls: set[Call] = set()
 
     async def answer(self, request: ChatRequest) -> ChatReply:
         """Write the answer.
 
         Raises:
+            InputError: vLLM can't be imported, refuses a setting, or can't load the model.
             EngineError: the request can't be put to the model, or vLLM broke off; `fatal` where
                 it has ended.
         """
+        if self._model is None:
+            self._model = borrow_model(self._config)
         # A hash of the request, of which this takes as many bits as any generator knows.
         seed = int(request.key(self.identity)[:15], 16)
-        call = Call(request, seed)
+        call = Call(request, self._config, seed)
+        self._calls.add(call)
         self._model.put(call)
         try:
             return await call.reply
@@ -113,10 +126,19 @@ class VLLMEngine:
             call.is_cancelled = True
             self._model.put(call)
             raise
+        finally:
+            self._calls.discard(call)
 
     async def close(self) -> None:
-        """Let go of the model and its memory."""
-        await asyncio.to_thread(self._model.close)
+        """End the calls in flight; the model stays loaded until `release_engines` is called."""
+        model, self._model = self._model, None
+        if model is None:
+            return
+        for call in self._calls:
+            call.is_cancelled = True
+            model.put(call)
+            call.settle(make_closed_error())
+        return_model(model)
 
 
 def check_settings(config: EngineConfig) -> None:
@@ -204,4 +226,5 @@ KIND = EngineKind["EngineConfig"](
     gpus=_count_gpus,
     sends=lambda _: (),
     identity=make_identity,
+    timeout=None,
 )
