@@ -88,6 +88,7 @@ class Pool:
             config,
             kind.place(config),
             secrets=kind.find_secrets(config),
+            asks_model=kind.asks_model,
             budget=self._budget,
             counts=self.counts,
             stop=self.stop,
@@ -105,6 +106,11 @@ class Pool:
     def in_flight(self) -> int:
         """How many calls are in flight."""
         return self._caller.admission.in_flight
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether any of the tokens and dollars is an estimate."""
+        return self._budget.is_estimated
 
     @property
     def dollars(self) -> float | None:
