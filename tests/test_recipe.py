@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from toolbank.commands.keys import describe_keys
-from toolbank.recipe import dump_recipe, load_recipe, recipe_schema
+from toolbank.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
 from toolbank.system.errors import InputError
 
 GOOD = """\
@@ -348,13 +349,40 @@ def test_every_recipe_that_comes_along_is_valid(name):
     assert {"bm25", "descriptions", "nearest"} <= {c.type for c in recipe.retrievers}
 
 
-def test_a_journal_of_subtasks_lies_beside_the_recipe(tmp_path):
+def test_replies_of_searches_are_in_the_run_folder(tmp_path):
     text = GOOD + (
         "retrievers:\n  - type: descriptions\n  - type: decomposition\n"
         "    decompose: {model: m, replies: parts.sqlite}\n"
     )
-    config = load_recipe(write(tmp_path, text)).recipe.retrievers[-1]
-    assert config.decompose.replies == tmp_path / "parts.sqlite"
+    file = load_recipe(write(tmp_path, text))
+    placed = place_replies(file.recipe, file.path, tmp_path / "out")
+    assert placed.retrievers[-1].decompose.replies == tmp_path / "out/parts.sqlite"
+    dumped = yaml.safe_load(dump_recipe(placed, tmp_path / "out"))
+    assert dumped["retrievers"][-1]["decompose"]["replies"] == "parts.sqlite"
+
+
+@pytest.mark.parametrize("planner", [False, True])
+@pytest.mark.parametrize(
+    "replies",
+    ["../hers.sqlite", "/elsewhere/hers.sqlite", "a/../../b.db", "link/b.db", "."],
+)
+def test_a_recipe_names_no_file_outside_of_the_run_folder(tmp_path, replies, planner):
+    asked = f"{{model: m, replies: {replies}}}"
+    text = GOOD + (
+        f"planner: {{ask: {asked}, settings: [{{test: random}}]}}\n"
+        if planner
+        else "retrievers:\n  - type: descriptions\n  - type: decomposition\n"
+        f"    decompose: {asked}\n"
+    )
+    file = load_recipe(write(tmp_path, text))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "link").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="not in the run folder") as told:
+        place_replies(file.recipe, file.path, out)
+    assert str(file.path) in str(told.value)
+    assert "Write a name, such as `replies: " in str(told.value)
+    assert "cp " not in str(told.value)
 
 
 DATASET = "name: mine\ndataset: {type: jsonl, path: theirs, ordered: true}\n"

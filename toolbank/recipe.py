@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -38,7 +40,7 @@ from toolbank.config.yaml import (
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
-from toolbank.llm.config import EngineConfig
+from toolbank.llm.config import EngineConfig, SearchModelConfig, change_search_models
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
 from toolbank.loaders.kind import DatasetSettings
@@ -132,6 +134,13 @@ class Recipe(Config):
         names = {source.api_name for source in self.sources}
         read = names.pop() if len(names) == 1 else ""
         return self.domain or read or self.name
+
+    @property
+    def search_models(self) -> tuple[SearchModelConfig, ...]:
+        """The models that searches ask, of retrievers and the planner."""
+        asked = [config.asks for config in self.retrievers]
+        asked.append(self.planner.ask if self.planner else None)
+        return tuple(one for one in asked if one is not None)
 
     @property
     def unused_keys(self) -> tuple[str, ...]:
@@ -345,7 +354,7 @@ def _parse(
         # A run that was begun when an unset domain was the name.
         data["domain"] = data.get("name", "")
     schema = recipe_schema()
-    if path.name == "recipe.yaml" and is_run_folder(path.parent):
+    if _is_of_run(path):
         data = with_new_names(data, schema)
     data = anchor_paths(data, schema, path.parent)
     overrides = [_apply(data, setting) for setting in settings]
@@ -353,6 +362,8 @@ def _parse(
         recipe = Recipe.model_validate(anchor_paths(data, schema, Path.cwd()))
     except ValidationError as error:
         raise InputError(explain(error, schema, str(path), lines, overrides)) from error
+    if _is_of_run(path):
+        recipe = place_replies(recipe, path, path.parent)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     listed = len(data.get("retrievers") or ())
     typed = tuple(_grants(recipe, listed, overrides))
@@ -372,8 +383,67 @@ def read_recipe(data: dict[str, Any]) -> Recipe:
         raise InputError(explain(error, schema, "origin.json", {}, ())) from error
 
 
-def dump_recipe(recipe: Recipe) -> str:
-    """The recipe as YAML that `load_recipe` reads back to an equal one."""
+def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
+    """The recipe of the file `path` with the replies of searches in the run folder.
+
+    Earlier versions kept them next to the recipe, or wherever it said. A recipe that a run has
+    left goes on with a copy of those.
+
+    Raises:
+        InputError: the recipe names a file outside of the run folder.
+    """
+    home = Path(os.path.realpath(path.parent))
+    inside = Path(os.path.realpath(folder))
+
+    def place(config: SearchModelConfig) -> SearchModelConfig:
+        given = config.replies
+        with suppress(RuntimeError):
+            given = given.expanduser()
+        earlier = Path(os.path.normpath(home / given))
+        name = given
+        if given.is_absolute():
+            if earlier.is_relative_to(inside):
+                name = earlier.relative_to(inside)
+            elif _is_of_run(path):
+                is_in = earlier.is_relative_to(home)
+                name = earlier.relative_to(home) if is_in else Path(earlier.name)
+        target = Path(os.path.realpath(inside / name))
+        if not target.is_relative_to(inside) or target == inside:
+            raise InputError(
+                f"{path}: {config.section}.replies: {config.replies} is not in the run folder "
+                f"{folder}, and a recipe's replies are kept there. Write a name, such as "
+                f"`replies: {earlier.name if earlier.suffix else 'replies.sqlite'}`."
+                + _advise_to_copy(earlier, folder)
+            )
+        return config.keep_replies(target, None if earlier == target else earlier)
+
+    return _change_search_models(recipe, place)
+
+
+def _advise_to_copy(replies: Path, folder: Path) -> str:
+    """How to go on with replies that are elsewhere, if they are."""
+    from toolbank.journal import is_journal
+
+    if not is_journal(replies):
+        return ""
+    to = shlex.quote(str(folder))
+    return f" To go on with the replies in it: mkdir -p {to} && cp {shlex.quote(str(replies))} {to}"
+
+
+def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:
+    """The recipe as YAML that `load_recipe` reads back to an equal one.
+
+    Files in the run folder `folder` are named relative to it.
+    """
+    if folder is not None:
+        inside = Path(os.path.realpath(folder))
+
+        def name(config: SearchModelConfig) -> SearchModelConfig:
+            is_in = config.replies.is_relative_to(inside)
+            kept = config.replies.relative_to(inside) if is_in else config.replies
+            return config.keep_replies(kept)
+
+        recipe = _change_search_models(recipe, name)
     data = recipe.model_dump(mode="json", exclude=set(recipe.unused_keys))
     return dump_mapping(data)
 
@@ -382,6 +452,21 @@ def dump_recipe(recipe: Recipe) -> str:
 def recipe_schema() -> dict[str, Any]:
     """JSON Schema of a recipe, for editors: made once, to be read alone."""
     return Recipe.model_json_schema()
+
+
+def _is_of_run(path: Path) -> bool:
+    """Whether a run has left this file in its folder."""
+    return path.name == "recipe.yaml" and is_run_folder(path.parent)
+
+
+def _change_search_models(
+    recipe: Recipe, change: Callable[[SearchModelConfig], SearchModelConfig]
+) -> Recipe:
+    retrievers = tuple(
+        change_search_models(config, change) for config in recipe.retrievers
+    )
+    planner = recipe.planner and change_search_models(recipe.planner, change)
+    return recipe.model_copy(update={"retrievers": retrievers, "planner": planner})
 
 
 def _locate(name: str) -> tuple[Path, bool]:

@@ -1,17 +1,21 @@
 """Runs against an endpoint that fails in every way: they end, and nothing is lost or paid twice."""
 
+import json
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from tests.servers.chat import Answer
+from tests.servers.chat import Answer, ChatServer
 from tests.servers.faults import FAULTS, FaultyScript, digest, send
 from tests.servers.wire import WireServer
 from tests.world import SHOP, good, good_reply
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.journal import Journal
+from toolbank.llm.accounts import describe_calls
+from toolbank.system.errors import ToolbankError
 
 
 def run(url, folder, **settings):
@@ -72,6 +76,56 @@ def survive(folder, attempts):
         assert len(server.calls) == before
     assert list(replayed.queries) == list(made.queries)
     assert list(replayed.attempts) == list(made.attempts)
+
+
+def without_usage(call):
+    """A good reply of an endpoint that does not report tokens."""
+    answer = Answer.json(good_reply(call))
+    content = {**json.loads(answer.body), "usage": None}
+    return replace(answer, body=json.dumps(content).encode())
+
+
+def silent(call):
+    """No reply in time."""
+    return replace(without_usage(call), delay=30)
+
+
+@pytest.mark.parametrize("budget", [{"dollars": 0.05}, {"tokens": 20_000}])
+def test_a_budget_ends_a_run_whose_endpoint_reports_no_tokens(tmp_path, budget):
+    price = {"input": 1, "output": 10}
+    with ChatServer(without_usage) as server:
+        made = run(server.url, tmp_path, price=price, budget=budget)
+        first = len(server.calls)
+        assert 8 < first < 200
+        assert "budget" in made.problems[0]
+        assert "estimated" in made.problems[0]
+        assert "estimated" in made.message
+        again = run(server.url, tmp_path, price=price, budget=budget)
+        assert len(server.calls) == first
+        assert list(again.queries) == list(made.queries)
+        more = {unit: 2 * bound for unit, bound in budget.items()}
+        run(server.url, tmp_path, price=price, budget=more)
+        assert first < len(server.calls) < 3 * first
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        told = describe_calls(journal.usage(), GenerateConfig(model="m", price=price))
+    assert all(one["estimated"] == one["replies"] for one in told.values())
+    assert sum(one["dollars"] for one in told.values()) > 0.02
+
+
+def test_tries_that_time_out_count_as_they_may_have_been_charged_for(tmp_path):
+    with ChatServer(silent) as server, pytest.raises(ToolbankError, match="budget"):
+        run(
+            server.url,
+            tmp_path,
+            concurrency=2,
+            timeout=0.2,
+            budget={"tokens": 40_000},
+        )
+    assert 3 < len(server.calls) < 30
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        usage = journal.usage()
+    assert sum(one.replies for one in usage) == 0
+    assert sum(one.estimated for one in usage) > 2
 
 
 def test_faults_of_every_kind_lose_nothing_and_cost_nothing_twice(tmp_path):

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import count
 from random import Random
@@ -25,7 +26,7 @@ from toolbank.chat.chat import (
 from toolbank.journal import Failure, Journal, StepUsage
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.writer import Writer
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 
 
 def request(number):
@@ -408,3 +409,104 @@ def test_what_a_kill_left_is_read_without_a_writer(tmp_path):
         assert threading.active_count() == before
         assert journal.get("0") == ChatReply("r", "m")
     assert [file.name for file in left.iterdir()] == ["journal.sqlite"]
+
+
+def _database(path, *statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def _left_by_a_crash(path):
+    """A database whose last row is in its write-ahead file alone."""
+    with closing(sqlite3.connect(path.with_name("whole"))) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE notes (text)")
+        connection.commit()
+        for end in ("", "-wal"):
+            shutil.copyfile(f"{path.with_name('whole')}{end}", f"{path}{end}")
+
+
+FOREIGN = {
+    "empty": lambda path: path.touch(),
+    "text": lambda path: path.write_text("[remote]\nurl = git@example.org\n" * 20),
+    "folder": lambda path: path.mkdir(),
+    "pipe": os.mkfifo,
+    "link that leads nowhere": lambda path: path.symlink_to("new.sqlite"),
+    "another program's": lambda path: _database(path, "CREATE TABLE notes (text)"),
+    "another program's, without tables": lambda path: _database(
+        path, "PRAGMA user_version = 2"
+    ),
+    "in write-ahead mode": lambda path: _database(
+        path, "PRAGMA journal_mode = WAL", "CREATE TABLE moz_places (url)"
+    ),
+    "with an application id": lambda path: _database(
+        path, "PRAGMA application_id = 0x47504B47", "CREATE TABLE replies (key, text)"
+    ),
+    "with tables of the same names": lambda path: _database(
+        path,
+        "CREATE TABLE replies (id, post, author, text)",
+        "CREATE TABLE failures (id, text)",
+        "PRAGMA user_version = 2",
+    ),
+    "left by a crash": _left_by_a_crash,
+}
+
+
+def _seen(folder):
+    def look(path):
+        status = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        return content, status.st_mode, status.st_mtime_ns
+
+    return {path.name: look(path) for path in [folder, *folder.iterdir()]}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, kind, read_only):
+    path = tmp_path / "hers.sqlite"
+    FOREIGN[kind](path)
+    before = _seen(tmp_path)
+    with (
+        pytest.raises(InputError, match=r"hers\.sqlite: not a journal") as told,
+        Journal(path, read_only=read_only),
+    ):
+        pass
+    assert "Nothing in it was changed" in str(told.value)
+    assert _seen(tmp_path) == before
+
+
+def test_a_database_that_its_program_has_open_is_left_as_it_is(tmp_path):
+    path = tmp_path / "hers.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as hers:
+        hers.execute("PRAGMA journal_mode = WAL")
+        hers.execute("CREATE TABLE notes (text)")
+        hers.execute("BEGIN IMMEDIATE")
+        hers.execute("INSERT INTO notes VALUES ('unsaved')")
+        before = _seen(tmp_path)
+        with pytest.raises(InputError, match="not a journal"), Journal(path):
+            pass
+        assert _seen(tmp_path) == before
+        hers.execute("COMMIT")
+
+
+def test_a_failed_try_that_was_charged_for_is_in_the_accounts(tmp_path):
+    error = EngineError(
+        "cut", reason="timeout", prompt_tokens=40, completion_tokens=9, estimated=True
+    )
+
+    async def put(journal):
+        await journal.put("a", "me", request(0), ChatReply("r", "m", 5, 1))
+        await journal.put_failure("b", "me", request(1), error)
+        await journal.put_failure("b", "me", request(1), error, final=True)
+
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        asyncio.run(put(journal))
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        (usage,) = journal.usage()
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (
+        85,
+        19,
+        2,
+    )

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import ChatReply, ChatRequest, Message, PolishTask
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    Message,
+    PolishTask,
+    count_tokens,
+)
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
 from toolbank.llm.engines.openai.completion import (
@@ -218,3 +224,100 @@ def test_deeply_nested_json_is_a_named_error():
     for depth in (200, 900, 5000, 100_000):
         told(b'{"error": ' + b"[" * depth + b"]" * depth + b"}")
         told(b'{"choices": [{"message": ' + b'{"a":' * depth + b"1" + b"}" * depth)
+
+
+PLAIN = "Please book a table for two at eight and tell my friends."
+
+
+def tokens(usage, content=PLAIN, finish="stop", **message):
+    """Tokens in and out of a completion for a prompt of 300 characters, and if they are estimated."""
+    message = {"content": content, **message}
+    choice = {"message": message, "finish_reason": finish}
+    body = {"choices": [choice], "usage": usage}
+    reply = count_tokens(read_completion(body, model="m"), "p" * 300, 4096)
+    return reply.prompt_tokens, reply.completion_tokens, reply.estimated
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 50, "completion_tokens": 9}, (50, 9, False)),
+        # Reasoning in the sum alone, or apart from the answer.
+        (
+            {"prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 400},
+            (50, 350, False),
+        ),
+        (
+            {
+                "prompt_tokens": 50,
+                "completion_tokens": 9,
+                "completion_tokens_details": {"reasoning_tokens": 700},
+            },
+            (50, 709, False),
+        ),
+        (
+            {
+                "prompt_tokens": 50,
+                "completion_tokens": 709,
+                "total_tokens": 759,
+                "completion_tokens_details": {"reasoning_tokens": 700},
+            },
+            (50, 709, False),
+        ),
+        # A sum that is too small says nothing.
+        (
+            {"prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 9},
+            (50, 9, False),
+        ),
+        ({"completion_tokens": 9, "total_tokens": 59}, (50, 9, False)),
+        ({"prompt_tokens": 50, "total_tokens": 70}, (50, 20, False)),
+        ({"total_tokens": 140}, (100, 40, True)),
+        ({"prompt_tokens": 50}, (50, 19, True)),
+        ({"completion_tokens": 9}, (100, 9, True)),
+        *(
+            (nothing, (100, 19, True))
+            for nothing in (
+                None,
+                {},
+                [],
+                "none",
+                {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+                {"prompt_tokens": -4, "completion_tokens": -1},
+                {"prompt_tokens": "50", "completion_tokens": "9"},
+                {"prompt_tokens": True, "completion_tokens": 10**15},
+                {"completion_tokens_details": "none", "total_tokens": 1e9},
+            )
+        ),
+    ],
+)
+def test_tokens_that_are_not_reported_are_estimated(usage, expected):
+    assert tokens(usage) == expected
+
+
+def test_reasoning_that_is_shown_and_not_counted_is_estimated():
+    told = {"prompt_tokens": 50, "completion_tokens": 14}
+    thoughts = "First the table, then the friends. " * 90
+    for name in ("reasoning_content", "reasoning"):
+        prompt, completion, estimated = tokens(told, **{name: thoughts})
+        assert (prompt, estimated) == (50, True)
+        assert completion == pytest.approx(len(PLAIN + thoughts) / 3, rel=0.01)
+    counted = {"prompt_tokens": 50, "completion_tokens": 814}
+    assert tokens(counted, reasoning_content=thoughts) == (50, 814, False)
+    assert tokens(None, content=None, reasoning=thoughts)[1] > 1000
+
+
+def test_an_answer_that_was_cut_off_has_as_many_tokens_as_it_may():
+    assert tokens(None, content="", finish="length") == (100, 4096, True)
+    assert tokens({"prompt_tokens": 7, "completion_tokens": 512}, finish="length") == (
+        *(7, 512),
+        False,
+    )
+
+
+@given(st.text(), st.text(), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_what_is_reported_is_never_lowered(prompt, text, tokens_in, tokens_out):
+    reply = ChatReply(text, "m", tokens_in, tokens_out)
+    counted = count_tokens(reply, prompt, 100)
+    assert counted.prompt_tokens >= tokens_in
+    assert counted.completion_tokens >= tokens_out
+    assert counted.estimated or counted == reply

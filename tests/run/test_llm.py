@@ -79,8 +79,8 @@ def figures(out):
     return (out / "metrics.json").read_bytes()
 
 
-def replies(folder):
-    with Journal(folder / "replies.sqlite") as journal:
+def replies(out):
+    with Journal(out / "replies.sqlite") as journal:
         return len(journal)
 
 
@@ -94,6 +94,8 @@ def test_it_is_asked_of_what_is_evaluated_alone_and_shown_beside_the_others(
     assert sum(asked(call).startswith("natural") for call in server.calls) == 2
     assert "llm" in told
     assert "natural (n = 2)" in told
+    # What an earlier version kept next to the recipe.
+    (tmp_path / "out" / "replies.sqlite").rename(tmp_path / "replies.sqlite")
     again = run(recipe, tmp_path / "other")
     assert len(server.calls) == 15
     assert figures(again.folder.path) == figures(tmp_path / "out")
@@ -171,7 +173,7 @@ def test_a_spent_budget_ends_the_run_and_a_raised_one_goes_on_from_there(
         told.value
     )
     assert "--set retrievers.llm.budget.calls=12" in str(told.value)
-    assert (len(server.calls), replies(tmp_path)) == (6, 6)
+    assert (len(server.calls), replies(tmp_path / "out")) == (6, 6)
     assert not (tmp_path / "out" / "metrics.json").exists()
     result = run(recipe, tmp_path / "out", "retrievers.llm.budget.calls=15")
     assert result.did == ("evaluate", "report")
@@ -188,7 +190,6 @@ def test_stopped_in_the_middle_it_loses_nothing_and_comes_out_the_same(
 ):
     recipe = make(server.url, concurrency=1)
     undisturbed = run(recipe, tmp_path / "undisturbed").folder.path
-    (tmp_path / "replies.sqlite").unlink()
     server.calls.clear()
 
     def slowly(call):
@@ -205,7 +206,7 @@ def test_stopped_in_the_middle_it_loses_nothing_and_comes_out_the_same(
         os.kill(child.pid, end)
         _, told = child.communicate(timeout=60)
     assert child.returncode in (1, -signal.SIGKILL)
-    kept = replies(tmp_path)
+    kept = replies(out)
     assert kept >= 4
     if end == signal.SIGINT:
         assert "Traceback" not in told
@@ -221,7 +222,6 @@ def test_stopped_in_the_middle_it_loses_nothing_and_comes_out_the_same(
 def test_a_hosted_batch_has_all_of_them_in_one(make, server, tmp_path, monkeypatch):
     monkeypatch.setattr(hosted, "_FIRST_WAIT", 0.01)
     endpoint = run(make(server.url), tmp_path / "endpoint").folder.path
-    (tmp_path / "replies.sqlite").unlink()
     with BatchServer(answer_by_words) as batches:
         name_host(batches.url)
         engine = "retrievers.llm.engine=batch"
@@ -245,7 +245,7 @@ def test_a_batch_by_hand_ends_the_command_well_and_goes_on_when_it_is_answered(
         text=True,
     )
     assert first.returncode == 0, first.stderr
-    (path,) = (tmp_path / "batch").glob("round-001-rank-001.jsonl")
+    (path,) = (tmp_path / "out" / "batch").glob("round-001-rank-001.jsonl")
     assert str(path) in first.stdout
     assert "3. Go on: the same command" in first.stdout
     assert len(path.read_text().splitlines()) == 15
@@ -255,3 +255,31 @@ def test_a_batch_by_hand_ends_the_command_well_and_goes_on_when_it_is_answered(
     path.with_suffix(".output.jsonl").write_text(output)
     assert not run(recipe, tmp_path / "out").todo
     assert not server.calls
+
+
+def test_a_run_of_an_earlier_version_goes_on_with_the_replies_that_it_has(
+    make, server, tmp_path
+):
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    run(make(server.url), out)
+    assert len(server.calls) == 15
+    # There the recipe that a run left had the whole path of a file next to the user's recipe.
+    (out / "replies.sqlite").rename(tmp_path / "hers.sqlite")
+    left = yaml.safe_load((out / "recipe.yaml").read_text())
+    left["retrievers"][-1]["replies"] = str(tmp_path / "hers.sqlite")
+    (out / "recipe.yaml").write_text("# Resolved from x\n" + yaml.safe_dump(left))
+    before = (tmp_path / "hers.sqlite").read_bytes()
+    finder = load(out, "llm")
+    finder.search(f"natural, please 0 {NAMES[0]}", k=3)
+    run(str(out), out)
+    out.rename(moved)
+    load(moved, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)
+    assert len(server.calls) == 15
+    assert (tmp_path / "hers.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "models/x.sqlite", "journal.sqlite"])
+def test_a_recipe_writes_into_no_file_of_its_run(make, server, tmp_path, name):
+    with pytest.raises(InputError, match="the run itself writes"):
+        run(make(server.url, replies=name), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import ceil
 from typing import Any, Literal, Protocol
 
 from toolbank.bank.records import Tool
 from toolbank.system.errors import ToolbankError
 from toolbank.system.text import replace_surrogates
+
+# A token that nobody counted is taken to be this long, which is short for English, so that an
+# estimate is rather too high than too low.
+_CHARACTERS_PER_TOKEN = 3
+# No tokenizer's tokens are longer than this over a whole text, its runs of spaces aside.
+_LONGEST_TOKEN = 6
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,11 @@ class ChatRequest:
     schema: Mapping[str, Any]
     task: Task | None = None
 
+    @property
+    def prompt(self) -> str:
+        """The text of all messages."""
+        return "\n".join(message.content for message in self.messages)
+
     def key(self, identity: str) -> str:
         """Name of this request in the journal, for an engine of this identity."""
         content = [
@@ -104,8 +116,11 @@ class ChatReply:
     `finish` is "stop" where the model said all that it had to say; else why the text is no answer:
     `cut-off` (at max_tokens), `content-filter` (it or its filter refused), `empty`,
     `too-large` (more than can be read; `text` is its beginning). `latency` is the seconds from
-    sending to the last byte, 0 where that means nothing. `pause` is not kept: seconds that the
-    endpoint asks everybody to wait before the next call.
+    sending to the last byte, 0 where that means nothing. `estimated`: the endpoint did not report
+    all of the tokens, and `count_tokens` filled them in. Not kept are `pause`, the seconds that
+    the endpoint asks everybody to wait before the next call; `total_tokens`, where it reported
+    only the sum; and `unread`, the characters that the model wrote in addition to `text`, such as
+    its reasoning.
     """
 
     text: str
@@ -114,12 +129,55 @@ class ChatReply:
     completion_tokens: int = 0
     finish: str = "stop"
     latency: float = field(default=0.0, compare=False)
+    estimated: bool = False
     pause: float = field(default=0.0, compare=False)
+    total_tokens: int = field(default=0, compare=False)
+    unread: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         """Make the texts such as the journal gives them out again."""
         object.__setattr__(self, "text", replace_surrogates(self.text))
         object.__setattr__(self, "model", replace_surrogates(self.model))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text by its characters, a run of spaces as one."""
+    return ceil(count_visible(text) / _CHARACTERS_PER_TOKEN)
+
+
+def count_visible(text: str) -> int:
+    """Count the characters of a text, a run of spaces as one: it may be a single token."""
+    return len(" ".join(text.split()))
+
+
+def count_tokens(reply: ChatReply, prompt: str, max_tokens: int) -> ChatReply:
+    """Fill in the tokens of a reply that the endpoint did not report.
+
+    They are estimated from the prompt and from all that the model wrote, its reasoning included.
+    An answer that was cut off has `max_tokens`. Tokens that can't be all of what the model wrote
+    count as not reported.
+    """
+    written = count_visible(reply.text) + reply.unread
+    tokens_in, tokens_out = reply.prompt_tokens, reply.completion_tokens
+    lacks_in = not tokens_in
+    lacks_out = (
+        _LONGEST_TOKEN * tokens_out < written
+        if reply.unread
+        else not tokens_out and (written > 0 or reply.finish == "cut-off")
+    )
+    if not (lacks_in or lacks_out):
+        return reply
+    if lacks_in:
+        tokens_in = estimate_tokens(prompt)
+    if lacks_out:
+        cut = max_tokens if reply.finish == "cut-off" else 0
+        tokens_out = max(tokens_out, cut, ceil(written / _CHARACTERS_PER_TOKEN))
+    if reply.total_tokens and not (reply.prompt_tokens or reply.completion_tokens):
+        tokens_in = min(tokens_in, reply.total_tokens)
+        tokens_out = reply.total_tokens - tokens_in
+    return replace(
+        reply, prompt_tokens=tokens_in, completion_tokens=tokens_out, estimated=True
+    )
 
 
 @dataclass(frozen=True)
@@ -176,6 +234,8 @@ class EngineError(ToolbankError):
     `reason` is a short name that becomes a count (such as `http-429`, `timeout`). `retryable`:
     the same call may do better later, after `retry_after` seconds where the server said so.
     `fatal`: no call of this run can do better (a refused key, a model that isn't there).
+    The tokens are those that the try was charged for all the same, as far as that is known;
+    `estimated` where nobody counted them.
     """
 
     def __init__(
@@ -186,12 +246,18 @@ class EngineError(ToolbankError):
         retryable: bool = False,
         retry_after: float | None = None,
         fatal: bool = False,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        estimated: bool = False,
     ) -> None:
         super().__init__(replace_surrogates(message))
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after
         self.fatal = fatal
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+        self.estimated = estimated
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For what comes from another process."""

@@ -17,6 +17,10 @@ ADDRESS_OR_PATH: dict[str, JsonValue] = {"format": "address-or-path"}
 """For a field's `json_schema_extra`: an address such as https://..., or else a path."""
 
 
+PATH_IN_RUN: dict[str, JsonValue] = {"format": "path-in-run"}
+"""For a field's `json_schema_extra`: a file that a run writes, relative to the run folder."""
+
+
 def anchor_paths(data: Any, schema: Schema, folder: Path) -> Any:
     """The data with relative paths made to start at `folder`.
 

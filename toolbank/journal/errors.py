@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 
 _IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -65,6 +65,24 @@ def is_full(path: Path, error: Exception) -> bool:
 def full_but_kept(path: Path, error: Exception) -> ToolbankError:
     """No room is left, but the last replies went into what was held in reserve."""
     return ToolbankError(f"{_no_room(path, error)} Every reply that came is kept.")
+
+
+def foreign(path: Path, why: str) -> InputError:
+    """The file is no journal, and was not touched."""
+    return InputError(
+        f"{path}: not a journal of replies, or a damaged one: {why}. Nothing in it was changed. "
+        "If it is another program's file, name another place for the replies. If it was a journal, "
+        f"move it away, with {path.name}-wal and {path.name}-shm; the replies in it are then asked "
+        "for again."
+    )
+
+
+def unreadable(path: Path, error: OSError) -> ToolbankError:
+    """The system doesn't let the file be read or made."""
+    return ToolbankError(
+        f"{path}: the journal can't be opened ({error.strerror or error}). Check that it and its "
+        f"folder can be read and written to, and run again. {_KEPT}"
+    )
 
 
 def damaged(path: Path, error: Exception) -> ToolbankError:

@@ -32,7 +32,7 @@ def take_over(connection: sqlite3.Connection) -> None:
     connection.execute(
         "INSERT INTO failures SELECT old.key, old.attempt, old.stage, "
         "coalesce(replies.identity, (SELECT id FROM identities WHERE identity = '')), "
-        "reason, message, 1 FROM failures_1 AS old LEFT JOIN replies USING (key)"
+        "reason, message, 1, 0, 0, 0 FROM failures_1 AS old LEFT JOIN replies USING (key)"
     )
     connection.execute("DROP TABLE replies_1")
     connection.execute("DROP TABLE failures_1")
@@ -71,4 +71,5 @@ def _read_replies(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]
             number,
             compress(content, dictionary),
             said["text"],
+            False,
         )

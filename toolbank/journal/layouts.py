@@ -1,18 +1,117 @@
-"""The layouts that a journal may be of, and how it comes to be of today's."""
+"""The layouts that a journal may be of, how it is known, and how it comes to be of today's."""
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+import shutil
 import sqlite3
+import stat
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from toolbank.chat.chat import ChatReply, count_tokens
+from toolbank.journal import errors
 from toolbank.journal.layout_1 import take_over
-from toolbank.journal.schema import LAYOUT, SCHEMA
+from toolbank.journal.prompts import decode, decompress
+from toolbank.journal.schema import APPLICATION_ID, LAYOUT, SCHEMA
 from toolbank.system.errors import ToolbankError
+
+_MAGIC = b"SQLite format 3\0"
+_USER_VERSION = slice(60, 64)
+_APPLICATION_ID = slice(68, 72)
+_HEADER = 100
+# What a journal of layouts 1 and 2 had in `replies`, when it had no application id.
+_EARLIER = (
+    {"key", "attempt", "stage", "identity", "messages", "reply"},
+    {"key", "attempt", "stage", "identity", "messages", "dictionary", "text"},
+)
+# A journal whose tables are still in its write-ahead file alone is no larger than this.
+_MOST_COPIED = 2**20
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the file is of this layout."""
     return _layout(connection) == LAYOUT
+
+
+def check_journal(path: Path) -> None:
+    """Refuse a file that is there and is no journal.
+
+    The file is only read, and nothing is written next to it, so that the database of another
+    program stays as it is, with its write-ahead file.
+
+    Raises:
+        InputError: it is no journal.
+    """
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+            raise errors.foreign(path, f"it is {what}")
+        with path.open("rb") as file:
+            header = file.read(_HEADER)
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise errors.foreign(path, "it is a link that leads nowhere") from None
+        return
+    except OSError as error:
+        raise errors.unreadable(path, error) from error
+    if not header:
+        raise errors.foreign(path, "it is empty")
+    if not header.startswith(_MAGIC):
+        raise errors.foreign(path, "it is no SQLite file")
+    if len(header) < _HEADER:
+        raise errors.foreign(path, "it is cut short")
+    number = int.from_bytes(header[_APPLICATION_ID])
+    if number == APPLICATION_ID:
+        return
+    if number or not _is_earlier(path):
+        layout = int.from_bytes(header[_USER_VERSION])
+        what = f"it is the database of another program (application {number}, layout {layout})"
+        raise errors.foreign(path, what)
+
+
+def is_journal(path: Path) -> bool:
+    """Whether there is a journal at a path; nothing is written."""
+    try:
+        check_journal(path)
+    except (ToolbankError, sqlite3.Error):
+        return False
+    return path.exists()
+
+
+def create(path: Path, source: sqlite3.Connection | None = None) -> None:
+    """Make an empty journal, or a copy of one, whole or not at all; one that is there stays.
+
+    Raises:
+        sqlite3.Error: it can't be written.
+        OSError: it can't be put in its place.
+    """
+    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+            # Two or three replies a page; a page of the usual 4 kB would be half empty.
+            connection.execute("PRAGMA page_size = 8192")
+            if source is not None:
+                source.backup(connection)
+            prepare(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+        try:
+            # Unlike a move, it never takes the place of what another process has just made.
+            os.link(made, path)
+        except FileExistsError:
+            pass
+        except OSError:
+            # Some file systems have no links.
+            if not path.exists():
+                made.rename(path)
+    finally:
+        for left in ("", "-wal", "-shm", "-journal"):
+            made.with_name(f"{made.name}{left}").unlink(missing_ok=True)
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -32,20 +131,98 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         layout = _layout(connection)
         if layout == LAYOUT:
             return
-        if layout not in (0, 1):
+        if layout not in (0, 1, 2):
             raise ToolbankError(
                 f"{path}: a journal of layout {layout}, and this version of toolbank reads "
                 f"{LAYOUT}. Use another --out folder."
             )
         # A new file has no tables, and one of layout 1 may have been killed before its number.
-        is_new = not _tables(connection)
-        for name in _tables(connection):
-            connection.execute(f"ALTER TABLE {name} RENAME TO {name}_1")
-        for statement in SCHEMA:
-            connection.execute(statement)
-        if not is_new:
-            take_over(connection)
+        tables = _tables(connection)
+        if layout == 2:
+            _add_estimates(connection)
+        else:
+            for name in tables:
+                connection.execute(f"ALTER TABLE {name} RENAME TO {name}_1")
+            for statement in SCHEMA:
+                connection.execute(statement)
+            if tables:
+                take_over(connection)
+        if tables:
+            _estimate_unreported(connection)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
+
+
+def _add_estimates(connection: sqlite3.Connection) -> None:
+    """Give the tables of layout 2 the columns that are new in layout 3."""
+    new = {
+        "replies": ("estimated",),
+        "failures": ("prompt_tokens", "completion_tokens", "estimated"),
+    }
+    for table, columns in new.items():
+        for column in columns:
+            connection.execute(
+                f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
+            )
+    connection.execute("DROP INDEX replies_by_latency")
+    (statement,) = (one for one in SCHEMA if "replies_by_latency" in one)
+    connection.execute(statement)
+
+
+def _estimate_unreported(connection: sqlite3.Connection) -> None:
+    """Estimate the tokens of a model's replies that none were reported of; they were paid for."""
+    rows = connection.execute(
+        "SELECT replies.rowid, identities.identity, content, messages, text, latency "
+        "FROM replies JOIN identities ON identities.id = replies.identity "
+        "LEFT JOIN dictionaries ON dictionaries.id = dictionary "
+        "WHERE prompt_tokens = 0 AND completion_tokens = 0"
+    )
+    estimates = []
+    for row, identity, dictionary, packed, text, latency in rows:
+        if not (latency > 0 or _names_model(identity)):
+            continue
+        messages = decode(decompress(packed, dictionary))
+        prompt = "\n".join(message["content"] for message in messages)
+        reply = count_tokens(ChatReply(text, ""), prompt, 0)
+        estimates.append((reply.prompt_tokens, reply.completion_tokens, row))
+    connection.executemany(
+        "UPDATE replies SET prompt_tokens = ?, completion_tokens = ?, estimated = 1 "
+        "WHERE rowid = ?",
+        estimates,
+    )
+
+
+def _names_model(identity: str) -> bool:
+    """Whether replies are a model's, by the identity of who gave them."""
+    try:
+        settings = json.loads(identity)
+    except ValueError:
+        return False
+    return isinstance(settings, dict) and bool(settings.get("model"))
+
+
+def _is_earlier(path: Path) -> bool:
+    """Whether a SQLite file without an application id is a journal of layout 1 or 2."""
+    columns = _columns(path)
+    log = path.with_name(f"{path.name}-wal")
+    if not columns and log.is_file() and path.stat().st_size <= _MOST_COPIED:
+        # A new journal of that time, killed before anything was moved out of this file.
+        with TemporaryDirectory() as folder:
+            copy = Path(folder, path.name)
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
+            columns = _columns(copy, "mode=rw")
+    return any(columns >= names for names in _EARLIER)
+
+
+def _columns(path: Path, how: str = "mode=ro&immutable=1") -> set[str]:
+    """The columns of `replies`. `immutable` has SQLite make no files of its own."""
+    uri = f"{path.absolute().as_uri()}?{how}"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        rows: Sequence[tuple[str]] = connection.execute(
+            "SELECT name FROM pragma_table_info('replies')"
+        ).fetchall()
+    return {name for (name,) in rows}
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:

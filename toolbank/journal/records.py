@@ -36,6 +36,8 @@ class Entry:
 class StepUsage:
     """What the calls of one step to one model came to, over all runs of the command.
 
+    The tokens are those of the replies and of failed tries that were charged for; of `estimated`
+    replies and tries the endpoint did not report them.
     `failed_tries` is by reason. `latency` has the keys p50, p90, p99 (nearest rank) and max, in
     seconds, over the replies whose latency was measured; it is empty where none was.
     """
@@ -47,3 +49,4 @@ class StepUsage:
     completion_tokens: int
     failed_tries: dict[str, int] = field(default_factory=dict)
     latency: dict[str, float] = field(default_factory=dict)
+    estimated: int = 0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LAYOUT = 2
+LAYOUT = 3
+
+APPLICATION_ID = 0x74626A72
+"""What SQLite's header says of a journal ("tbjr"); those of layouts 1 and 2 have 0."""
 
 SCHEMA = (
     "CREATE TABLE identities (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE)",
@@ -23,12 +26,13 @@ SCHEMA = (
         latency REAL NOT NULL,
         dictionary INTEGER REFERENCES dictionaries,
         messages BLOB NOT NULL,
-        text TEXT NOT NULL
+        text TEXT NOT NULL,
+        estimated INTEGER NOT NULL DEFAULT 0
     )""",
     "CREATE INDEX replies_by_attempt ON replies (attempt)",
     # Holds all that the accounts sum, so that they never read the texts.
     "CREATE INDEX replies_by_latency ON replies "
-    "(stage, identity, latency, prompt_tokens, completion_tokens)",
+    "(stage, identity, latency, prompt_tokens, completion_tokens, estimated)",
     """CREATE TABLE failures (
         key TEXT NOT NULL,
         attempt INTEGER NOT NULL,
@@ -36,7 +40,10 @@ SCHEMA = (
         identity INTEGER NOT NULL REFERENCES identities,
         reason TEXT NOT NULL,
         message TEXT NOT NULL,
-        final INTEGER NOT NULL
+        final INTEGER NOT NULL,
+        prompt_tokens INTEGER NOT NULL DEFAULT 0,
+        completion_tokens INTEGER NOT NULL DEFAULT 0,
+        estimated INTEGER NOT NULL DEFAULT 0
     )""",
     "CREATE INDEX failures_by_attempt ON failures (attempt)",
 )
@@ -66,8 +73,8 @@ DICTIONARIES = Table(
 )
 REPLIES = Table(
     "INSERT INTO replies VALUES ",
-    f"(?, ?, ?, {_ID}, ?, ?, ?, ?, ?, ?, ?, ?)",
+    f"(?, ?, ?, {_ID}, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     " ON CONFLICT (key) DO NOTHING",
 )
-FAILURES = Table("INSERT INTO failures VALUES ", f"(?, ?, ?, {_ID}, ?, ?, ?)")
+FAILURES = Table("INSERT INTO failures VALUES ", f"(?, ?, ?, {_ID}, ?, ?, ?, ?, ?, ?)")
 TABLES = (IDENTITIES, DICTIONARIES, REPLIES, FAILURES)

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
 from toolbank.journal import errors
-from toolbank.journal.layouts import is_current, prepare
+from toolbank.journal.layouts import check_journal, create, is_current, prepare
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.records import Entry, Failure, StepUsage
 from toolbank.journal.schema import (
@@ -37,9 +37,11 @@ class Journal:
     """The journal of one run folder. Use as a context manager.
 
     A file of an earlier layout is brought to this one when it is opened. With `read_only` the
-    file must be there, nothing of it changes, and a run may go on with it meanwhile.
+    file must be there, nothing of it changes, and a run may go on with it meanwhile. A file that
+    is no journal stays as it is.
 
     Raises:
+        InputError: the file is no journal.
         ToolbankError: the file is damaged, of a later layout, or can't be written.
     """
 
@@ -58,6 +60,7 @@ class Journal:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack, errors.explained(self.path):
+            check_journal(self.path)
             if self._read_only:
                 self._open_to_read(stack)
             else:
@@ -81,11 +84,11 @@ class Journal:
     def get(self, key: str) -> ChatReply | None:
         """The reply of an earlier call, or None."""
         rows = self._read(
-            "SELECT text, model, prompt_tokens, completion_tokens, finish, latency "
+            "SELECT text, model, prompt_tokens, completion_tokens, finish, latency, estimated "
             "FROM replies WHERE key = ?",
             key,
         )
-        return ChatReply(*rows[0]) if rows else None
+        return _make_reply(rows[0]) if rows else None
 
     async def put(
         self, key: str, identity: str, request: ChatRequest, reply: ChatReply
@@ -118,6 +121,7 @@ class Journal:
             number,
             compress(content, dictionary),
             reply.text,
+            reply.estimated,
         )
         rows.append((REPLIES, values))
         try:
@@ -144,7 +148,9 @@ class Journal:
             ToolbankError: as of `put`.
         """
         attempt, step = request.attempt, request.step
-        values = (key, attempt, step, identity, error.reason, str(error), final)
+        tokens = (error.prompt_tokens, error.completion_tokens, error.estimated)
+        said = (error.reason, str(error), final)
+        values = (key, attempt, step, identity, *said, *tokens)
         await self._write([(FAILURES, values)], identity)
 
     async def flush(self) -> None:
@@ -161,7 +167,8 @@ class Journal:
         """
         rows = self._read_anew(
             "SELECT key, attempt, replies.stage, identities.identity, content, messages, "
-            "text, model, prompt_tokens, completion_tokens, finish, latency FROM replies "
+            "text, model, prompt_tokens, completion_tokens, finish, latency, estimated "
+            "FROM replies "
             "JOIN identities ON identities.id = replies.identity "
             "LEFT JOIN dictionaries ON dictionaries.id = dictionary",
             {} if attempt is None else {"attempt": (attempt,)},
@@ -170,7 +177,7 @@ class Journal:
         for key, number, step, identity, dictionary, packed, *reply in rows:
             with errors.explained(self.path):
                 messages = decode(decompress(packed, dictionary))
-            yield Entry(key, number, step, identity, messages, ChatReply(*reply))
+            yield Entry(key, number, step, identity, messages, _make_reply(reply))
 
     def attempts(self, steps: Collection[str]) -> Iterator[int]:
         """The numbers of the attempts that have a reply of one of these steps, in their order.
@@ -211,6 +218,11 @@ class Journal:
             raise ToolbankError(
                 f"{self.path.parent}: can't make the folder ({error.strerror or error})."
             ) from error
+        if not self.path.exists():
+            try:
+                create(self.path)
+            except OSError as error:
+                raise errors.unreadable(self.path, error) from error
         connection = _connect_to_write(self.path)
         with ExitStack() as if_it_fails:
             if_it_fails.callback(connection.close)
@@ -274,6 +286,30 @@ class Journal:
             yield from connection.execute(f"{sql}{where} ORDER BY {order}", values)
 
 
+def copy_journal(source: Path, target: Path) -> None:
+    """Copy a journal to where no file is yet; a run may go on with the source meanwhile.
+
+    Raises:
+        InputError: the source is no journal.
+        ToolbankError: it is damaged, or the copy can't be written.
+    """
+    with errors.explained(source):
+        check_journal(source)
+        with closing(_connect(source)) as connection:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                create(target, connection)
+            except OSError as error:
+                raise errors.unreadable(target, error) from error
+
+
+def _make_reply(row: Sequence[Any]) -> ChatReply:
+    text, model, tokens_in, tokens_out, finish, latency, estimated = row
+    return ChatReply(
+        text, model, tokens_in, tokens_out, finish, latency, bool(estimated)
+    )
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection that only reads, of a file that is there."""
     # With mode=ro the files of the write-ahead mode would be left behind.
@@ -294,8 +330,6 @@ def _connect_to_write(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=_LOCK_WAIT_S, check_same_thread=False, isolation_level=None
     )
-    # Two or three replies a page; a page of the usual 4 kB would be half empty.
-    connection.execute("PRAGMA page_size = 8192")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     return connection

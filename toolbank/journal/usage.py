@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections import Counter
 
 from toolbank.journal.records import StepUsage
 
@@ -19,22 +20,28 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
         (step, identity): numbers
         for step, identity, *numbers in connection.execute(
             "SELECT stage, identity, count(*), sum(prompt_tokens), sum(completion_tokens), "
-            "sum(latency > 0), max(latency) FROM replies GROUP BY stage, identity"
+            "sum(estimated), sum(latency > 0), max(latency) FROM replies "
+            "GROUP BY stage, identity"
         )
     }
     failed: dict[tuple[str, int], dict[str, int]] = {}
-    for step, identity, reason, tries in connection.execute(
-        "SELECT stage, identity, reason, count(*) FROM failures "
-        "GROUP BY stage, identity, reason ORDER BY reason"
+    charged: Counter[tuple[str, int, int]] = Counter()
+    for step, identity, reason, tries, *tokens in connection.execute(
+        "SELECT stage, identity, reason, count(*), sum(prompt_tokens), sum(completion_tokens), "
+        "sum(estimated) FROM failures GROUP BY stage, identity, reason ORDER BY reason"
     ):
         failed.setdefault((step, identity), {})[reason] = tries
+        charged.update({(step, identity, n): one for n, one in enumerate(tokens)})
     names = dict(connection.execute("SELECT id, identity FROM identities"))
     used = []
     places = _places(connection)
     found = {*sums, *failed}
     for step, identity in sorted(found, key=lambda one: (places[one[0]], one[1])):
-        replies, prompt, completion, measured, longest = sums.get(
-            (step, identity), (0, 0, 0, 0, 0.0)
+        replies, *tokens, measured, longest = sums.get(
+            (step, identity), (0, 0, 0, 0, 0, 0.0)
+        )
+        prompt, completion, estimated = (
+            one + charged[step, identity, n] for n, one in enumerate(tokens)
         )
         latency = {
             f"p{percent}": _percentile(connection, step, identity, percent, measured)
@@ -52,6 +59,7 @@ def read_usage(connection: sqlite3.Connection) -> tuple[StepUsage, ...]:
                 completion,
                 failed.get((step, identity), {}),
                 latency,
+                estimated,
             )
         )
     return tuple(used)

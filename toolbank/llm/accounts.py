@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from toolbank.llm.prices import cost, known_prices
+from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
     from toolbank.journal import StepUsage
@@ -22,7 +23,10 @@ _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class StepCalls:
-    """The calls of one step, as bank.json and judge.json have them; times in seconds."""
+    """The calls of one step, as bank.json and judge.json have them; times in seconds.
+
+    Of `estimated` replies and failed tries, the endpoint did not report the tokens.
+    """
 
     replies: _Count
     prompt_tokens: _Count
@@ -30,6 +34,12 @@ class StepCalls:
     dollars: _Amount | None
     failed_tries: dict[str, _Count]
     latency_s: dict[str, _Amount]
+    estimated: _Count = 0
+
+    @property
+    def note(self) -> str:
+        """What of the tokens and dollars is estimated; "" where nothing is."""
+        return describe_estimated(self.estimated, self.replies)
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,8 @@ def describe_calls(
 
     Each step has `replies`, `prompt_tokens`, `completion_tokens`, `dollars` (None where a price
     is not known or the endpoint told no tokens), `failed_tries` by reason and `latency_s` (p50,
-    p90, p99 and max in seconds; empty where none was measured). Replies of other models and
+    p90, p99 and max in seconds; empty where none was measured), and `estimated` where tokens of
+    any reply were not reported by the endpoint: of how many. Replies of other models and
     settings that the folder was used with count too, each at its own model's price; of the
     latencies, those of the model and settings with most replies are given.
 
@@ -59,11 +70,24 @@ def describe_calls(
     by_step = {
         step: [row for row in rows if row.step == step] for step in config.call_steps
     }
-    return {
+    added = {
         step: asdict(add_up_calls(_price(row, price_of) for row in same))
         for step, same in by_step.items()
         if same
     }
+    for calls in added.values():
+        if not calls["estimated"]:
+            del calls["estimated"]
+    return added
+
+
+def describe_estimated(estimated: int, replies: int) -> str:
+    """Say of how many replies the tokens are estimated, such as "estimated for 3 of 27 replies"."""
+    if not estimated:
+        return ""
+    if estimated >= replies:
+        return "estimated"
+    return f"estimated for {estimated:,} of {count(replies, 'reply', 'replies')}"
 
 
 def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:
@@ -84,6 +108,7 @@ def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:
         round(sum(known), 6) if len(known) == len(costs) else None,
         dict(sorted(failed.items())),
         dict(max(parts, key=lambda one: one.replies).latency_s),
+        sum(one.estimated for one in parts),
     )
 
 
@@ -121,6 +146,7 @@ def _price(row: StepUsage, price_of: Callable[[str], Price | None]) -> StepCalls
         cost_of(row, price_of(row.identity)),
         dict(row.failed_tries),
         dict(row.latency),
+        row.estimated,
     )
 
 

@@ -8,7 +8,14 @@ from random import Random
 from time import monotonic, strftime
 from typing import TYPE_CHECKING
 
-from toolbank.chat.chat import ChatReply, ChatRequest, Engine, EngineError
+from toolbank.chat.chat import (
+    ChatReply,
+    ChatRequest,
+    Engine,
+    EngineError,
+    count_tokens,
+    estimate_tokens,
+)
 from toolbank.journal import Journal
 from toolbank.llm.credentials import hide_in_reply
 from toolbank.llm.limits.admission import Admission
@@ -36,8 +43,9 @@ class Caller:
 
     `limit` is how many calls may be in flight, and `admission` knows how many are. `place` says
     in messages who is asked, `timeout` is how many seconds a try may take (None: as many as it
-    needs), and `secrets` are values that the engine sends: they are hidden in
-    whatever it gives and tells.
+    needs), and `secrets` are values that the engine sends: they are hidden in whatever it gives and
+    tells. `asks_model`: replies cost tokens, which are estimated where the engine does not report
+    them.
     """
 
     def __init__(
@@ -49,6 +57,7 @@ class Caller:
         *,
         timeout: float | None,
         secrets: Sequence[str],
+        asks_model: bool,
         budget: Budget,
         counts: CallCounts,
         stop: Stop,
@@ -58,6 +67,7 @@ class Caller:
         self._journal = journal
         self._config = config
         self._secrets = secrets
+        self._asks_model = asks_model
         self._place = place
         self._timeout = timeout
         self._budget = budget
@@ -104,7 +114,8 @@ class Caller:
                 reply = await self._try(request, tokens, seconds)
             except EngineError as error:
                 failed = error
-                self._budget.fail(reservation)
+                self._budget.fail(reservation, error)
+                self._counts.charge(error)
             else:
                 self._budget.answer(reservation, reply)
                 return reply
@@ -154,19 +165,17 @@ class Caller:
                 reply: object = await self._engine.answer(request)
             if not isinstance(reply, ChatReply):
                 raise TypeError(f"gave {type(reply).__name__!r}, and no ChatReply")
-            return hide_in_reply(reply, self._secrets)
+            reply = hide_in_reply(reply, self._secrets)
         except EngineError as error:
             error.args = (hide(str(error), self._secrets),)
+            if error.completion_tokens and not error.prompt_tokens:
+                error.prompt_tokens = estimate_tokens(request.prompt)
+                error.estimated = True
             raise
         except ToolbankError:
             raise
         except TimeoutError as error:
-            raise EngineError(
-                f"{self._place} ({self._engine.model}): no reply within "
-                f"{getattr(self._config, setting) or longest:g} s (the setting `{setting}`).",
-                reason="timeout",
-                retryable=True,
-            ) from error
+            raise self._explain_timeout(request, setting, longest) from error
         except Exception as error:
             raise EngineError(
                 hide(
@@ -175,6 +184,26 @@ class Caller:
                 ),
                 reason="engine-error",
             ) from error
+
+        if not self._asks_model:
+            return reply
+        return count_tokens(reply, request.prompt, self._config.max_tokens)
+
+    def _explain_timeout(
+        self, request: ChatRequest, setting: str, seconds: float | None
+    ) -> EngineError:
+        """The failure of a call that was given up; the model may have been writing its answer."""
+        error = EngineError(
+            f"{self._place} ({self._engine.model}): no reply within "
+            f"{getattr(self._config, setting) or seconds:g} s (the setting `{setting}`).",
+            reason="timeout",
+            retryable=True,
+        )
+        if self._asks_model:
+            error.prompt_tokens = estimate_tokens(request.prompt)
+            error.completion_tokens = round(self._budget.mean_completion)
+            error.estimated = True
+        return error
 
     def _note_reply(self, reply: ChatReply, tokens: float, begun: float) -> None:
         now = monotonic()

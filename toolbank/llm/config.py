@@ -1,12 +1,14 @@
 """Configuration of the engines: who writes, and how it is reached."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     Field,
     JsonValue,
+    PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -14,6 +16,7 @@ from pydantic import (
 
 from toolbank.config.base import Config
 from toolbank.config.choice import Choice
+from toolbank.config.paths import PATH_IN_RUN
 from toolbank.config.shape import Transport
 from toolbank.system.trust import DEFAULT_KEY
 
@@ -222,5 +225,37 @@ class SearchModelConfig(EngineConfig):
         default=0.0, ge=0, le=2, description="null: not sent"
     )
     replies: Path = Field(
-        description="journal of the replies, such as replies.sqlite; nothing is asked for twice"
+        description="journal of the replies in the run folder, such as replies.sqlite; nothing is "
+        "asked for twice",
+        json_schema_extra=PATH_IN_RUN,
     )
+    _earlier: Path | None = PrivateAttr(None)
+
+    @property
+    def known_replies(self) -> Path:
+        """The journal to read: where an earlier version kept it, until it is in the run folder."""
+        if self._earlier is not None and not self.replies.exists():
+            return self._earlier
+        return self.replies
+
+    def keep_replies(self, replies: Path, earlier: Path | None = None) -> Self:
+        """These settings with another journal; replies of the `earlier` one belong in it."""
+        kept = self.model_copy(update={"replies": replies})
+        kept._earlier = earlier
+        return kept
+
+
+Part = TypeVar("Part", bound=Config)
+
+
+def change_search_models(part: Part, change: Callable[[Any], Any]) -> Part:
+    """A part of a recipe with the models changed that its searches ask."""
+    if isinstance(part, SearchModelConfig):
+        changed_part: Part = change(part)
+        return changed_part
+    changed = {
+        key: change(value)
+        for key, value in part
+        if isinstance(value, SearchModelConfig)
+    }
+    return part.model_copy(update=changed) if changed else part

@@ -138,9 +138,11 @@ class _Ticker:
         sent, got = counts.prompt_tokens, counts.completion_tokens
         if sent or got:
             said = f"{_short(sent)} tokens in, {_short(got)} out"
-            yield Part(5, said, f"{_short(sent + got)} tokens")
+            estimated = ", estimated" if counts.estimated else ""
+            yield Part(5, f"{said}{estimated}", f"{_short(sent + got)} tokens")
         if pool.dollars is not None:
-            yield Part(3, f"${pool.dollars:,.2f}")
+            estimated = " estimated" if pool.is_estimated else ""
+            yield Part(3, f"${pool.dollars:,.2f}{estimated}")
         yield Part(6, f"{pool.in_flight}/{pool.limit.now} in flight")
 
     def _seconds_left(self, done: int) -> float | None:

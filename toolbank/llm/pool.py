@@ -89,6 +89,7 @@ class Pool:
             kind.place(config),
             timeout=config.timeout or kind.timeout,
             secrets=kind.find_secrets(config),
+            asks_model=kind.asks_model,
             budget=self._budget,
             counts=self.counts,
             stop=self.stop,
@@ -106,6 +107,11 @@ class Pool:
     def in_flight(self) -> int:
         """How many calls are in flight."""
         return self._caller.admission.in_flight
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether any of the tokens and dollars is an estimate."""
+        return self._budget.is_estimated
 
     @property
     def dollars(self) -> float | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
-from toolbank.journal import Journal
+from toolbank.journal import Journal, copy_journal, is_journal
 from toolbank.llm.carrier import Carrier
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines import find_engine
@@ -42,8 +43,27 @@ def ask_all(
             down or refuses; what was answered is kept.
     """
     # A journal is one writer's; threads that search take turns.
-    with _ASKING, Journal(config.replies) as journal:
-        return aio.run(_ask_all(requests, config, journal))
+    with _ASKING:
+        bring_replies(config)
+        with Journal(config.replies) as journal:
+            return aio.run(_ask_all(requests, config, journal))
+
+
+def bring_replies(config: SearchModelConfig) -> None:
+    """Copy the replies that an earlier version kept elsewhere to where they belong, once.
+
+    Files of batches that are not answered yet come with them.
+
+    Raises:
+        ToolbankError: they can't be copied.
+    """
+    source, target = config.known_replies, config.replies
+    if source == target or not is_journal(source):
+        return
+    copy_journal(source, target)
+    batch, into = source.parent / "batch", target.parent / "batch"
+    if find_engine(config).in_rounds and batch.is_dir() and not into.exists():
+        shutil.copytree(batch, into)
 
 
 def explain_unanswered(left: int, of: int, why: str, replies: Path) -> ToolbankError:

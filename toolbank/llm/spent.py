@@ -15,7 +15,8 @@ def describe_spent(pool: Pool) -> str:
     if dollars is None:
         return said
     digits = 2 if dollars >= 0.1 or not dollars else 4
-    return f"{said}; ${dollars:,.{digits}f} in all"
+    estimated = ", estimated" if pool.is_estimated else ""
+    return f"{said}; ${dollars:,.{digits}f} in all{estimated}"
 
 
 def note_unpriced(pool: Pool, section: str) -> Iterator[str]:

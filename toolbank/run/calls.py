@@ -58,7 +58,7 @@ def describe_searches(recipe: Recipe) -> dict[str, Any]:
     labels: dict[tuple[Path, tuple[str, ...]], list[str]] = {}
     configs = {config.label: config.asks for config in recipe.retrievers if config.asks}
     for label, asks in configs.items():
-        labels.setdefault((asks.replies, asks.call_steps), []).append(label)
+        labels.setdefault((asks.known_replies, asks.call_steps), []).append(label)
     found = {}
     for (replies, _), together in labels.items():
         asks = configs[together[0]]

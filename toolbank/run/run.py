@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.llm.executor import release_engines
-from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe
+from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.inputs import inputs_here
@@ -29,6 +29,7 @@ from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
     from toolbank.llm.limits.stop import EarlyEnd
+    from toolbank.recipe import Recipe
 
 # Where what a stage says of itself begins, after its name.
 _MESSAGE_COLUMN = 25
@@ -95,7 +96,8 @@ def _run(
     until: str | None,
     replace: bool,
 ) -> RunResult:
-    given = dataclasses.replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    placed = place_replies(recipe.recipe, recipe.path, folder.path)
+    given = dataclasses.replace(recipe, recipe=keep_domain(placed, folder))
     recipe = suit_dataset(given, folder)
     stages = make_stages(recipe.recipe, folder)
     folder.check()
@@ -137,6 +139,7 @@ def _run(
             for path in left:
                 folder.forget(path)
                 print_message(f"{path}: this recipe has none; it is in {kept}")
+        _bring_replies(recipe.recipe)
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
         own = [f"{recipe.path}: yours, used"] if recipe.own else []
@@ -173,6 +176,12 @@ def check_stages(
         InputError: a file that the recipe names is missing or one that the run writes, or a stage
             asks for what can't be.
     """
+    for config in recipe.recipe.search_models if stages else ():
+        if stages[0].folder.is_written(config.replies):
+            raise InputError(
+                f"{recipe.path}: {config.section}.replies: {config.replies} is a file that the run "
+                "itself writes. Write another name, such as `replies: replies.sqlite`."
+            )
     for stage in stages:
         for path in stage.files():
             _refuse_own(recipe, stage, path)
@@ -186,6 +195,14 @@ def check_stages(
             _refuse_own(recipe, stage, path)
         stage.check()
     return to_run
+
+
+def _bring_replies(recipe: Recipe) -> None:
+    """Have the replies of searches in the folder, wherever an earlier version kept them."""
+    from toolbank.llm.searches import bring_replies
+
+    for config in recipe.search_models:
+        bring_replies(config)
 
 
 def _refuse_own(recipe: RecipeFile, stage: Stage, path: Path) -> None:
@@ -305,4 +322,5 @@ def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
         for stage in stages
         for asset in stage.assets()
     ]
-    return "\n".join([*origin, *files, dump_recipe(recipe.recipe)])
+    dumped = dump_recipe(recipe.recipe, stages[0].folder.path)
+    return "\n".join([*origin, *files, dumped])

@@ -127,7 +127,7 @@ def test_no_kind_of_input_is_written_over(all_kinds, command, place, monkeypatch
         *("prompts/write.j2", "prompts/polish.j2", "prompts/judge.j2"),
         *("prompts/asks.j2", "prompts/examples/generic.jsonl"),
         *("crawlers/shipsdk_of_inputs.yaml", "encoder/config.json"),
-        *("shipsdk_of_inputs/_labels.py", "replies.sqlite"),
+        "shipsdk_of_inputs/_labels.py",
     ):
         out = ("--out", os.path.relpath(all_kinds / name, here), "--overwrite")
         run = os.path.relpath(all_kinds / "runs/pp", here)

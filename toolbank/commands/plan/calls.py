@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolbank.llm.accounts import describe_estimated
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import CHARACTERS_PER_TOKEN
 from toolbank.system.numbers import about, count, dollars, duration, rate, seconds, span
@@ -68,7 +69,7 @@ def _tokens(forecast: Forecast) -> str:
     )
     prompts = count(forecast.prompts, "prompt")
     counted = (
-        f"Counted on {prompts}, by the tokens that the journal tells"
+        f"Counted on {prompts}, by the tokens that the journal tells{_estimated(forecast)}"
         if forecast.history.characters_per_token
         else f"Counted on {prompts} and on answers as long as the examples', at "
         f"{CHARACTERS_PER_TOKEN} characters a token; models that think first write more"
@@ -77,6 +78,14 @@ def _tokens(forecast: Forecast) -> str:
         f"about {span(about(low[0]), about(high[0]))} in, "
         f"{span(about(low[1]), about(high[1]))} out: {each}. {counted}."
     )
+
+
+def _estimated(forecast: Forecast) -> str:
+    """How many of the journal's tokens no endpoint reported."""
+    rows = forecast.history.usage.values()
+    replies = sum(row.replies for row in rows)
+    estimated = describe_estimated(sum(row.estimated for row in rows), replies)
+    return f", which are {estimated}" if estimated else ""
 
 
 def _cost(forecast: Forecast, config: EngineConfig) -> str:

@@ -236,7 +236,7 @@ def forecast_searches(
     """
     texts = texts or [draft.draft for draft in _drafts(recipe)]
     requests, answers = config.sample_calls(tools, texts[:_PROMPTS])
-    history = read_history(asked.replies, asked, recipe.seed, requests)
+    history = read_history(asked.known_replies, asked, recipe.seed, requests)
     (name,) = asked.call_steps
     most = [float(calls), float(calls)]
     step = _forecast_step(name, most, requests, answers, history)

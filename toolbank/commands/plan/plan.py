@@ -38,7 +38,7 @@ from toolbank.generate.loop import most_queries
 from toolbank.generate.tool_numbers import describe_fit, fit_to_tools
 from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
-from toolbank.recipe import Recipe, RecipeFile, load_recipe
+from toolbank.recipe import Recipe, RecipeFile, dump_recipe, load_recipe, place_replies
 from toolbank.run.advice import advise_before
 from toolbank.run.catalogue import read_catalogue
 from toolbank.run.domain import keep_domain
@@ -79,7 +79,8 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
     """
     folder = RunFolder(out)
     folder.check()
-    given = replace(recipe, recipe=keep_domain(recipe.recipe, folder))
+    kept = place_replies(recipe.recipe, recipe.path, folder.path)
+    given = replace(recipe, recipe=keep_domain(kept, folder))
     recipe = suit_dataset(given, folder)
     stages = make_stages(recipe.recipe, folder)
     others = find_differences(recipe.recipe, stages)
@@ -137,7 +138,8 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
     if not is_run_folder(out):
         return []
     try:
-        if load_recipe(str(out)).recipe == recipe.recipe:
+        left = load_recipe(str(out)).recipe
+        if dump_recipe(left, out) == dump_recipe(recipe.recipe, out):
             return []
     except InputError:
         return []

@@ -30,6 +30,6 @@ def show_searches(folder: RunFolder) -> str:
         lines.append(
             f"{one_line(label, _LONGEST_LABEL):<24} {calls.replies:>9,} "
             f"{calls.prompt_tokens:>12,} {calls.completion_tokens:>12,} {cost:>10}  "
-            f"{failed or 'none'}"
+            f"{failed or 'none'}{calls.note and f'; tokens and cost {calls.note}'}"
         )
     return "\n".join(lines)

@@ -9,7 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolbank.llm.accounts import cost_of, find_prices, own_usage
+from toolbank.llm.accounts import (
+    cost_of,
+    describe_estimated,
+    find_prices,
+    own_usage,
+)
 from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import FIRST_COMPLETION
@@ -17,7 +22,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.numbers import count
 
 if TYPE_CHECKING:
-    from toolbank.chat.chat import ChatReply
+    from toolbank.chat.chat import ChatReply, EngineError
     from toolbank.journal import StepUsage
     from toolbank.llm.config import EngineConfig
     from toolbank.llm.limits.stop import Stop
@@ -39,9 +44,10 @@ class Budget:
 
     An attempt reserves all its calls before the first, and settles at its end, so that none that
     was begun is cut short. A call that is reserved is taken to cost the mean of those before it.
-    A failed try is a call and costs no token: where such use up what is held back, the youngest
-    attempts lose their calls, so that what is missing in the end is at the end; `cut` is why, None
-    where none did.
+    Tokens that the endpoint does not report count by an estimate. A failed try is a call, and costs
+    the tokens that it was charged for: where such use up what is held back, the youngest attempts
+    lose their calls, so that what is missing in the end is at the end; `cut` is why, None where
+    none did.
 
     Raises:
         InputError: dollars are to be counted, and the file of prices lacks the model.
@@ -55,6 +61,7 @@ class Budget:
         self._price = resolve_price(config)
         self._begun = begun
         used, price_of = own_usage(usage, config), find_prices(config)
+        self._estimated = sum(one.estimated for one in used)
         costs = [(cost_of(one, price_of(one.identity)), one.replies) for one in used]
         self._dollars = sum(dollars for dollars, _ in costs if dollars is not None)
         self._unpriced = sum(replies for dollars, replies in costs if dollars is None)
@@ -80,6 +87,18 @@ class Budget:
     def dollars(self) -> float | None:
         """What was spent, or None where no price is known."""
         return None if self._price is None else self._dollars
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether any of the tokens, and so of the dollars, is an estimate."""
+        return self._estimated > 0
+
+    @property
+    def mean_completion(self) -> float:
+        """Tokens of a completion: the mean of those that came, or a guess before the first."""
+        if not self._replies:
+            return FIRST_COMPLETION
+        return self._completion_tokens / self._replies
 
     @property
     def is_open(self) -> bool:
@@ -112,23 +131,23 @@ class Budget:
     def answer(self, reservation: Reservation, reply: ChatReply) -> None:
         """Note a call that was answered, and what it cost."""
         self._replies += 1
-        self._prompt_tokens += reply.prompt_tokens
-        self._completion_tokens += reply.completion_tokens
         self._calls += 1
-        self._tokens += reply.prompt_tokens + reply.completion_tokens
-        if self._price is not None:
-            self._dollars += cost(
-                self._price, reply.prompt_tokens, reply.completion_tokens
-            )
+        self._charge(reply)
         reservation.in_flight = False
         self._release(reservation, 1)
 
-    def fail(self, reservation: Reservation) -> None:
-        """Note a call that failed; who made it may try again while it has a call reserved."""
+    def fail(self, reservation: Reservation, error: EngineError | None = None) -> None:
+        """Note a call that failed, and what the error says that it was charged for.
+
+        Who made it may try again while it has a call reserved.
+        """
         self._calls += 1
+        is_charged = error is not None and self._charge(error)
         reservation.in_flight = False
         for youngest in reversed(self._open):
-            if self._calls + self._held <= (self._config.calls or math.inf):
+            if self._calls + self._held <= (self._config.calls or math.inf) and not (
+                is_charged and self._is_overspent()
+            ):
                 return
             self.cut = self.explain(0)
             self._release(youngest, youngest.calls - youngest.in_flight)
@@ -152,17 +171,18 @@ class Budget:
         calls_spent = self._calls + self._held
         if config.calls is not None and calls_spent + calls > config.calls:
             return self._describe("calls", config.calls, calls_spent)
+        estimated = describe_estimated(self._estimated, self._replies)
         if config.tokens is not None and (
             tokens + self._estimate(calls, guess)[0] > config.tokens
         ):
-            return self._describe("tokens", config.tokens, round(tokens))
+            end = self._describe("tokens", config.tokens, round(tokens))
+            return _add_note(end, estimated and f"the tokens are {estimated}")
         spent = round(self._dollars + held_dollars, 4)
         end = self._describe("dollars", config.dollars or 0.0, spent)
-        if not self._unpriced:
-            return end
+        end = _add_note(end, estimated and f"the cost is {estimated}")
         replies = count(self._unpriced, "reply", "replies")
-        message = f"{end.message} (not counting {replies} of unknown cost)"
-        return end._replace(message=message)
+        unknown = f"not counting {replies} of unknown cost" if self._unpriced else ""
+        return _add_note(end, unknown)
 
     @contextmanager
     def keep_minutes(self, stop: Stop, now: float) -> Iterator[None]:
@@ -184,6 +204,24 @@ class Budget:
     @property
     def _counts_tokens(self) -> bool:
         return self._config.tokens is not None or self._config.dollars is not None
+
+    def _charge(self, call: ChatReply | EngineError) -> bool:
+        """Count the tokens of a reply or of a failed try; gives whether there are any."""
+        tokens_in, tokens_out = call.prompt_tokens, call.completion_tokens
+        self._prompt_tokens += tokens_in
+        self._completion_tokens += tokens_out
+        self._tokens += tokens_in + tokens_out
+        self._estimated += call.estimated
+        if self._price is not None:
+            self._dollars += cost(self._price, tokens_in, tokens_out)
+        return tokens_in + tokens_out > 0
+
+    def _is_overspent(self) -> bool:
+        """Whether the tokens spent, and those of the calls that are held back, are too many."""
+        tokens, dollars = self._estimate(self._held, self._guessed_prompt)
+        return self._tokens + tokens > (self._config.tokens or math.inf) or (
+            self._dollars + dollars > (self._config.dollars or math.inf)
+        )
 
     def _release(self, reservation: Reservation, calls: int) -> None:
         reservation.calls -= calls
@@ -220,3 +258,8 @@ class Budget:
             f"the budget of {bound:,.10g} {unit} is spent{rest}; to go on, raise it: {option}",
             option,
         )
+
+
+def _add_note(end: EarlyEnd, note: str) -> EarlyEnd:
+    """The same end, with a note behind its message if there is one."""
+    return end._replace(message=f"{end.message} ({note})") if note else end

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from toolbank.chat.chat import ChatReply, ChatRequest, EngineError
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, count_tokens
 from toolbank.llm.credentials import find_secrets, hide_in_reply
 from toolbank.llm.engines.batch.earlier import name_rounds
 from toolbank.llm.engines.batch.folder import Folder, read_round
@@ -128,6 +128,7 @@ class BatchFiller:
 
     async def _put(self, key: str, request: ChatRequest, reply: ChatReply) -> None:
         reply = hide_in_reply(reply, self._secrets)
+        reply = count_tokens(reply, request.prompt, self._config.max_tokens)
         await self._journal.put(key, self._identity, request, reply)
         self._counts.add(reply)
 
@@ -147,6 +148,8 @@ class BatchFiller:
             f"({refusal.reason}).{self._quote(refusal)} To have it asked again, delete the "
             "files that hold it.",
             reason=refusal.reason,
+            prompt_tokens=refusal.prompt_tokens,
+            completion_tokens=refusal.completion_tokens,
         )
         self.failures[key] = error
         self._counts.failures[refusal.reason] += 1
@@ -178,6 +181,8 @@ class BatchFiller:
                 error = EngineError(
                     f"{self._path / files[-1]}: not answered.{self._quote(refusal)}",
                     reason=refusal.reason,
+                    prompt_tokens=refusal.prompt_tokens,
+                    completion_tokens=refusal.completion_tokens,
                 )
                 put = self._journal.put_failure
                 failures.append(put(key, self._identity, request, error))

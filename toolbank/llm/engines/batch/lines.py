@@ -24,11 +24,16 @@ LIMIT = "max_completion_tokens"
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request was not answered; `is_final` where it would not be again."""
+    """Why a request was not answered; `is_final` where it would not be again.
+
+    The tokens are those that it was charged for all the same.
+    """
 
     reason: str
     message: str = ""
     is_final: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,12 @@ def _read_answer(response: Any, error: Any, model: str) -> ChatReply | Refusal:
     try:
         return read_completion(body, model=model)
     except CompletionError as problem:
-        return Refusal(problem.reason, _message(problem.said))
+        return Refusal(
+            problem.reason,
+            _message(problem.said),
+            prompt_tokens=problem.prompt_tokens,
+            completion_tokens=problem.completion_tokens,
+        )
 
 
 def _reason(code: Any) -> str:

@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolbank.chat.chat import ChatReply, ChatRequest
+from toolbank.chat.chat import ChatReply, ChatRequest, count_visible
 from toolbank.system.errors import InputError
 from toolbank.system.text import replace_surrogates
 
@@ -22,6 +22,8 @@ Limit = Literal["max_tokens", "max_completion_tokens"]
 
 _EXCERPT = 4000
 _LONGEST_MODEL = 200
+# The context of no model holds more tokens: what reports more counts for nothing.
+_MOST_TOKENS = 10_000_000
 # How a stream of server-sent events begins.
 _EVENT = re.compile(r"\s*(data|event|id|retry)?:")
 # What the loop says itself, and what it couldn't read.
@@ -47,13 +49,22 @@ class CompletionError(Exception):
 
     `reason` is a short name that becomes a count: `error-in-reply` (the server tells of an error,
     in place of the answer), `stream-in-reply` (server-sent events), `web-page`,
-    `not-json-response`. `said` is the beginning of the body, or the error's message.
+    `not-json-response`. `said` is the beginning of the body, or the error's message. The tokens
+    are those that the body says were used; of a stream, one for each event.
     """
 
-    def __init__(self, reason: str, said: str) -> None:
+    def __init__(
+        self,
+        reason: str,
+        said: str,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+    ) -> None:
         super().__init__(f"{reason}: {said}")
         self.reason = reason
         self.said = said
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
 
 
 def make_identity(config: EngineConfig) -> str:
@@ -141,18 +152,21 @@ def read_completion(body: bytes | dict[str, Any], *, model: str) -> ChatReply:
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         raise _problem(body) from None
     if failed:
-        raise _problem({"error": choice.get("error") or completion["error"]})
+        error = choice.get("error") or completion["error"]
+        raise _problem({"error": error, "usage": completion.get("usage")})
     refusal = message.get("refusal")
     texts = (_text(content), refusal)
     text = next((t for t in texts if isinstance(t, str)), "")
-    usage = completion.get("usage")
+    tokens_in, tokens_out, total = _read_usage(completion.get("usage"))
     named = completion.get("model")
     return ChatReply(
         text=text,
         model=named[:_LONGEST_MODEL] if named and isinstance(named, str) else model,
-        prompt_tokens=_count(usage, "prompt_tokens"),
-        completion_tokens=_count(usage, "completion_tokens"),
+        prompt_tokens=tokens_in,
+        completion_tokens=tokens_out,
         finish=_finish(finish, text, bool(refusal)),
+        total_tokens=total,
+        unread=_count_reasoning(message),
     )
 
 
@@ -171,14 +185,18 @@ def _problem(body: bytes | dict[str, Any]) -> CompletionError:
         if said.lstrip("\ufeff \t\r\n").startswith("<"):
             return CompletionError("web-page", said)
         if _EVENT.match(said):
-            return CompletionError("stream-in-reply", said)
+            events = body.count(b"data:")
+            return CompletionError("stream-in-reply", said, completion_tokens=events)
         with suppress(ValueError, RecursionError):
             said = json.loads(body)
     error = said.get("error") if isinstance(said, dict) else None
     if not error:
         return CompletionError("not-json-response", _shown(said))
     message = error.get("message") if isinstance(error, dict) else None
-    return CompletionError("error-in-reply", _shown(message or error))
+    tokens_in, tokens_out, total = _read_usage(said.get("usage"))
+    return CompletionError(
+        "error-in-reply", _shown(message or error), tokens_in, tokens_out or total
+    )
 
 
 def _shown(value: Any) -> str:
@@ -198,6 +216,31 @@ def _finish(reason: Any, text: str, refused: bool) -> str:
     return "stop" if text.strip() else "empty"
 
 
-def _count(usage: Any, name: str) -> int:
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and 0 <= value < 2**31 else 0
+def _read_usage(usage: Any) -> tuple[int, int, int]:
+    """Tokens in and out, 0 where they are not reported; the sum, where it alone is.
+
+    Some servers count a model's reasoning in the sum alone, or apart from the answer.
+    """
+    tokens_in = _count(usage, "prompt_tokens")
+    tokens_out = _count(usage, "completion_tokens")
+    total = _count(usage, "total_tokens")
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else {}
+    reasoning = _count(details, "reasoning_tokens")
+    if reasoning > tokens_out:
+        tokens_out += reasoning
+    if tokens_in:
+        return tokens_in, max(tokens_out, total - tokens_in), 0
+    if tokens_out:
+        return max(0, total - tokens_out), tokens_out, 0
+    return 0, 0, total
+
+
+def _count(counts: Any, name: str) -> int:
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
+
+
+def _count_reasoning(message: dict[str, Any]) -> int:
+    """Characters of the reasoning that came next to the answer; two names may have the same."""
+    texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return max((count_visible(one) for one in texts if isinstance(one, str)), default=0)

@@ -143,7 +143,13 @@ def unusable_reply(
             f"the answer is not a chat completion.{said} Is this an OpenAI-compatible endpoint? "
             "`base_url` mostly ends in /v1."
         )
-    return EngineError(f"{url}: {told}", reason=error.reason, retryable=True)
+    return EngineError(
+        f"{url}: {told}",
+        reason=error.reason,
+        retryable=True,
+        prompt_tokens=error.prompt_tokens,
+        completion_tokens=error.completion_tokens,
+    )
 
 
 def _web_page(url: str, said: str, is_sure: bool) -> EngineError:

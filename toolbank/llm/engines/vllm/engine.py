@@ -34,6 +34,8 @@ _TAKEN_PARAMETERS = {
 }
 _TAKEN_OPTIONS = {
     "model": "it is a setting of its own",
+    "download_dir": "a recipe doesn't choose where files are written; set the environment "
+    "variable HF_HOME",
     "hf_token": "a key stands in no recipe; set the environment variable HF_TOKEN",
 }
 # The user's own word that a recipe may let vLLM run code of the recipe's choosing.
