@@ -174,7 +174,7 @@ def calibrator(run: Path) -> Callable[[Retriever, Retriever], Calibration | None
     folder = open_run(run).bank
     if has_copied_wording(read_checked(folder / "bank.json", dict[str, Any])):
         return lambda *_: None
-    bank = Bank.load(folder)
+    bank = Bank.load(folder).without_gone()
     return lambda packed, fitted: fit_calibration(packed, bank, packed_from=fitted)
 
 
@@ -186,7 +186,7 @@ def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
     """
     from toolbank.bank.bank import Bank
 
-    bank = Bank.load(open_run(run).bank)
+    bank = Bank.load(open_run(run).bank).without_gone()
     return [(query.query, query.tools) for query in bank.train_queries]
 
 

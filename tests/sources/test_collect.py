@@ -105,13 +105,13 @@ def test_a_tool_of_the_same_text_is_one_of_two_sources(
     lists: dict[str, tuple[Tool, ...]], tmp_path: Path
 ) -> None:
     said = Tool(name="pay", summary="Pay a bill.")
-    lists["a"] = (said.model_copy(update={"source": "a 1", "url": "http://a"}),)
-    lists["b"] = (said.model_copy(update={"source": "b 2"}),)
+    lists["a"] = (said.model_copy(update={"source": "python:a 1", "url": "http://a"}),)
+    lists["b"] = (said.model_copy(update={"source": "python:b 2"}),)
     lists["c"] = lists["b"]
     sources = [PythonSource(package=name) for name in lists]
     collected = collect_tools(sources, tmp_path)
     assert [(tool.name, tool.source) for tool in collected.tools] == [
-        ("pay", "a 1, b 2")
+        ("pay", "python:a, python:b, python:c")
     ]
     assert [one["repeated"] for one in collected.info["sources"]] == [0, 1, 1]
     assert "python:c: 1 of its 1 tool is in python:a too" in collected.notes[1]

@@ -54,7 +54,7 @@ def test_words_tags_and_address(tmp_path: Path) -> None:
     assert tool.tags == ("pets", "lists")
     assert tool.deprecated == "Deprecated."
     assert tool.url == "https://pets.example/docs"
-    assert tool.source == "openapi:Pets 1"
+    assert tool.source == "openapi:pets.json"
 
 
 def test_without_a_summary_the_first_words_are_it(tmp_path: Path) -> None:

@@ -367,7 +367,7 @@ paths:
     )
     (tool,) = KIND.read(OpenApiSource(spec=str(file)), tmp_path).tools
     assert tool.output_schema == {"type": "string", "examples": ["2020-01-02"]}
-    assert tool.source == "openapi:Pets 2020-01-02"
+    assert tool.source == "openapi:pets.yaml"
 
 
 def test_of_many_things_the_first_are_told(tmp_path: Path) -> None:

@@ -103,6 +103,17 @@ class Bank:
         verified = self.verified.get(query.id)
         return verified.all_alternatives if verified else ()
 
+    def without_gone(self) -> Bank:
+        """One without the queries and asks for tools that it lacks, such as after a refresh."""
+        known = self.index
+        return replace(
+            self,
+            queries=tuple(
+                q for q in self.queries if all(name in known for name in q.tools)
+            ),
+            asks=tuple(ask for ask in self.asks if ask.tool in known),
+        )
+
     def with_verified(self) -> Bank:
         """One that is learnt from by its labels: train and validation need what these say.
 

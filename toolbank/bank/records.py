@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import Field
@@ -9,6 +10,8 @@ from pydantic import Field
 from toolbank.bank.call import Call
 from toolbank.bank.function_names import function_name
 from toolbank.bank.record import Record
+
+_NEXT_LABEL = re.compile(r", (?=[a-z][a-z0-9_-]*:\S)")
 
 ToolKind = Literal[
     "function", "method", "class", "property", "operation", "object", "module"
@@ -86,6 +89,11 @@ class Tool(Record):
     tags: tuple[str, ...] = ()
     annotations: dict[str, Any] = Field(default_factory=dict)
     call: Call | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The labels of the sources that say the same of it; its call is the first one's."""
+        return tuple(_NEXT_LABEL.split(self.source))
 
     @property
     def full_description(self) -> str:

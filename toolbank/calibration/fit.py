@@ -137,7 +137,7 @@ def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
     found = []
     for query in queries:
         named = (*query.tools, *bank.alternatives(query))
-        places = [bank.index[name] for name in named]
+        places = [bank.index[name] for name in named if name in bank.index]
         same = np.isin(first, first[places]) | np.isin(sibling, sibling[places])
         found.append(np.flatnonzero(same))
     return found
@@ -153,7 +153,9 @@ def find_families(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64
     is_small = sizes <= min(_LARGEST * len(families), _MOST)
     found = []
     for query, own in zip(queries, find_own(bank, queries), strict=True):
-        named = np.unique(members[[bank.index[name] for name in query.tools]])
+        named = np.unique(
+            members[[bank.index[n] for n in query.tools if n in bank.index]]
+        )
         same = np.isin(members, named[is_small[named]])
         found.append(np.union1d(own, np.flatnonzero(same)))
     return found
@@ -163,7 +165,7 @@ def mark_right(
     bank: Bank, queries: Sequence[Query], indices: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Which hits [n, k], by their `indices`, are their query's own tools."""
-    own = [[bank.index[name] for name in query.tools] for query in queries]
+    own = [[bank.index[n] for n in q.tools if n in bank.index] for q in queries]
     return np.stack([np.isin(row, one) for row, one in zip(indices, own, strict=True)])
 
 

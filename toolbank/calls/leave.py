@@ -9,11 +9,14 @@ import yaml
 from toolbank.bank.call import HttpCall, McpCall
 from toolbank.bank.records import Tool
 from toolbank.calls.addresses import is_private
-from toolbank.calls.caller import Caller, find_target
+from toolbank.calls.caller import Caller
 
 
 def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
-    """Lines on where the calls of tools go, and what to write down for those that go nowhere."""
+    """Lines on where the calls of tools go, and what to write down for those that go nowhere.
+
+    The caller has learnt which servers there are.
+    """
     counts: dict[str, int] = {}
     targets = caller.targets
     kept: dict[str, int] = {}
@@ -23,10 +26,10 @@ def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
         call = tool.call
         if not caller.allows(tool) or not isinstance(call, HttpCall | McpCall):
             continue
-        target = find_target(tool, targets)
+        target = caller.find_target(tool)
         if target is None:
-            name = call.source if isinstance(call, McpCall) else tool.source
-            lacks.setdefault(name, _propose(call))
+            first, *plainer = caller.keys(tool)
+            lacks.setdefault(plainer[0] if plainer else first, _propose(call))
             continue
         used |= {name for name, one in targets.items() if one is target}
         place = target.url or target.mcp or " ".join(target.command)
@@ -54,6 +57,7 @@ def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
             lines.append(
                 f"--call-config: {name} is the source of no tool that fits --call and can be "
                 "called so"
+                + (f"; is it one of {', '.join(lacks)} by now?" if lacks else "")
             )
         if is_private(target.url or target.mcp) and not target.private:
             lines.append(

@@ -124,6 +124,9 @@ def _make_caller(
     targets = read_targets(config) if config else {}
     caller = Caller(patterns, targets, writes=writes)
     for name in shelf.names:
+        caller.learn(name, shelf[name].tools)
+    shelf.on_renewal = lambda name, finder: caller.learn(name, finder.tools)
+    for name in shelf.names:
         for line in describe_leave(caller, shelf[name].tools):
             print_message(f"{name}: {line}")
     return caller

@@ -3,19 +3,24 @@
 import json
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Split
 
+_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 _PROVENANCE = (
     "its attempt, engine, model, prompt hash, seed, and keys of its calls (JSON)"
 )
 
 
+def select_split(bank: Bank, split: Split) -> list[Query]:
+    """The queries of a split; one that has none is for training, or was left out of it."""
+    left_out = {"withheld", "straddling", "removed"}
+    other = None if bank.info.keys() & left_out else "train"
+    return [query for query in bank.queries if (query.split or other) == split]
+
+
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
-    other = None if bank.info.keys() & {"withheld", "straddling"} else "train"
-    splits = {
-        split: sum((query.split or other) == split for query in bank.queries)
-        for split in ("train", "validation", "test")
-    }
+    splits = {split: len(select_split(bank, split)) for split in _SPLITS}
     counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
     domains = sorted({query.domain for query in bank.queries if query.domain})
     engines = sorted({_writer(q) for q in bank.queries} - {""})

@@ -15,7 +15,7 @@ from toolbank.bank.function_names import name_functions
 from toolbank.bank.labels import Label
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, Query, Split, Tool
-from toolbank.export.card import dataset_card
+from toolbank.export.card import dataset_card, select_split
 from toolbank.export.replace import replacing
 from toolbank.functions.gemini import gemini_name
 from toolbank.functions.write import wrap_functions, write_function
@@ -89,7 +89,7 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
     )
     splits = datasets.DatasetDict()
     for split in _SPLITS:
-        rows = [_row(query) for query in _of_split(bank, split)]
+        rows = [_row(query) for query in select_split(bank, split)]
         splits[split] = datasets.Dataset.from_dict(
             {column: [row[column] for row in rows] for column in columns},
             features=features,
@@ -130,7 +130,7 @@ def _export_toolbank(bank: Bank, folder: Path) -> None:
     for split in _SPLITS:
         rows = [
             _published(query.query, query.tools, query.explanation)
-            for query in _of_split(bank, split)
+            for query in select_split(bank, split)
         ]
         write_json(folder / f"{split}.json", rows)
     asks = [_published(ask.ask, (ask.tool,)) for ask in bank.asks]
@@ -156,22 +156,16 @@ def _export_functions(bank: Bank, folder: Path, form: str = "openai") -> None:
         write_json(folder / "cut.json", cut)
 
 
+TOOL_FORMATS = ("functions", "anthropic", "gemini", "mcp")
+"""The forms of tools alone, without requests."""
+
 FORMATS: dict[str, Callable[[Bank, Path], None]] = {
     "datasets": _export_datasets,
     "jsonl": _export_jsonl,
     "toolbank": _export_toolbank,
     "functions": _export_functions,
-    **{
-        form: partial(_export_functions, form=form)
-        for form in ("anthropic", "gemini", "mcp")
-    },
+    **{form: partial(_export_functions, form=form) for form in TOOL_FORMATS[1:]},
 }
-
-
-def _of_split(bank: Bank, split: Split) -> list[Query]:
-    """The queries of a split; one that has none is for training, or is withheld from it."""
-    other = None if bank.info.keys() & {"withheld", "straddling"} else "train"
-    return [query for query in bank.queries if (query.split or other) == split]
 
 
 def _published(

@@ -175,7 +175,8 @@ def write_catalogue(folder: Path, tools: Iterable[Tool]) -> None:
         for place, tool in enumerate(tools):
             line = tool.model_dump_json().encode() + b"\n"
             offsets.append(offsets[-1] + file.write(line))
-            facets["source"][tool.source].append(place)
+            for source in tool.sources:
+                facets["source"][source].append(place)
             facets["kind"][tool.kind].append(place)
             for tag in dict.fromkeys(tool.tags):
                 facets["tag"][tag].append(place)

@@ -17,6 +17,7 @@ from toolbank.publish.shards import SHARD_ROWS
 from toolbank.publish.story import read_story
 from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder
+from toolbank.run.keeping import refuse_gone
 from toolbank.system.errors import InputError
 
 MARK = "toolbank-published.json"
@@ -44,7 +45,8 @@ class Wanted:
         """Refuse what can't be published, before anything is written.
 
         Raises:
-            InputError: there is no bank, or the licence is no identifier.
+            InputError: there is no bank, one that lacks tools of its requests, or the licence is no
+                identifier.
         """
         if self.licence and not _LICENCE.fullmatch(self.licence):
             raise InputError(
@@ -55,6 +57,7 @@ class Wanted:
             raise InputError(
                 f"{self.run.path}: no bank in it yet. First: toolbank run {self.run.path}"
             )
+        refuse_gone(self.run)
 
 
 def demand_not_read(wanted: Wanted, folder: Path) -> None:

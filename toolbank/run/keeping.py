@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.files import write_tools
+from toolbank.bank.call import McpCall
+from toolbank.bank.files import read_frame, read_tools, write_tools
 from toolbank.run.catalogue import (
     add_version,
     count_begun,
     has_begun,
     read_catalogue,
 )
+from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
 from toolbank.system.shell import command
 
 if TYPE_CHECKING:
+    from toolbank.bank.records import Tool
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
     from toolbank.sources.kind import Collected
@@ -41,6 +46,62 @@ def explain_loss(folder: RunFolder, collected: Collected) -> str:
     if not lost:
         return ""
     return f"{folder.path}: {'; '.join(lost)}.\n{advise_to_force(folder.path)}"
+
+
+def former_tools(folder: RunFolder) -> tuple[Tool, ...]:
+    """The tools that a folder has; none where it has none that can be read."""
+    path = folder.bank / "tools.parquet"
+    try:
+        return read_tools(path) if path.is_file() else ()
+    except InputError:
+        return ()
+
+
+def keep_labels(folder: RunFolder, collected: Collected) -> Collected:
+    """What was read, with the labels that its sources had where nothing else has changed.
+
+    Earlier versions gave other labels, for which no retriever has to be trained again. Sources that
+    had one label together are told apart. Before anything was asked, the new labels count.
+    """
+    former = former_tools(folder) if has_begun(folder) else ()
+    told: dict[str, set[str]] = defaultdict(set)
+    for before, after in zip(former, collected.tools, strict=False):
+        told[_place(before)].add(_place(after))
+    is_same = [*map(_without_place, former)] == [
+        *map(_without_place, collected.tools)
+    ] and all(len(labels) == 1 for labels in told.values())
+    return replace(collected, tools=former) if is_same else collected
+
+
+def refuse_gone(folder: RunFolder) -> None:
+    """Refuse to hand on a bank of which a refresh has taken tools that requests need.
+
+    Raises:
+        InputError: it is one, and the next run mends it.
+    """
+    path, gone = folder.bank / "queries.parquet", read_catalogue(folder).find_gone()
+    if not gone or not path.is_file():
+        return
+    queries = read_frame(path)
+    pairs = zip(queries["split"], queries["tools"], strict=True)
+    if lost := sum(
+        bool(split) and not gone.isdisjoint(names) for split, names in pairs
+    ):
+        raise InputError(
+            f"{folder.path}: {count(lost, 'request')} of its splits "
+            f"{'needs a tool that is' if lost == 1 else 'need tools that are'} gone by a refresh. "
+            f"First: {command('run', folder.path)}"
+        )
+
+
+def advise_to_refresh(run: Path, collected: Collected) -> list[str]:
+    """What to do about the parts of sources that could not be read."""
+    if collected.complete:
+        return []
+    return [
+        "What could not be read is left as it was, and the run goes on without. To read it again: "
+        f"{command('refresh', run)}"
+    ]
 
 
 def advise_to_force(run: Path) -> str:
@@ -79,6 +140,19 @@ def keep_tools(
         files.append(folder.bank / "crawl.json")
         write_json(files[-1], {"sources": collected.crawls})
     return tuple(files)
+
+
+def _place(tool: Tool) -> str:
+    """The source of a tool, and the MCP server."""
+    server = tool.call.source if isinstance(tool.call, McpCall) else ""
+    return f"{tool.source}\n{server}"
+
+
+def _without_place(tool: Tool) -> Tool:
+    call = tool.call
+    if isinstance(call, McpCall):
+        call = call.model_copy(update={"source": ""})
+    return tool.model_copy(update={"source": "", "call": call})
 
 
 def _count_tools(info: Any) -> list[tuple[str, int]]:

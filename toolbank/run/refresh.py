@@ -16,13 +16,17 @@ from toolbank.bank.records import Tool
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.catalogue import count_begun, has_begun, read_catalogue
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.keeping import advise_to_force, explain_loss, keep_tools
+from toolbank.run.keeping import (
+    explain_loss,
+    former_tools,
+    keep_labels,
+    keep_tools,
+)
 from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
 from toolbank.sources.collect import collect_anew
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.numbers import count
-from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.shell import advise_to_finish
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
@@ -47,7 +51,8 @@ class Refreshed:
     """What reading the sources again gave, and the catalogue that there is with it.
 
     `lost_requests` is how many requests of the bank need a tool that is gone, `kept` whether
-    anything was written, `unread` the labels of the sources that can't be read.
+    anything was written, `unread` the labels of the sources that can't be read and have no tools any
+    more, `stale` those of the parts that can't be read and keep the tools that they had.
     """
 
     recipe: Recipe
@@ -58,18 +63,20 @@ class Refreshed:
     problems: tuple[str, ...]
     kept: bool
     unread: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
 
 
 def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Refreshed:
     """Read the sources of a run again, and keep what they give now; no model is called.
 
-    With `dry_run` nothing is kept. With `force`, a source that can't be read counts as one that
-    has no tools any more, and one that has lost many is believed.
+    A source that can't be read, or a part of one, keeps the tools that it had. With `dry_run`
+    nothing is kept. With `force`, what can't be read has no tools any more, and a source that has
+    lost many is believed.
 
     Raises:
-        InputError: no run there, one of a dataset, one without tools, or a source can't be read.
-        ToolbankError: a source can't be read now, or gives under half of its former tools; another
-            process holds the folder.
+        InputError: no run there, one of a dataset, one without tools, or no source can be read.
+        ToolbankError: no source can be read now, or one gives under half of its former tools;
+            another process holds the folder.
     """
     folder = open_run(run)
     file = load_recipe(str(run))
@@ -87,17 +94,10 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
         check_stages(file, [stage], [stage.name])
         demand(stage.sends(), stage.name)
         stage.prepare()
-        collected, unread = _collect(file, folder, dry_run=dry_run, force=force)
+        collected, failed = _collect(file, folder, dry_run=dry_run, force=force)
     if not force and (loss := explain_loss(folder, collected)):
         raise ToolbankError(loss)
     changes = compare_tools(before.tools, collected.tools)
-    if not (force or collected.complete) and changes.removed:
-        raise ToolbankError(
-            f"{run}: some of the sources could not be read, so that "
-            f"{count(len(changes.removed), 'tool')} may only seem to be gone:\n"
-            + "\n".join(f"  {line}" for line in collected.problems)
-            + f"\n{advise_to_force(run)}"
-        )
     catalogue = _foresee(recipe, folder, before, collected.tools)
     kept = not dry_run and not (catalogue == before and stage.is_done)
     if kept:
@@ -109,7 +109,7 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
             files = keep_tools(recipe, folder, collected)
             # A source that is gone has no version: its stage is not done.
             with suppress(InputError):
-                folder.stamp(stage.name, stage.key, files, complete=collected.complete)
+                folder.stamp(stage.name, stage.key, files, complete=True)
     return Refreshed(
         recipe,
         folder,
@@ -118,7 +118,8 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
         _count_lost(folder, catalogue),
         (*collected.notes, *collected.problems),
         kept,
-        unread,
+        unread=failed if force else (),
+        stale=() if force else collected.unread,
     )
 
 
@@ -151,16 +152,11 @@ def _collect(
             if folder.cache.is_dir():
                 shutil.copytree(folder.cache, cache)
         try:
-            collected, failed = collect_anew(file.recipe.sources, cache)
+            former = () if force else former_tools(folder)
+            read, failed = collect_anew(file.recipe.sources, cache, former)
+            collected = keep_labels(folder, read)
         except ToolbankError as error:
             raise type(error)(f"{error}\nNothing was changed.") from error
-    if failed and not force:
-        reasons = "\n".join(map(str, failed.values()))
-        first = next(iter(failed.values()))
-        raise type(first)(
-            f"{reasons}\nNothing was changed. To take the tools of {', '.join(failed)} out of the "
-            f"run: {command('refresh', folder.path)} --force"
-        ) from first
     return collected, tuple(failed)
 
 

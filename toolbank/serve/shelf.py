@@ -42,6 +42,7 @@ class Shelf:
         for tool in pin:
             if tool not in pinned:
                 raise InputError(f"{tool}: can't be pinned; no tool is called so.")
+        self.on_renewal: Callable[[str, PackedFinder], None] = lambda *_: None
         self._asked = asyncio.Event()
         self.reloads = 0
 
@@ -82,6 +83,7 @@ class Shelf:
                 return
             finder = _open(folder)
             finder.pin(self._pins[name])
+            self.on_renewal(name, finder)
         except Exception as error:
             self._refuse(name, (version, files), _explain(folder, error))
             return

@@ -7,68 +7,103 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.call import HttpCall, McpCall
 from toolbank.bank.records import Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind
-from toolbank.sources.merge import Merged, with_prefix
+from toolbank.sources.merge import (
+    Merged,
+    tell_apart,
+    tell_servers_apart,
+    with_prefix,
+)
 from toolbank.sources.twins import mark_twins, read_named
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
 
 _EXAMPLES = 3
 _TWINS = ".twins"
+_OPENAPI = "openapi:"
 
 
-def collect_tools(sources: Sequence[SourceConfig], cache: Path) -> Collected:
+def collect_tools(
+    sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
+) -> Collected:
     """Read every source; of two tools that have a name in common the first counts (`Merged`).
 
-    `cache` is a folder that a source may keep files in, as a crawl does its pages. The tools are
-    sorted by name, and say which are their twins.
+    `cache` is a folder that a source may keep files in, as a crawl does its pages. Of the `former`
+    tools, those of a part that can't be read now stay. The tools are sorted by name, and say which
+    are their twins.
 
     Raises:
-        InputError: a source can't be read, all of them together give no tool, or two of them a tool
-            of one name of which they say different things.
+        InputError: a source can't be read, two are called the same, all of them together give no
+            tool, or two of them a tool of one name of which they say different things.
     """
-    return _merge(sources, [_read(source, cache) for source in sources])
+    labels = name_sources(sources)
+    read = [_read(s, cache, own) for s, own in zip(sources, labels, strict=True)]
+    return _merge(sources, labels, read, former)
 
 
 def collect_anew(
-    sources: Sequence[SourceConfig], cache: Path
+    sources: Sequence[SourceConfig], cache: Path, former: Sequence[Tool] = ()
 ) -> tuple[Collected, dict[str, ToolbankError]]:
-    """As `collect_tools`, and by label why sources can't be read, whose tools are left out.
+    """As `collect_tools`, and by label why sources can't be read, whose `former` tools stay.
 
     What `cache` has is asked for again where it may have changed.
 
     Raises:
         InputError, ToolbankError: none can be read, or as `collect_tools`.
     """
-    read: dict[int, Collected] = {}
+    read: list[Collected] = []
     failed: dict[str, ToolbankError] = {}
-    for n, source in enumerate(sources):
+    labels = name_sources(sources)
+    for source, own in zip(sources, labels, strict=True):
         try:
-            read[n] = _read(_find(source).anew(source), cache)
+            read.append(_read(_find(source).anew(source), cache, own))
         except ToolbankError as error:
-            failed[source.label] = error
-    if failed and not read:
+            label = own[source.label]
+            failed[label] = error
+            unread = tuple(own.values())
+            info = {"source": label}
+            read.append(Collected((), info, problems=(str(error),), unread=unread))
+    if len(failed) == len(sources):
         raise next(iter(failed.values()))
-    merged = _merge([sources[n] for n in read], list(read.values()))
-    problems = (*merged.problems, *map(str, failed.values()))
-    return replace(merged, problems=problems), failed
+    return _merge(sources, labels, read, former), failed
+
+
+def name_sources(sources: Sequence[SourceConfig]) -> list[dict[str, str]]:
+    """Map the labels of each source to those that its tools have in the bank (`tell_apart`).
+
+    Raises:
+        InputError: two sources are called the same by the user.
+    """
+    labels = []
+    for source in sources:
+        try:
+            labels.append(_find(source).labels(source))
+        except ToolbankError:
+            # What is wrong with it is said when it is read.
+            labels.append((source.label,))
+    return tell_apart(sources, labels)
 
 
 def _merge(
-    sources: Sequence[SourceConfig], collected: Sequence[Collected]
+    sources: Sequence[SourceConfig],
+    labels: Sequence[Mapping[str, str]],
+    collected: Sequence[Collected],
+    former: Sequence[Tool],
 ) -> Collected:
-    merged = Merged()
+    own = [told[source.label] for source, told in zip(sources, labels, strict=True)]
+    merged = Merged(sources, own)
     infos: list[dict[str, Any]] = []
     notes: list[str] = []
-    for source, one in zip(sources, collected, strict=True):
-        known = merged.add(source, one.tools)
+    for n, one in enumerate(collected):
+        known = merged.add(n, one.tools)
         new = len({tool.name for tool in one.tools}) - len(known)
         infos.append({**one.info, "tools": new, "repeated": len(one.tools) - new})
-        notes += [*one.notes, *_describe_known(source, known, new)]
-    tools = merged.sort()
+        notes += [*one.notes, *_describe_known(merged, n, known, new)]
+    tools = tell_servers_apart(merged.sort())
     if not tools:
         raise InputError(
             "sources: no tool was found. Give a source that has some, such as "
@@ -76,17 +111,19 @@ def _merge(
         )
     named = [names for source in sources for names in _read_twins(source)]
     notes += _describe_unknown(sources, tools)
+    tools = _keep_unread(collected, own, tools, former, infos)
     return Collected(
         mark_twins(tools, named),
         {"tools": len(tools), "sources": infos},
         crawls=tuple(crawl for one in collected for crawl in one.crawls),
         problems=tuple(
             problem
-            for source, one in zip(sources, collected, strict=True)
-            for problem in (*one.problems, *_describe_repeated(source, one))
+            for label, one in zip(own, collected, strict=True)
+            for problem in (*one.problems, *_describe_repeated(label, one))
         ),
         notes=tuple(dict.fromkeys(notes)),
-        complete=all(one.complete for one in collected),
+        complete=not any(one.unread for one in collected),
+        unread=tuple(dict.fromkeys(label for one in collected for label in one.unread)),
     )
 
 
@@ -151,29 +188,85 @@ def describe_keeps(sources: Sequence[SourceConfig]) -> str:
     return " ".join(dict.fromkeys(filter(None, (_find(s).keeps for s in sources))))
 
 
-def _describe_repeated(source: SourceConfig, read: Collected) -> list[str]:
+def _describe_repeated(label: str, read: Collected) -> list[str]:
     """A line where a source lists tools more than once."""
     counts = Counter(tool.name for tool in read.tools)
     repeated = [name for name, count in counts.items() if count > 1]
     if not repeated:
         return []
     return [
-        f"{source.label}: tools that are listed more than once ({len(repeated):,}), such as "
+        f"{label}: tools that are listed more than once ({len(repeated):,}), such as "
         f"{', '.join(repeated[:_EXAMPLES])}; the first of each counts"
     ]
 
 
-def _read(source: SourceConfig, cache: Path) -> Collected:
-    """A source's tools by the names that the recipe has them go by."""
+def _read(source: SourceConfig, cache: Path, labels: Mapping[str, str]) -> Collected:
+    """A source's tools by the names and the labels that the recipe has them go by."""
     read = _find(source).read(source, cache)
-    tools, info = read.tools, read.info
-    if source.name:
-        of = {"source": source.label}
-        tools = tuple(tool.model_copy(update=of) for tool in tools)
-        info = info | of
+    own = labels[source.label]
+
+    def find_label(label: str) -> str:
+        # Some kinds write what the API calls itself, with its version.
+        return own if source.name or len(labels) == 1 else labels.get(label, label)
+
+    tools = tuple(
+        tool
+        if (label := find_label(tool.source)) == tool.source
+        else tool.model_copy(update={"source": label})
+        for tool in read.tools
+    )
     if source.prefix:
         tools = with_prefix(tools, source.prefix)
-    return replace(read, tools=tools, info=info)
+    unread = tuple(dict.fromkeys(map(find_label, read.unread)))
+    if not read.complete and not unread:
+        unread = tuple(labels.values())
+    problems, notes = (
+        tuple(_lead_with(own, source.label, line) for line in lines)
+        for lines in (read.problems, read.notes)
+    )
+    is_renamed = bool(source.name) or own != source.label
+    return replace(
+        read,
+        tools=tools,
+        info={"source": own, **read.info} | ({"source": own} if is_renamed else {}),
+        problems=problems,
+        notes=notes,
+        unread=unread,
+    )
+
+
+def _lead_with(label: str, former: str, line: str) -> str:
+    lead = f"{former}: "
+    return f"{label}: {line.removeprefix(lead)}" if line.startswith(lead) else line
+
+
+def _keep_unread(
+    collected: Sequence[Collected],
+    labels: Sequence[str],
+    tools: Sequence[Tool],
+    former: Sequence[Tool],
+    infos: Sequence[dict[str, Any]],
+) -> list[Tool]:
+    """The tools with the former ones of what could not be read now, which the infos count, too.
+
+    What could be read now of the same source counts as it is.
+    """
+    kept = {tool.name: tool for tool in tools}
+    infos_of = {
+        label: info
+        for read, info in zip(collected, infos, strict=True)
+        for label in read.unread
+    }
+    unread_apis = [label for label in infos_of if label.startswith(_OPENAPI)]
+    for tool in former:
+        own, there = tool.sources[0], kept.get(tool.name)
+        if unread_apis and own.startswith(_OPENAPI) and own not in labels:
+            # Up to version 0.7.0 it was the title of a description, of whichever file.
+            own = unread_apis[0] if there is None else ""
+        if own in infos_of and (there is None or there.sources[0] != own):
+            kept[tool.name] = tool
+            infos_of[own]["tools"] += 1
+    return [kept[name] for name in sorted(kept)]
 
 
 def _read_twins(source: SourceConfig) -> list[list[str]]:
@@ -206,20 +299,27 @@ def _describe_unknown(
 
 
 def _describe_known(
-    source: SourceConfig, known: Mapping[str, SourceConfig], new: int
+    merged: Merged, source: int, known: Mapping[str, int], new: int
 ) -> list[str]:
     """A line where tools of a source are those of one before."""
     repeated = sorted(known)
     if not repeated:
         return []
-    if not new and all(owner == source for owner in known.values()):
-        return [f"{source.label}: is listed as a source twice; one will do"]
-    labels = sorted({owner.label for owner in known.values()})
+    own, sources = merged.labels[source], merged.sources
+    if not new and all(sources[one] == sources[source] for one in known.values()):
+        return [f"{own}: is listed as a source twice; one will do"]
+    labels = sorted({merged.labels[one] for one in known.values()})
+    there = (merged.tools.get(name) for name in repeated)
+    is_called = any(
+        tool and isinstance(tool.call, HttpCall | McpCall) for tool in there
+    )
+    called = ", and its calls go there. To have both, give one a `prefix`"
+    called = called if is_called else ""
     return [
-        f"{source.label}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
+        f"{own}: {len(repeated):,} of its {count(new + len(known), 'tool')} "
         f"{'is' if len(repeated) == 1 else 'are'} in "
         f"{', '.join(labels)} too, such as {', '.join(repeated[:_EXAMPLES])}; each counts "
-        "once, as read there"
+        f"once, as read there{called}"
     ]
 
 

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints
 from toolbank.bank.records import Tool
 from toolbank.config.base import Config
 from toolbank.config.content import reading_content
+from toolbank.config.paths import paths_in
 from toolbank.sources.location import Location
 
 if TYPE_CHECKING:
@@ -41,6 +42,14 @@ class SourceConfig(Config):
         """What messages call the source: sphinx:numpy, or TYPE:NAME where it has a `name`."""
 
     @property
+    def place(self) -> Path | str:
+        """Where it is read from: sources of other places are others, though they share a label.
+
+        The file or folder, where it has one; else an address or a command, or "".
+        """
+        return next(iter(paths_in(self)), "")
+
+    @property
     def api_name(self) -> str:
         """What people call the API that it reads, such as numpy; "" where that isn't known."""
         return ""
@@ -60,8 +69,9 @@ class Collected:
     names of all that only lack a docstring, as `undocumented`. `crawls` say of each crawl what
     became of every object and page. `problems` are lines for people on what could not be read,
     `notes` on what was left out for a reason that they may think otherwise of. Not `complete`: some
-    of it failed for a reason that may pass, so that reading again may give more. `check` is what
-    the schemas have been held against already, where they have.
+    of it could not be read, so that reading again may give more. `unread` are the labels that the
+    tools of that part have; unset, those of the whole source. `check` is what the schemas have been
+    held against already, where they have.
     """
 
     tools: tuple[Tool, ...]
@@ -70,6 +80,7 @@ class Collected:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     complete: bool = True
+    unread: tuple[str, ...] = ()
     check: "SchemaCheck | None" = None
 
 
@@ -91,7 +102,8 @@ class SourceKind(Generic[C]):
     themselves. `recognise` gives the configuration that reads what a user points at, or None for
     what is another's: an address by its text, or else by `Location.content`; it starts nothing.
     `takes` says what that may be, such as "an installed package". `anew` gives the configuration
-    that trusts nothing which it kept before. Use `read` and `version`, which make errors for people
+    that trusts nothing which it kept before. `labels` are what it may write as `source` of a tool;
+    nothing is started for them. Use `read` and `version`, which make errors for people
     of what the two did not foresee.
     """
 
@@ -104,6 +116,7 @@ class SourceKind(Generic[C]):
     recognise: Callable[[Location], C | None] = lambda _: None
     takes: str = ""
     anew: Callable[[C], C] = lambda config: config
+    labels: Callable[[C], tuple[str, ...]] = lambda config: (config.label,)
 
     def read(self, config: C, cache: Path) -> Collected:
         """Read a source; files may be kept in `cache`.

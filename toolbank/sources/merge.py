@@ -1,8 +1,13 @@
-"""The tools of several sources as one list: names with prefixes, and names in common."""
+"""The tools of several sources as one list: what sources and tools are called, and names in common."""
 
+import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
 
+from toolbank.bank.call import McpCall
 from toolbank.bank.records import Tool
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
@@ -22,15 +27,18 @@ _SHOWN = 100
 
 @dataclass
 class Merged:
-    """Tools by name, the source that each was read from first, and whose each name or alias is."""
+    """Tools by name, the source that each was read from first, and whose each name or alias is.
 
+    A source goes by its position among `sources`, and in messages by its label in `labels`.
+    """
+
+    sources: Sequence[SourceConfig]
+    labels: Sequence[str]
     tools: dict[str, Tool] = field(default_factory=dict)
-    first: dict[str, SourceConfig] = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def add(
-        self, source: SourceConfig, tools: Sequence[Tool]
-    ) -> dict[str, SourceConfig]:
+    def add(self, source: int, tools: Sequence[Tool]) -> dict[str, int]:
         """Take the tools of a further source, of those with one name the first.
 
         Gives the names of the tools that were there already, with the source that has them. A tool
@@ -41,7 +49,7 @@ class Merged:
         Raises:
             InputError: a tool says something else than that of another API by the same name.
         """
-        known: dict[str, SourceConfig] = {}
+        known: dict[str, int] = {}
         differ: list[str] = []
         new: dict[str, Tool] = {}
         for tool in reversed(tools):
@@ -56,10 +64,10 @@ class Merged:
                 continue
             if _say_same(there, tool):
                 self.tools[name] = _of_both(there, tool)
-            elif not _read_one_api(known[name], source):
+            elif not self._read_one_api(known[name], source):
                 differ.append(name)
         if differ:
-            raise _refuse(sorted(differ), known[min(differ)], source)
+            raise self._refuse(sorted(differ), known[min(differ)], source)
         for name in new.keys() - known.keys():
             self.first[name] = source
             for one in (name, *new[name].aliases):
@@ -78,17 +86,79 @@ class Merged:
             tools.append(tool)
         return tools
 
-    def _find(self, source: SourceConfig, tool: Tool) -> Tool | None:
+    def _find(self, source: int, tool: Tool) -> Tool | None:
         """The tool of an earlier source that this one is, or has the name of."""
         if tool.name in self.first:
             return self.tools[tool.name]
         for one in (tool.name, *tool.aliases):
             there = self.tools.get(self.names.get(one, ""))
             if there is not None and (
-                _say_same(there, tool) or _read_one_api(self.first[there.name], source)
+                _say_same(there, tool)
+                or self._read_one_api(self.first[there.name], source)
             ):
                 return there
         return None
+
+    def _read_one_api(self, one: int, other: int) -> bool:
+        first, second = (self.sources[n].scope_name for n in (one, other))
+        return first is not None and first == second
+
+    def _refuse(self, names: list[str], one: int, other: int) -> InputError:
+        more = f" (and so of {len(names) - 1:,} more)" if len(names) > 1 else ""
+        name = one_line(names[0], _SHOWN)
+        return InputError(
+            f"sources: {self.labels[one]} and {self.labels[other]} both have a tool {name}, and "
+            f"say different things of it{more}. Write `prefix: NAME` under one of them, and its "
+            f"tools are called NAME/{name}."
+        )
+
+
+def tell_apart(
+    sources: Sequence[SourceConfig], labels: Sequence[Sequence[str]]
+) -> list[dict[str, str]]:
+    """Map the labels of each source to those that its tools have in the bank.
+
+    A label belongs to one place. Where sources of several places share one, each gets the end of its
+    path by which they differ, as in openapi:staging/openapi.json. Without a path it gets its prefix,
+    or else a hash of the place.
+
+    Raises:
+        InputError: the user has given two sources of different places one name.
+    """
+    owners: dict[str, list[SourceConfig]] = defaultdict(list)
+    for source, own in zip(sources, labels, strict=True):
+        for label in dict.fromkeys(own):
+            owners[label].append(source)
+    told = {
+        label: _tell_label(label, those)
+        for label, those in owners.items()
+        if len({one.place for one in those}) > 1
+    }
+    return [
+        {label: told.get(label, {}).get(_key(source), label) for label in own}
+        for source, own in zip(sources, labels, strict=True)
+    ]
+
+
+def tell_servers_apart(tools: Iterable[Tool]) -> list[Tool]:
+    """The tools with another name for each MCP server that shares its own with one elsewhere."""
+    tools = list(tools)
+    owners: dict[str, set[str]] = defaultdict(set)
+    for tool in tools:
+        if isinstance(tool.call, McpCall):
+            owners[tool.call.source].add(tool.sources[0])
+
+    def rename(tool: Tool) -> Tool:
+        call = tool.call
+        if not isinstance(call, McpCall) or len(owners[call.source]) == 1:
+            return tool
+        called = tool.sources[0].partition(":")[2]
+        if called != call.source and not called.endswith(f"/{call.source}"):
+            called = f"{called}/{call.source}"
+        renamed = call.model_copy(update={"source": called})
+        return tool.model_copy(update={"call": renamed})
+
+    return [rename(tool) for tool in tools]
 
 
 def with_prefix(tools: Iterable[Tool], prefix: str) -> tuple[Tool, ...]:
@@ -126,19 +196,69 @@ def _without_place(tool: Tool) -> Tool:
 
 def _of_both(one: Tool, other: Tool) -> Tool:
     """The first tool, with the sources of both."""
-    sources = dict.fromkeys((*one.source.split(", "), *other.source.split(", ")))
+    sources = dict.fromkeys((*one.sources, *other.sources))
     return one.model_copy(update={"source": ", ".join(sources)})
 
 
-def _read_one_api(one: SourceConfig, other: SourceConfig) -> bool:
-    return one.scope_name is not None and one.scope_name == other.scope_name
+def _key(source: SourceConfig) -> tuple[str, str]:
+    return str(source.place), source.prefix or ""
 
 
-def _refuse(names: list[str], one: SourceConfig, other: SourceConfig) -> InputError:
-    more = f" (and so of {len(names) - 1:,} more)" if len(names) > 1 else ""
-    name = one_line(names[0], _SHOWN)
-    return InputError(
-        f"sources: {one.label} and {other.label} both have a tool {name}, and say different "
-        f"things of it{more}. Write `prefix: NAME` under one of them, and its tools are called "
-        f"NAME/{name}."
+def _tell_label(
+    label: str, sources: Sequence[SourceConfig]
+) -> dict[tuple[str, str], str]:
+    """The labels of sources that share one, by place and prefix."""
+    _refuse_names(label, sources)
+    kind, _, called = label.partition(":")
+    paths = list(dict.fromkeys(p for s in sources if isinstance(p := s.place, Path)))
+    ends = dict(zip(paths, _differing_ends(paths), strict=True))
+    prefixes = Counter(prefix for _, prefix in {_key(source) for source in sources})
+    told: dict[tuple[str, str], str] = {}
+    for source in sources:
+        place, prefix = source.place, source.prefix
+        if isinstance(place, Path):
+            end = ends[place]
+            text = end if called == place.name else f"{end}/{called}"
+        elif prefix and prefixes[prefix] == 1:
+            text = f"{called} {prefix}"
+        else:
+            digest = hashlib.sha256(str(place).encode()).hexdigest()
+            text = f"{called} {digest[:6]}"
+        told[_key(source)] = f"{kind}:{text}"
+    return told
+
+
+def _differing_ends(paths: Sequence[Path]) -> list[str]:
+    """The shortest ends of paths that differ, as they are seen from the last folder of them all.
+
+    So they do not depend on where that folder is.
+    """
+    if not paths:
+        return []
+    parts = [path.parts for path in paths]
+    alike = takewhile(lambda level: len({*level}) == 1, zip(*parts, strict=False))
+    shared = min(len(list(alike)), *(len(one) - 1 for one in parts))
+    seen = [one[shared:] for one in parts]
+    for depth in range(1, max(map(len, seen)) + 1):
+        ends = ["/".join(one[-depth:]) for one in seen]
+        if len({*ends}) == len(ends):
+            # What has no folder here may be alone some day, and its bare name another's.
+            return [end if "/" in end else f"./{end}" for end in ends]
+    return [str(path) for path in paths]
+
+
+def _refuse_names(label: str, sources: Sequence[SourceConfig]) -> None:
+    if not any(source.name for source in sources):
+        return
+    one, other, *_ = {source.place: source for source in sources}.values()
+    raise InputError(
+        f"sources: {_show_place(one)} and {_show_place(other)} are both called {label}, so that "
+        "calls and filters could not tell them apart. Write another `name: NAME` under one of them."
     )
+
+
+def _show_place(source: SourceConfig) -> str:
+    """The place for a message, without the query of an address, which may hold a secret."""
+    place = source.place
+    text = str(place) if isinstance(place, Path) else place.partition("?")[0]
+    return one_line(text.replace("\0", " ") or source.label, _SHOWN)

@@ -47,7 +47,11 @@ from toolbank.run.origin import find_differences
 from toolbank.run.run import check_stages, find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.dataset import read_split
-from toolbank.run.stages.sources import current_tools, kept_tools
+from toolbank.run.stages.sources import (
+    current_tools,
+    has_same_sources,
+    kept_tools,
+)
 from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about, count
@@ -97,16 +101,17 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
     lines += [f"  {note}" for note in note_left_out(given.recipe, recipe.recipe)]
     with recipe.at_work():
         lines += _note_unnamed([stage for stage in stages if stage.name in todo])
-    for paragraph in _describe_stages(recipe.recipe, folder, todo, measure):
+    for paragraph in _describe_stages(recipe, folder, todo, measure):
         lines += ["", *paragraph] if paragraph else []
     return "\n".join(lines)
 
 
 def _describe_stages(
-    recipe: Recipe, folder: RunFolder, todo: list[str], measure: bool
+    file: RecipeFile, folder: RunFolder, todo: list[str], measure: bool
 ) -> Iterator[list[str]]:
     """A paragraph for each of the stages to do of which there is more to say."""
-    read = cache(partial(_read_tools, recipe, folder))
+    recipe = file.recipe
+    read = cache(partial(_read_tools, recipe, folder, file.path))
     bank_changes = "dataset" in todo or "generate" in todo
     if "dataset" in todo:
         yield list(describe_dataset(recipe))
@@ -318,13 +323,8 @@ def _notes(read: Collected) -> Iterator[str]:
         yield from format_paragraph("tools", note)
 
 
-def _read_tools(recipe: Recipe, folder: RunFolder) -> Collected:
+def _read_tools(recipe: Recipe, folder: RunFolder, path: Path) -> Collected:
     """The tools as they were read last from the same sources, or else read now."""
-    path = folder.bank / "tools.parquet"
-    if path.is_file() and is_run_folder(folder.path):
-        try:
-            if load_recipe(str(folder.path)).recipe.sources == recipe.sources:
-                return kept_tools(folder)
-        except InputError:
-            pass
-    return current_tools(recipe, folder)
+    if has_same_sources(recipe, folder):
+        return kept_tools(folder)
+    return current_tools(recipe, folder, path)

@@ -31,7 +31,7 @@ def preview(
     folder = find_folder(recipe, out, loaded.recipe.name)
     with loaded.at_work():
         try:
-            shown = preview_attempts(loaded.recipe, folder, count)
+            shown = preview_attempts(loaded.recipe, folder, count, loaded.path)
         except PreviewStoppedError as stopped:
             for text in stopped.shown:
                 echo(text)

@@ -36,11 +36,14 @@ class PreviewStoppedError(ToolbankError):
         self.shown = shown
 
 
-def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
+def preview_attempts(
+    recipe: Recipe, out: Path, count: int, path: Path | None = None
+) -> list[str]:
     """Make the first `count` attempts of a recipe, and ask for `count` tools; show all of it.
 
     Of an engine that answers in rounds, such as `batch`, only the first prompt of each. Nothing
-    is kept but the pages of a crawl, which are in the run folder's cache.
+    is kept but the pages of a crawl, which are in the run folder's cache. `path` is the recipe's file,
+    which advice names.
 
     Raises:
         InputError: the recipe asks for what can't be.
@@ -58,7 +61,7 @@ def preview_attempts(recipe: Recipe, out: Path, count: int) -> list[str]:
     if recipe.asks is not None:
         _check(find_ask_writer(recipe.asks), recipe.asks)
     tools = (
-        current_tools(recipe, RunFolder(out)).tools
+        current_tools(recipe, RunFolder(out), path or Path(recipe.name)).tools
         if recipe.dataset is None
         else read_split(recipe).tools
     )

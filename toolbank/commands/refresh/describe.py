@@ -47,11 +47,22 @@ def describe(refreshed: Refreshed) -> Iterator[str]:
     for name, fields in changes.changed.items():
         yield one_line(f"~ {name}: {', '.join(fields)}", _LONGEST)
     yield from (f"  {problem}" for problem in refreshed.problems)
+    if refreshed.stale:
+        stale = one_line(", ".join(refreshed.stale), _LONGEST)
+        yield (
+            f"Could not be read, and keeps the tools that it had: {stale}. To take these out of the "
+            f"run: {command('refresh', run)} --force"
+        )
     if lost := refreshed.lost_requests:
         need = "needs" if lost == 1 else "need"
         yield (
             f"{count(lost, 'request')} {need} a tool that is gone: left out of training and test, "
             "and kept on file."
+        )
+    if changes.added or changes.removed or changes.changed:
+        yield (
+            "Packed finders keep the tools that they were packed with. To have these: "
+            f"{command('pack', run)} --out FINDER"
         )
     todo = _find_todo(refreshed)
     if not todo:
@@ -106,6 +117,7 @@ def summarise(refreshed: Refreshed) -> dict[str, Any]:
         "requests_left_out": refreshed.lost_requests,
         "first_attempt": refreshed.catalogue.begins,
         "problems": list(refreshed.problems),
+        "stale": list(refreshed.stale),
         "written": refreshed.kept,
         "todo": todo,
         "calls": calls,
@@ -165,8 +177,6 @@ def _plan_trainings(refreshed: Refreshed, todo: list[str]) -> list[PlannedTraini
     recipe, folder = refreshed.recipe, refreshed.folder
     if not (folder.bank / "bank.json").is_file():
         return []
-    gone = refreshed.catalogue.find_gone()
-    bank = Bank.load(folder.bank)
-    queries = tuple(one for one in bank.queries if gone.isdisjoint(one.tools))
-    bank = replace(bank, tools=refreshed.catalogue.tools, queries=queries)
+    bank = replace(Bank.load(folder.bank), tools=refreshed.catalogue.tools)
+    bank = bank.without_gone()
     return plan_trainings(recipe, todo, expect_asks(recipe, bank, to_write=True))

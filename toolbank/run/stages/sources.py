@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.shape import shape
 from toolbank.run.stage import Outcome, Stage
-from toolbank.system.errors import ToolbankError
+from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
 from toolbank.system.numbers import count
+from toolbank.system.outputs import is_run_folder
+from toolbank.system.shell import command
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from toolbank.config.assets import Asset
     from toolbank.recipe import Recipe
     from toolbank.run.folder import RunFolder
@@ -42,27 +44,48 @@ class SourcesStage(Stage):
             "toolbank": __version__,
         }
 
+    def check(self) -> None:
+        """Refuse two sources that the user calls the same."""
+        from toolbank.sources.collect import name_sources
+
+        name_sources(self.recipe.sources)
+
     def work(self) -> Outcome:
         """Read every source; where anything was asked of the tools before, as another version.
+
+        What can't be read of a source, such as one server of a file, keeps the tools that it had.
+        The stage is done all the same, and a refresh reads it again.
 
         Raises:
             InputError: a source can't be read.
             ToolbankError: one gives under half of its former tools.
         """
         from toolbank.run.catalogue import has_begun
-        from toolbank.run.keeping import explain_loss, keep_tools
+        from toolbank.run.keeping import (
+            advise_to_refresh,
+            explain_loss,
+            former_tools,
+            keep_labels,
+            keep_tools,
+        )
         from toolbank.sources.collect import collect_tools
 
-        collected = collect_tools(self.recipe.sources, self.folder.cache)
         # What was never asked about may go: a recipe is changed until it reads what it should.
-        if has_begun(self.folder) and (loss := explain_loss(self.folder, collected)):
+        begun = has_begun(self.folder)
+        former = former_tools(self.folder) if begun else ()
+        read = collect_tools(self.recipe.sources, self.folder.cache, former)
+        collected = keep_labels(self.folder, read)
+        if begun and (loss := explain_loss(self.folder, collected)):
             raise ToolbankError(loss)
         files = keep_tools(self.recipe, self.folder, collected)
         return Outcome(
             count(len(collected.tools), "tool"),
             files,
-            lacks="" if collected.complete else "some of the sources",
-            problems=(*collected.notes, *collected.problems),
+            problems=(
+                *collected.notes,
+                *collected.problems,
+                *advise_to_refresh(self.folder.path, collected),
+            ),
         )
 
     def read_ahead(self) -> None:
@@ -84,10 +107,12 @@ class SourcesStage(Stage):
         return source_files(self.recipe.sources)
 
 
-def current_tools(recipe: Recipe, folder: RunFolder) -> Collected:
+def current_tools(recipe: Recipe, folder: RunFolder, path: Path) -> Collected:
     """The tools of a recipe: from the run folder if they are up to date, else read anew.
 
-    A crawl keeps its pages in the run folder's cache, so that they are not fetched again.
+    Where reading them starts commands, those count that were read of the same sources before.
+    A crawl keeps its pages in the run folder's cache, so that they are not fetched again. `path` is
+    the recipe's file.
 
     Raises:
         InputError: a source can't be read, or not without that a command is started.
@@ -96,8 +121,33 @@ def current_tools(recipe: Recipe, folder: RunFolder) -> Collected:
 
     if SourcesStage(recipe, folder).is_done:
         return kept_tools(folder)
-    refuse_to_start(recipe.sources, "toolbank run RECIPE --until sources")
+    try:
+        refuse_to_start(recipe.sources, _command_to_read(recipe, folder, path))
+    except InputError:
+        if has_same_sources(recipe, folder):
+            return kept_tools(folder)
+        raise
     return collect_tools(recipe.sources, folder.cache)
+
+
+def has_same_sources(recipe: Recipe, folder: RunFolder) -> bool:
+    """Whether a folder has tools that were read of the sources of a recipe, be they up to date or not."""
+    from toolbank.recipe import load_recipe
+
+    if not (folder.bank / "tools.parquet").is_file() or not is_run_folder(folder.path):
+        return False
+    try:
+        return load_recipe(str(folder.path)).recipe.sources == recipe.sources
+    except InputError:
+        return False
+
+
+def _command_to_read(recipe: Recipe, folder: RunFolder, path: Path) -> str:
+    if path.resolve() == folder.recipe.resolve():
+        return f"{command('run', folder.path)} --until sources"
+    is_own = folder.path != Path("runs") / recipe.name
+    out = f" --out {shlex.quote(str(folder.path))}" if is_own else ""
+    return f"{command('run', path)}{out} --until sources"
 
 
 def kept_tools(folder: RunFolder) -> Collected:

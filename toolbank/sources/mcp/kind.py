@@ -52,6 +52,14 @@ def _content_id(config: McpSource) -> str:
     return f"{config.label}@{hashlib.sha256(reached.encode()).hexdigest()[:16]}"
 
 
+def _labels(config: McpSource) -> tuple[str, ...]:
+    """Its own, and those of the servers of a file, also of those that are not read."""
+    if config.config is None or config.name:
+        return (config.label,)
+    names = list_names(config.config, config.servers)
+    return (config.label, *(f"mcp:{name}" for name in names))
+
+
 def _starts(config: McpSource) -> tuple[str, ...]:
     return tuple(s.masked_line for s in _find_servers(config).servers if s.command)
 
@@ -125,5 +133,6 @@ KIND = SourceKind(
     _content_id,
     starts=_starts,
     recognise=_recognise,
+    labels=_labels,
     takes="an mcpServers file, an MCP server's URL (https://HOST/mcp) or its command in quotes",
 )

@@ -140,6 +140,7 @@ def _collect(config: McpSource, read: Read) -> Collected:
         problems=(*problems, *found.left_out.lines(config.label)),
         notes=(*notes, *found.describe_mended(config.label)),
         complete=not read.failed,
+        unread=() if config.config is None else tuple(f"mcp:{n}" for n in read.failed),
         check=found.check,
     )
 

@@ -117,6 +117,11 @@ class McpSource(SourceConfig):
         return f"mcp:{re.sub(r'[^ -~]', '?', called)[:_LONGEST_LABEL]}"
 
     @property
+    def place(self) -> Path | str:
+        """The file, the address or the command."""
+        return self.config or self.url or "\0".join(self.command or ())
+
+    @property
     def api_name(self) -> str:
         """The name, where there is one."""
         return self.name or ""

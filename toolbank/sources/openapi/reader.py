@@ -67,7 +67,9 @@ class _Reader:
         self._responses = ResponseReader(
             self._schemas, references, self._findings, self._version
         )
-        self._source = f"openapi:{_title(root, self._findings)}"
+        if not isinstance(root.child("info").value, dict):
+            what = "no `info`, which should say what the API is called"
+            self._findings.note(what, root.place)
 
     def read(self) -> Collected:
         operations = list_operations(
@@ -131,7 +133,7 @@ class _Reader:
             output_schema=self._responses.read(operation),
             deprecated="Deprecated." if _is_deprecated(operation) else "",
             url=_text(operation.node.get("externalDocs", "url")),
-            source=self._source,
+            source=self._label,
             tags=_tags(operation),
             call=HttpCall(
                 method=operation.method.upper(),
@@ -199,15 +201,6 @@ def _tags(operation: Operation) -> tuple[str, ...]:
         [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     )
     return tuple(dict.fromkeys(named))
-
-
-def _title(root: Node, findings: Findings) -> str:
-    """Title and version of the API."""
-    info = root.child("info")
-    if not isinstance(info.value, dict):
-        findings.note("no `info`, which should say what the API is called", root.place)
-    said = " ".join(str(info.get(key) or "") for key in ("title", "version"))
-    return " ".join("".join(s if s.isprintable() else " " for s in said).split())[:150]
 
 
 def _explain_nothing(root: Node, findings: Findings, problems: tuple[str, ...]) -> str:

@@ -55,6 +55,11 @@ class OpenApiSource(SourceConfig):
         return self.spec if "://" in self.spec else ""
 
     @property
+    def place(self) -> Path | str:
+        """The file, or the address with its query."""
+        return self.address or Path(self.spec)
+
+    @property
     def label(self) -> str:
         """The file's name, or the address without a query, which may hold a secret."""
         name = self.name or PurePath(self.spec).name

@@ -1,0 +1,181 @@
+"""Every command over a run whose sources have added, removed and renamed tools."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.commands.in_process import toolbank
+from tests.run.test_verify import grader
+from tests.servers.chat import ChatServer
+from tests.sources import light_mcp
+from toolbank.bank.bank import Bank
+from toolbank.search import load
+
+NOUNS = ("orders", "letters", "returns", "prices")
+BEFORE = [f"{verb}_{noun}" for verb in ("find", "total", "list") for noun in NOUNS]
+GONE, RENAMED = ("find_orders", "list_prices"), "total_letters"
+AFTER = [
+    *(name for name in BEFORE if name not in (*GONE, RENAMED)),
+    "sum_letters",
+    "weigh_parcels",
+]
+
+
+def describe(name):
+    return f"{name.replace('_', ' the ').title()} of a customer."
+
+
+class Functions:
+    """A list of functions."""
+
+    source = "{type: functions, path: tools.json}"
+
+    def __init__(self, folder):
+        self.file = folder / "tools.json"
+
+    def write(self, names):
+        listed = [{"name": name, "description": describe(name)} for name in names]
+        self.file.write_text(json.dumps(listed))
+
+
+class OpenApi(Functions):
+    """A description of an API."""
+
+    source = "{type: openapi, spec: tools.json, prefix: shop}"
+
+    def write(self, names):
+        paths = {
+            f"/{name}": {"get": {"operationId": name, "summary": describe(name)}}
+            for name in names
+        }
+        info = {"title": "Shop", "version": str(len(names))}
+        content = {"openapi": "3.0.3", "info": info, "paths": paths}
+        self.file.write_text(json.dumps(content))
+
+
+class McpServers(Functions):
+    """A client's file with a server that lists what its file has."""
+
+    source = "{type: mcp, config: mcp.json}"
+
+    def write(self, names):
+        tools = [
+            {
+                "name": name,
+                "description": describe(name),
+                "inputSchema": {"type": "object"},
+            }
+            for name in names
+        ]
+        self.file.write_text(json.dumps(tools))
+        script = Path(light_mcp.__file__)
+        args = ["-S", "-I", str(script), str(self.file)]
+        entry = {"command": sys.executable, "args": args}
+        (self.file.parent / "mcp.json").write_text(
+            json.dumps({"mcpServers": {"shop": entry}})
+        )
+
+
+def write_recipe(folder, source, url):
+    by_model = {"engine": "openai", "base_url": url, "model": "m"}
+    recipe = {
+        "name": "mine",
+        "sources": [yaml.safe_load(source)],
+        "generate": {**by_model, "queries": 80, "offered": 4, "max_tools": 3},
+        "asks": {"per_tool": 2},
+        "judge": {"pairs": 4},
+        "verify": {**by_model, "candidates": 3},
+        "split": {"test": 0.2, "validation": 0.4},
+        "baselines": False,
+        "retrievers": [
+            {"type": "bm25", "requests": True},
+            {"type": "bm25", "name": "described"},
+        ],
+    }
+    (folder / "mine.yaml").write_text(yaml.safe_dump(recipe))
+
+
+TOOL_FORMS = ("functions", "anthropic", "gemini", "mcp")
+BANK_FORMS = ("datasets", "jsonl", "toolbank")
+COMMANDS = (
+    "plan mine.yaml",
+    "preview mine.yaml",
+    "preview runs/mine",
+    "tools runs/mine",
+    "show runs/mine",
+    "show runs/mine QUERY",
+    "search runs/mine orders",
+    "search runs/mine orders --retriever described",
+    "compare runs/mine --no-encoder",
+    *(f"export runs/mine --format {form} --out OUT/{form}" for form in TOOL_FORMS),
+    "pack runs/mine --out OUT/finder",
+    "search OUT/finder orders --min-score 0",
+    "pack runs/mine --out OUT/words --with-requests --retriever bm25",
+    "refresh runs/mine",
+)
+"""What works before and after the run that follows the refresh."""
+OF_THE_BANK = (
+    "evaluate runs/mine --on own.jsonl",
+    "evaluate runs/mine",
+    "report mine.yaml",
+    "judge mine.yaml",
+    "publish runs/mine --to OUT/published",
+    *(f"export runs/mine --format {form} --out OUT/{form}" for form in BANK_FORMS),
+)
+"""What needs requests and retrievers that fit the tools."""
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ChatServer(grader) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", [Functions, OpenApi, McpServers])
+def test_every_command_works_after_a_refresh_or_says_what_to_do(
+    tmp_path, kind, server, monkeypatch
+):
+    source = kind(tmp_path)
+    source.write(BEFORE)
+    write_recipe(tmp_path, source.source, server.url)
+    script = f"{sys.executable} -S -I {light_mcp.__file__} {tmp_path / 'tools.json'}"
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", script)
+    run = tmp_path / "runs/mine"
+
+    def call(command, out="out", query=""):
+        words = command.replace("OUT", out).replace("QUERY", query).split()
+        done = toolbank(*words, cwd=tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    def work(commands, out):
+        for command in commands:
+            code, _, error = call(command, out, lost[0].id)
+            assert code == 0, (command, error)
+
+    assert call("run mine.yaml")[0] == 0
+    names = {tool.name.rpartition("/")[2]: tool.name for tool in load(run).tools}
+    gone = {names[name] for name in (*GONE, RENAMED)}
+    lost = [q for q in Bank.load(run / "bank").queries if not gone.isdisjoint(q.tools)]
+    own = [[names[GONE[0]], names["list_orders"]], [names[RENAMED]]]
+    lines = [json.dumps({"query": "Find it.", "tools": tools}) for tools in own]
+    (tmp_path / "own.jsonl").write_text("\n".join(lines) + "\n")
+    source.write(AFTER)
+    code, said, _ = call("refresh runs/mine")
+    assert code == 0
+    assert "2 added, 3 removed, 0 changed, 9 the same" in said
+    assert "toolbank pack runs/mine --out FINDER" in said
+    work(COMMANDS, "before")
+    for command in OF_THE_BANK:
+        code, _, error = call(command)
+        assert code == 2
+        assert "toolbank run " in error
+        assert len(error.strip().splitlines()) <= 4
+    assert call(f"show runs/mine {min(gone)}")[0] == 2
+    work(["verify mine.yaml", "run mine.yaml", *COMMANDS, *OF_THE_BANK], "after")
+    for split in ("train", "validation", "test"):
+        listed = json.loads((tmp_path / f"after/toolbank/{split}.json").read_text())
+        assert listed
+        assert gone.isdisjoint(name for row in listed for name in row["functions"])

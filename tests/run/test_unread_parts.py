@@ -1,0 +1,203 @@
+"""A source of which a part can't be read: the rest is used, and a refresh brings what failed."""
+
+import json
+import shlex
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.sources import light_mcp
+from toolbank.bank.files import read_tools
+
+RECIPE = """\
+name: mine
+sources: [SOURCE]
+generate: {engine: rules, queries: 40, tools_per_query: {1: 1}}
+baselines: false
+retrievers: [{type: bm25}]
+"""
+
+
+def names_in(folder):
+    tools = read_tools(folder / "runs/mine/bank/tools.parquet")
+    return sorted(tool.name for tool in tools)
+
+
+def listed(*names):
+    return [{"name": n, "description": f"{n.title()} the harbour."} for n in names]
+
+
+@pytest.fixture
+def servers(tmp_path, monkeypatch):
+    """Writes a client's file: by server its tools, None for one that dies at its start."""
+    monkeypatch.delenv("TOKEN", raising=False)
+
+    def write(**tools):
+        entries, lines = {}, []
+        for name, own in tools.items():
+            file = tmp_path / f"{name}.json"
+            file.write_text(json.dumps(listed(*own or ("x",))))
+            fault = "" if own else "dies at start"
+            args = ["-S", "-I", light_mcp.__file__, str(file), fault, "5"]
+            entries[name] = {"command": sys.executable, "args": args}
+            lines.append(shlex.join([sys.executable, *args]))
+            file.with_suffix(".json.pid").unlink(missing_ok=True)
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+        monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "\n".join(lines))
+
+    write_recipe(tmp_path, "{type: mcp, config: mcp.json}")
+    return write
+
+
+def write_recipe(folder, source):
+    (folder / "work.yaml").write_text(RECIPE.replace("SOURCE", source))
+
+
+def started(folder):
+    found = [*folder.glob("*.json.pid")]
+    for path in found:
+        path.unlink()
+    return sorted(path.name.partition(".")[0] for path in found)
+
+
+WORKING = ("open", "close", "dredge", "light", "survey", "tow")
+
+
+@pytest.mark.parametrize("before", ["work.yaml", "work.yaml --out runs/mine"])
+def test_preview_names_the_command_that_reads_the_tools(servers, tmp_path, before):
+    servers(harbour=WORKING)
+    done = toolbank("preview", *before.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "toolbank run work.yaml --until sources" in done.stderr
+    assert not started(tmp_path)
+
+
+def test_a_server_that_fails_holds_up_nothing_and_comes_with_a_refresh(
+    servers, tmp_path
+):
+    servers(harbour=WORKING, customs=None)
+    call = partial(toolbank, cwd=tmp_path)
+    done = call("run", "work.yaml")
+    assert done.returncode == 0
+    assert "mcp:mcp.json: customs: " in done.stderr
+    assert "toolbank refresh runs/mine" in done.stderr
+    assert "Not all came" not in done.stdout
+    assert started(tmp_path) == ["customs", "harbour"]
+    for words in (
+        ("preview", "work.yaml"),
+        ("preview", "runs/mine"),
+        ("plan", "work.yaml"),
+        ("search", "runs/mine", "open the harbour"),
+        ("pack", "runs/mine", "--out", "finder"),
+        ("run", "work.yaml"),
+    ):
+        done = call(*words)
+        assert done.returncode == 0, words
+        said = done.stdout + done.stderr
+        assert "customs" not in said
+        assert "not finished" not in said
+        assert not started(tmp_path)
+    servers(harbour=WORKING, customs=("declare", "inspect"))
+    done = call("refresh", "runs/mine")
+    assert "2 added, 0 removed, 0 changed, 6 the same" in done.stdout
+    assert {"customs/declare", "customs/inspect"} < {*names_in(tmp_path)}
+
+
+def test_what_can_not_be_read_any_more_stays_and_the_rest_is_followed(
+    servers, tmp_path
+):
+    servers(harbour=WORKING, customs=("declare", "inspect", "seal", "levy"))
+    call = partial(toolbank, cwd=tmp_path)
+    assert call("run", "work.yaml").returncode == 0
+    servers(harbour=(*WORKING[1:], "moor"), customs=None)
+    done = call("refresh", "runs/mine")
+    assert done.returncode == 0
+    assert "1 added, 1 removed, 0 changed, 9 the same" in done.stdout
+    assert "keeps the tools that it had: mcp:customs" in done.stdout
+    names = names_in(tmp_path)
+    assert "customs/levy" in names
+    assert "harbour/moor" in names
+    assert "harbour/open" not in names
+    # A server that has left the file has gone.
+    servers(harbour=WORKING)
+    assert "1 added, 5 removed" in call("refresh", "runs/mine").stdout
+    assert call("run", "work.yaml").returncode == 0
+
+
+def test_force_takes_out_what_can_not_be_read(servers, tmp_path):
+    servers(harbour=WORKING, customs=("declare", "inspect"))
+    call = partial(toolbank, cwd=tmp_path)
+    assert call("run", "work.yaml").returncode == 0
+    servers(harbour=WORKING, customs=None)
+    done = call("refresh", "runs/mine", "--force")
+    assert "0 added, 2 removed" in done.stdout
+    assert call("run", "work.yaml").returncode == 0
+
+
+@pytest.mark.parametrize("lost", ["tides.json", "api.json"])
+def test_a_file_of_a_site_that_is_gone_keeps_its_tools(tmp_path, lost):
+    """A description, or a file that it refers to; beside it a list that changes."""
+    site = tmp_path / "site"
+    site.mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    get = {"summary": "Tell the tide.", "responses": {}}
+    api = {
+        "openapi": "3.0.3",
+        "info": {"title": "Harbour", "version": "1"},
+        "paths": {
+            "/tide": {"$ref": "tides.json#/tide"},
+            "/ship": {"get": {"operationId": "getShip", "summary": "Find a ship."}},
+        },
+    }
+    files = {
+        "api.json": api,
+        "tides.json": {"tide": {"get": {**get, "operationId": "getTide"}}},
+    }
+    for name, content in files.items():
+        (site / name).write_text(json.dumps(content))
+    (tmp_path / "list.json").write_text(json.dumps(listed(*WORKING)))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/api.json"
+        write_recipe(
+            tmp_path,
+            f"{{type: openapi, spec: '{url}', private_addresses: true}}, "
+            "{type: functions, path: list.json}",
+        )
+        call = partial(toolbank, cwd=tmp_path)
+        assert call("run", "work.yaml").returncode == 0
+        before = names_in(tmp_path)
+        (tmp_path / "list.json").write_text(json.dumps(listed(*WORKING, "moor")))
+        server.RequestHandlerClass = partial(_Broken, lost, directory=str(site))
+        done = call("refresh", "runs/mine")
+        server.shutdown()
+        thread.join()
+    assert done.returncode == 0, done.stderr
+    assert "1 added, 0 removed" in done.stdout
+    assert f"keeps the tools that it had: openapi:{url}" in " ".join(
+        done.stdout.split()
+    )
+    assert names_in(tmp_path) == sorted([*before, "moor"])
+    assert call("run", "work.yaml").returncode == 0
+
+
+class _Broken(SimpleHTTPRequestHandler):
+    """Answers 503 for one file."""
+
+    def __init__(self, lost, *args, **more):
+        self.lost = lost
+        super().__init__(*args, **more)
+
+    def do_GET(self):
+        if self.lost in self.path:
+            self.send_error(503)
+            return
+        super().do_GET()
+
+    def log_message(self, *arguments):
+        pass

@@ -1,0 +1,253 @@
+"""What sources are called in the bank: one label for one place, whatever is read there."""
+
+import asyncio
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.calls.apis import serving_api
+from tests.sources import light_mcp
+from toolbank.calls.caller import Caller
+from toolbank.calls.config import Target
+from toolbank.calls.errors import CallError
+from toolbank.calls.leave import describe_leave
+from toolbank.recipe import load_recipe
+from toolbank.run.refresh import refresh_run
+from toolbank.run.run import run_recipe
+from toolbank.sources.collect import collect_tools
+from toolbank.sources.functions.source import FunctionsSource
+from toolbank.sources.mcp.source import McpSource
+from toolbank.sources.merge import tell_apart
+from toolbank.sources.openapi.source import OpenApiSource
+from toolbank.system.errors import InputError
+
+
+def write_api(path, server="", operations=("getTide",), version="1", **paths):
+    """A description of one title, with these operations at a server."""
+    read = {"responses": {"200": {"description": "Fine."}}}
+    content = {
+        "openapi": "3.0.3",
+        "info": {"title": "Harbour API", "version": version},
+        "servers": [{"url": server}] if server else [],
+        "paths": {
+            f"/{name}": {"get": {**read, "operationId": name}} for name in operations
+        },
+    }
+    content["paths"].update(paths)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def labels_of(sources, folder):
+    tools = collect_tools(sources, folder).tools
+    return {tool.name: tool.source for tool in tools}
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    with serving_api() as north, serving_api() as south:
+        yield north, south
+
+
+@pytest.mark.parametrize("files", ["north.json south.json", "n/api.json s/api.json"])
+def test_a_call_goes_to_the_server_of_its_own_file(tmp_path, hosts, files):
+    sources = [
+        OpenApiSource(spec=str(write_api(tmp_path / file, address)), prefix=prefix)
+        for file, prefix, (address, _) in zip(
+            files.split(), ("n", "s"), hosts, strict=True
+        )
+    ]
+    tools = collect_tools(sources, tmp_path).tools
+    caller = Caller(["*"], {}, writes=False)
+    caller.learn("finder", tools)
+    proposed = describe_leave(caller, tools)[0]
+    labels = [f"openapi:{file}" for file in files.split()]
+    assert all(label in proposed for label in labels)
+    targets = {
+        label: Target(url=address, private=True)
+        for label, (address, _) in zip(labels, hosts, strict=True)
+    }
+    for tool, (_, came), other in zip(tools, hosts, reversed(hosts), strict=True):
+        caller = Caller(["*"], targets, writes=False)
+        caller.learn("finder", tools)
+        before = len(came), len(other[1])
+        asyncio.run(caller.call(tool, {}))
+        assert (len(came), len(other[1])) == (before[0] + 1, before[1])
+
+
+def test_a_label_does_not_depend_on_where_the_files_are(tmp_path):
+    here = tmp_path / "here"
+    files = ["api.json", "test/api.json", "test/old/api.json", "other.json"]
+    for file in files:
+        write_api(here / file, operations=(f"get{len(file)}",))
+    shutil.copytree(here, tmp_path / "deep/er/there")
+    found = [
+        labels_of([OpenApiSource(spec=str(folder / f)) for f in files], tmp_path)
+        for folder in (here, tmp_path / "deep/er/there")
+    ]
+    assert found[0] == found[1]
+    assert sorted(found[0].values()) == [
+        "openapi:./api.json",
+        "openapi:old/api.json",
+        "openapi:other.json",
+        "openapi:test/api.json",
+    ]
+
+
+def test_addresses_of_one_path_are_told_apart_without_their_queries():
+    one, other = (
+        OpenApiSource(spec=f"https://api.example/openapi.json?key={key}")
+        for key in ("secret-1", "secret-2")
+    )
+    told = tell_apart([one, other], [[one.label], [other.label]])
+    labels = [next(iter(each.values())) for each in told]
+    assert len({*labels}) == 2
+    assert "secret" not in str(labels)
+    assert tell_apart([one, one], [[one.label]] * 2)[0] == {one.label: one.label}
+
+
+def test_commands_of_one_program_are_told_apart(tmp_path):
+    sources = [
+        McpSource(command=("docker", "run", "-i", image), prefix=prefix)
+        for image, prefix in (("tides", "t"), ("ports", None), ("ships", None))
+    ]
+    told = tell_apart(sources, [[one.label] for one in sources])
+    labels = [label for each in told for label in each.values()]
+    assert labels[0] == "mcp:docker run t"
+    assert len({*labels}) == 3
+
+
+@pytest.mark.parametrize("kind", ["openapi", "functions"])
+def test_two_places_of_one_name_are_refused_with_both(tmp_path, kind):
+    paths = [write_api(tmp_path / name) for name in ("a.json", "b.json")]
+    key = {"openapi": "spec", "functions": "path"}[kind]
+    listed = ", ".join(f"{{type: {kind}, {key}: {p.name}, name: port}}" for p in paths)
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(f"name: r\nsources: [{listed}]\ngenerate: {{engine: rules}}\n")
+    with pytest.raises(InputError) as refused:
+        run_recipe(load_recipe(str(recipe)), tmp_path / "out", until="sources")
+    said = str(refused.value)
+    assert all(str(path) in said for path in paths)
+    assert f"{kind}:port" in said
+    assert "`name: NAME`" in said
+
+
+@pytest.mark.parametrize("title", ["Harbour API", "Harbour API, second: edition"])
+def test_another_version_of_an_api_has_the_same_label(tmp_path, title):
+    file = write_api(tmp_path / "tides.json")
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "name: r\nsources: [{type: openapi, spec: tides.json}]\n"
+        "generate: {engine: rules}\n"
+    )
+    run_recipe(load_recipe(str(recipe)), tmp_path / "out", until="sources")
+    write_api(file, version="2")
+    file.write_text(file.read_text().replace("Harbour API", title))
+    changes = refresh_run(tmp_path / "out").changes
+    assert (changes.added, changes.removed, changes.changed) == ((), (), {})
+    assert labels_of([OpenApiSource(spec=str(file))], tmp_path) == {
+        "getTide": "openapi:tides.json"
+    }
+
+
+def test_operations_at_another_server_need_a_target_of_their_own(tmp_path, hosts):
+    (address, _), (uploads, came) = hosts
+    upload = {"get": {"operationId": "getUpload", "servers": [{"url": uploads}]}}
+    file = write_api(tmp_path / "tides.json", address, **{"/upload": upload})
+    tools = collect_tools([OpenApiSource(spec=str(file))], tmp_path).tools
+    tide, upload = tools
+
+    def call(tool, *keys):
+        urls = {"openapi:tides.json": address, f"openapi:tides.json {uploads}": uploads}
+        targets = {
+            key: Target(url=urls[key], private=True) for key in urls if key in keys
+        }
+        caller = Caller(["*"], targets, writes=False)
+        caller.learn("finder", tools)
+        asyncio.run(caller.call(tool, {}))
+        return describe_leave(caller, tools)
+
+    plain, own = "openapi:tides.json", f"openapi:tides.json {uploads}"
+    told = call(tide, plain)
+    assert own in " ".join(told[1].split())
+    with pytest.raises(CallError, match="nobody has said where"):
+        call(upload, plain)
+    before = len(came)
+    call(upload, plain, own)
+    assert len(came) == before + 1
+
+
+def test_servers_of_one_name_in_two_client_files_are_two(tmp_path, monkeypatch):
+    sources, lines = [], []
+    for place in ("work", "home"):
+        folder = tmp_path / place
+        folder.mkdir()
+        file = folder / "tools.json"
+        file.write_text(json.dumps([{"name": f"{place}_post", "description": "Post."}]))
+        args = ["-S", "-I", light_mcp.__file__, str(file)]
+        entry = {"command": sys.executable, "args": args}
+        lines.append(shlex.join([sys.executable, *args]))
+        (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
+        sources.append(McpSource(config=folder / "mcp.json"))
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", "\n".join(lines))
+    tools = collect_tools(sources, tmp_path).tools
+    assert {tool.name: (tool.source, tool.call.source) for tool in tools} == {
+        f"notes/{place}_post": (
+            f"mcp:{place}/mcp.json/notes",
+            f"{place}/mcp.json/notes",
+        )
+        for place in ("work", "home")
+    }
+    caller = Caller(["*"], {"notes": Target(command=("x",))}, writes=True)
+    caller.learn("finder", tools)
+    assert not any(map(caller.find_target, tools))
+
+
+def test_a_pack_in_which_two_files_share_a_label_is_called_by_the_server_alone(
+    tmp_path,
+):
+    """As banks of 0.7.0 have it."""
+    sources = [
+        OpenApiSource(spec=str(write_api(tmp_path / f"{n}.json", url)), prefix=n)
+        for n, url in (("a", "https://a.example"), ("b", "https://b.example"))
+    ]
+    former = {"source": "openapi:Harbour API 1"}
+    tools = [
+        tool.model_copy(update=former)
+        for tool in collect_tools(sources, tmp_path).tools
+    ]
+    target = Target(url="https://a.example/")
+    caller = Caller(["*"], {"openapi:Harbour API 1": target}, writes=False)
+    caller.learn("finder", tools)
+    assert [caller.find_target(tool) for tool in tools] == [target, None]
+    assert "openapi:Harbour API 1 https://b.example" in describe_leave(caller, tools)[1]
+
+
+NAMES = st.sampled_from(["a", "b", "api.json"])
+PATHS = st.lists(
+    st.lists(NAMES, max_size=3).map(lambda parts: "/".join([*parts, "api.json"])),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(PATHS, st.sampled_from(["/x", "/some/where/else"]))
+def test_different_paths_have_different_labels_wherever_they_are(paths, folder):
+    def tell(root):
+        sources = [FunctionsSource(path=Path(root, path)) for path in paths]
+        told = tell_apart(sources, [[one.label] for one in sources])
+        return [next(iter(each.values())) for each in told]
+
+    labels = tell(folder)
+    assert labels == tell("/")
+    assert len({*labels}) == len({*paths})
+    assert {*zip(paths, labels, strict=True)} == {
+        *dict(zip(paths, labels, strict=True)).items()
+    }
