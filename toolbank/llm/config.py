@@ -15,6 +15,7 @@ from pydantic import (
 from toolbank.config.base import Config
 from toolbank.config.choice import Choice
 from toolbank.config.shape import Transport
+from toolbank.system.secrets import find_secrets, named_secret
 from toolbank.system.trust import DEFAULT_KEY
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
@@ -28,7 +29,6 @@ _OWN_HEADERS = frozenset(
         *("transfer-encoding",),
     }
 )
-_SECRET = re.compile(r"key|token|secret|password|signature|^sig$|^code$", re.IGNORECASE)
 
 ENGINE_NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
 
@@ -185,8 +185,13 @@ class EngineConfig(Config):
     @field_validator("url_query")
     @classmethod
     def _check_query(cls, value: dict[str, str]) -> dict[str, str]:
-        for name in value:
-            if _SECRET.search(name):
+        for name, given in value.items():
+            # By `code`, functions of Azure take their key.
+            if (
+                name.lower() == "code"
+                or named_secret(name)
+                or find_secrets(given, name)
+            ):
                 raise ValueError(
                     f"{name} looks like a secret, which has no place in a recipe; send it by "
                     "`headers`, or by `api_key_env`"

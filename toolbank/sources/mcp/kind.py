@@ -53,7 +53,7 @@ def _content_id(config: McpSource) -> str:
 
 
 def _starts(config: McpSource) -> tuple[str, ...]:
-    return tuple(s.masked_line for s in _find_servers(config).servers if s.command)
+    return tuple(s.line for s in _find_servers(config).servers if s.command)
 
 
 def _find_servers(config: McpSource) -> ClientConfig:
