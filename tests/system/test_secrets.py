@@ -97,6 +97,8 @@ PLAIN = [
     ("", "SELECT * FROM customers WHERE id=3"),
     ("", "nlohmann_json-3.11.3-linux-amd64"),
     ("REGION", "europe-west3"),
+    ("--sort-key", "name"),
+    ("PARTITION_KEY", "customer_id"),
     ("CLIENT_ID", "my-client"),
     ("COMPASS", "north"),
     ("KEYMAP", "us"),

@@ -36,8 +36,10 @@ _DESCRIBES = re.compile(
 )
 """Last words of names such as TOKEN_FILE and AUTH_MODE, which say something about a secret."""
 _ASIDE = re.compile(
-    r"(?:OLD)?PWD|INIT_CWD|GIT_CONFIG_(?:KEY|VALUE)_\d+|(?:.*_)?COM_KEY"
+    r"(?i)(?:OLD)?PWD|INIT_CWD|GIT_CONFIG_(?:KEY|VALUE)_\d+"
+    r"|(?:.*[_-])?(?:sort|partition|primary|foreign|group|join|index|row|order|cache|public)[_-]?keys?"
 )
+"""Names that have a word of secrets in them, and are of none."""
 _ABOUT = re.compile(
     r"true|false|yes|no|on|off|none|null|auto|default|basic|bearer|oauth2?|enabled|disabled"
     r"|required|optional|public|private",
