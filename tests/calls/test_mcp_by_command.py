@@ -10,7 +10,6 @@ from toolbank.calls import mcp
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.mcp import send_to_mcp
-from toolbank.sources.mcp import stdio
 
 WEATHER = Path(__file__).parents[1] / "serve/weather_server.py"
 FLOOD = """
@@ -28,8 +27,7 @@ def call(*command):
     return asyncio.run(send_to_mcp("forecast", {}, Target(command=command)))
 
 
-def test_a_line_without_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(stdio, "MAX_MESSAGE", 1_000_000)
+def test_a_line_without_end_is_given_up():
     with pytest.raises(CallError, match="given up: one message is over"):
         call(sys.executable, "-c", FLOOD)
 
@@ -47,6 +45,15 @@ def test_what_a_server_was_given_is_not_told_to_the_model(monkeypatch):
     )
     told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
     assert told == "Rain in Oslo, says ***."
+
+
+def test_what_is_no_secret_is_told(monkeypatch):
+    monkeypatch.setenv("WEATHER_ZONE", "Pacific/Auckland")
+    target = Target(
+        command=(sys.executable, str(WEATHER)), environment={"NAME": "WEATHER_ZONE"}
+    )
+    told = asyncio.run(send_to_mcp("forecast", {"city": "Oslo"}, target))
+    assert told == "Rain in Oslo, says Pacific/Auckland."
 
 
 def test_a_program_that_is_not_there_is_told():

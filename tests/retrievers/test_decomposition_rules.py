@@ -126,3 +126,10 @@ def test_any_text_gives_parts_of_it(text):
     assert all(part in text for part in parts)
     if any(not letter.isspace() and letter not in ",;" for letter in text):
         assert all(part.strip() for part in parts)
+
+
+@pytest.mark.parametrize("gap", [" ", "\n", "\t", " \n"])
+def test_a_long_gap_is_one_like_any_other(gap):
+    # The time that it takes grew with the square of its length: minutes for this one.
+    text = f"Send the letter.{gap * 100_000}Book a flight."
+    assert split_request(text) == ["Send the letter.", "Book a flight."]

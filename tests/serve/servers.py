@@ -59,11 +59,15 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments, key=""):
-    """`toolbank serve` with these arguments, at a free port, until the block ends."""
+def serving(*arguments, key="", limit=""):
+    """`toolbank serve` with these arguments, at a free port, until the block ends.
+
+    `limit` is what `ulimit` is told for its process alone.
+    """
     environment = {**os.environ, "TOOLBANK_API_KEY": key}
     process = subprocess.Popen(
         [
+            *(["sh", "-c", f'ulimit {limit}; exec "$0" "$@"'] if limit else []),
             sys.executable,
             "-m",
             "toolbank",

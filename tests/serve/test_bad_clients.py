@@ -56,11 +56,11 @@ def test_what_is_no_request_is_refused_and_the_server_goes_on(server, raw):
 
 
 @contextmanager
-def answering(app):
+def answering(app, most=100):
     """A server in this process; its address."""
     listening = servers.open_socket("127.0.0.1", 0)
     config = uvicorn.Config(app, http=servers._Patient, log_config=None, lifespan="off")
-    server = uvicorn.Server(config)
+    server = servers._Server(config, most)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:
@@ -70,23 +70,110 @@ def answering(app):
         thread.join()
 
 
-def test_connections_too_many_are_told_and_closed(monkeypatch):
-    monkeypatch.setattr(servers, "_MOST_CONNECTIONS", 2)
-    with answering(PlainTextResponse("here")) as address:
+def read_all(connection):
+    answer = b""
+    while part := connection.recv(65536):
+        answer += part
+    return answer
+
+
+def test_connections_too_many_are_told_and_closed():
+    go_on = threading.Event()
+
+    async def app(scope, receive, send):
+        await asyncio.to_thread(go_on.wait, 30)
+        await PlainTextResponse("here")(scope, receive, send)
+
+    with answering(app, most=2) as address:
         asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
         kept = [socket.create_connection(address, timeout=30) for _ in range(2)]
         for one in kept:
             one.sendall(asked)
-            assert b"200 OK" in one.recv(65536)
+        time.sleep(0.5)
         with socket.create_connection(address, timeout=30) as third:
-            third.sendall(asked)
-            answer = b""
-            while part := third.recv(65536):
-                answer += part
+            answer = read_all(third)
+        go_on.set()
         for one in kept:
+            assert b"200 OK" in one.recv(65536)
             one.close()
     assert answer.startswith(b"HTTP/1.1 503")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "busy"
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET / HTTP/1.1\r\nHost: a", b"POST / HTTP/1.1\r\n", b"\r\n"]
+)
+def test_who_asks_for_nothing_gives_way_to_who_does(begun):
+    with answering(PlainTextResponse("here"), most=3) as address:
+        asked = f"GET / HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode()
+        kept = socket.create_connection(address, timeout=30)
+        kept.sendall(asked)
+        assert b"200 OK" in kept.recv(65536)
+        idle = [socket.create_connection(address, timeout=30) for _ in range(9)]
+        for one in idle:
+            with suppress(ConnectionError):
+                one.sendall(begun)
+        with socket.create_connection(address, timeout=30) as late:
+            late.sendall(asked)
+            assert b"200 OK" in late.recv(65536)
+        # Who was served before keeps the connection before those that never asked.
+        kept.sendall(asked)
+        assert b"200 OK" in kept.recv(65536)
+        for one in (kept, *idle):
+            one.close()
+
+
+def count_alive(connections):
+    alive = 0
+    for one in connections:
+        one.setblocking(False)
+        try:
+            while one.recv(65536):
+                pass
+        except BlockingIOError:
+            alive += 1
+        except ConnectionError:
+            pass
+    return alive
+
+
+@pytest.mark.parametrize(
+    ("limit", "many"),
+    [
+        ("-n 100", 150),
+        pytest.param("-n 64", 90, marks=pytest.mark.slow),
+        pytest.param("-n 256", 1_000, marks=pytest.mark.slow),
+        pytest.param("-n 300", 2_500, marks=pytest.mark.slow),
+    ],
+)
+def test_idle_connections_leave_the_server_to_others(tmp_path, limit, many):
+    write_pack(tmp_path)
+    with serving(tmp_path, limit=limit) as server:
+        at = (server.host, server.port)
+        idle = [socket.create_connection(at, timeout=30) for _ in range(many)]
+        for _ in range(5):
+            assert server.ask("/search?q=song").status == 200
+        assert 0 < count_alive(idle) < int(limit[3:])
+        answer = server.ask("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        assert answer.status < 500
+        for one in idle:
+            one.close()
+        server.process.terminate()
+        said = server.process.stderr.read()
+        assert server.process.wait(60) == 0
+    assert said.count("(Said once.)") == 1 and "Traceback" not in said
+    assert "limit of open files" in said
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_may_be(tmp_path):
+    write_pack(tmp_path)
+    with serving(tmp_path, limit="-Sn 128") as server:
+        at = (server.host, server.port)
+        idle = [socket.create_connection(at, timeout=30) for _ in range(300)]
+        assert server.ask("/search?q=song").status == 200
+        assert count_alive(idle) == 300
+        for one in idle:
+            one.close()
 
 
 @pytest.mark.parametrize("kept", ["keep-alive", "close"])

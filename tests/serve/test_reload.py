@@ -11,6 +11,7 @@ import pytest
 from tests.packed.packs import TOOLS, write_pack
 from tests.serve.servers import serving
 from toolbank.serve import shelf as shelves
+from toolbank.serve.shelf import Shelf
 from toolbank.system.errors import InputError
 
 
@@ -175,3 +176,26 @@ def test_requests_in_flight_are_answered_when_it_is_stopped(tmp_path):
             thread.join()
         assert server.process.wait(60) == 0
     assert answers == [200] * 16
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), ValueError("closed file")])
+def test_a_terminal_that_is_gone_does_not_end_reloading(tmp_path, error):
+    write_pack(tmp_path)
+
+    def tell(message):
+        raise error
+
+    shelf = Shelf({"home": tmp_path}, [], tell)
+
+    async def watch():
+        watching = asyncio.create_task(shelf.watch())
+        for tools in (TOOLS[6:], TOOLS[:5]):
+            write_pack(tmp_path, tools)
+            shelf.look_now()
+            async with asyncio.timeout(60):
+                while len(shelf["home"].tools) != len(tools):
+                    await asyncio.sleep(0.05)
+        watching.cancel()
+
+    asyncio.run(watch())
+    assert shelf.reloads == 2

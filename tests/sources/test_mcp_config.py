@@ -37,7 +37,7 @@ def write(tmp_path, monkeypatch):
             lines = [
                 shlex.join(
                     [
-                        *(f"{k}=..." for k in sorted(s.get("env", {}))),
+                        *(f"{k}={v}" for k, v in sorted(s.get("env", {}).items())),
                         s["command"],
                         *s["args"],
                     ]
@@ -207,10 +207,11 @@ def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path)
     entry["args"] += [f"--key={secret}", f"https://example.com/?key={secret}"]
     with pytest.raises(InputError) as caught:
         KIND.read(write({"a": entry}, trusted=False), tmp_path)
-    assert f"TOKEN=... {sys.executable}" in str(caught.value)
-    assert "example.com" not in str(caught.value)
-    assert "c2Vj" not in str(caught.value) and "@example.org" in str(caught.value)
-    assert "--key=***" in str(caught.value) and "s3cret" not in str(caught.value)
+    shown = str(caught.value)
+    assert "TOKEN='<secret sha256:" in shown and "s3cret" not in shown
+    assert "GIT_CONFIG_VALUE_0='Authorization: Basic <secret" in shown
+    assert "c2Vj" not in shown and "@example.org" in shown
+    assert "--key=<secret" in shown and "https://example.com/?key=<secret" in shown
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,10 @@ def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path)
     [
         ({"env": {"TOKEN": "s3c4"}}, "s3c4", "***"),
         ({"env": {"TOKEN": "open"}}, "open", "***"),
-        ({"env": {"ANY": "s3cret"}}, "s3cret", "***"),
+        ({"env": {"ANY": "q7Xk2vR9pL4mZ8w"}}, "q7Xk2vR9pL4mZ8w", "***"),
+        ({"args": ["--local-timezone", "Asia/Tokyo"]}, "Tokyo", "Tokyo"),
+        ({"args": ["--city", "Porto-Novo"]}, "Porto-Novo", "Porto-Novo"),
+        ({"env": {"ROOT_FOLDER": "srv_2024"}}, "srv_2024", "srv_2024"),
         ({"env": {"TOKEN": "abc"}}, "abc", "abc"),
         ({"env": {"LOG_LEVEL": "info", "TOKEN": "inf0"}}, "info", "info"),
         ({"env": {"DB": "postgres://me:s3c4@h/d"}}, "s3c4", "***"),
@@ -266,22 +270,98 @@ def test_another_variable_in_the_file_is_another_command(write, light, tmp_path)
         KIND.read(source, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "NODE_OPTIONS", "JAVA_HOME"])
-def test_what_decides_what_is_run_is_named_with_its_value(
-    write, light, tmp_path, monkeypatch, name
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PATH", "/opt/bin"),
+        ("NODE_OPTIONS", "--require ./a.js"),
+        ("CARGO_BUILD_RUSTC", "./rustc"),
+        ("GIT_CONFIG_KEY_3", "core.sshCommand"),
+        ("PSQLRC", "/tmp/a.sql"),
+        ("ALL_PROXY", "socks5://10.0.0.9:1080"),
+        ("MY_OWN", "anything at all"),
+    ],
+)
+def test_every_value_is_shown_and_another_one_is_asked_for(
+    write, light, tmp_path, monkeypatch, name, value
 ):
-    entry = light("a", env={name: "/opt/bin", "TOKEN": SECRETS["env"]})
-    source = write({"a": entry})
-    with pytest.raises(InputError, match=f"\n  {name}=/opt/bin TOKEN=... ") as caught:
+    entry = light("a", env={name: value, "TOKEN": SECRETS["env"]})
+    source = write({"a": entry}, trusted=False)
+    with pytest.raises(InputError) as caught:
         KIND.read(source, tmp_path)
-    assert SECRETS["env"] not in str(caught.value)
-    command = shlex.join([entry["command"], *entry["args"]])
-    line = f"{name}=/opt/bin TOKEN=... {command}"
-    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
+    shown = str(caught.value)
+    assert f"{name}={shlex.quote(value)}" in shown and SECRETS["env"] not in shown
+    paste(monkeypatch, shown)
     assert KIND.read(source, tmp_path).tools
-    source.config.write_text(source.config.read_text().replace("/opt/bin", "/opt/b"))
+    for old in (value, SECRETS["env"]):
+        changed = json.dumps({"mcpServers": {"a": entry}}).replace(old, f"{old}1")
+        source.config.write_text(changed)
+        with pytest.raises(InputError, match="with other values") as caught:
+            KIND.read(source, tmp_path)
+        assert "0.7.0" in str(caught.value)
+
+
+def paste(monkeypatch, message):
+    """Does what the last line of a message says to type."""
+    name, _, value = message.splitlines()[-1].strip()[7:].partition("=")
+    monkeypatch.setenv(name, shlex.split(value)[0])
+
+
+@pytest.mark.parametrize("argument", ["--seat=7A", "--api-key=open"])
+def test_a_changed_argument_is_asked_for(write, light, tmp_path, monkeypatch, argument):
+    entry = light("a")
+    entry["args"].append(argument)
+    source = write({"a": entry}, trusted=False)
+    with pytest.raises(InputError) as caught:
+        KIND.read(source, tmp_path)
+    paste(monkeypatch, str(caught.value))
+    assert KIND.read(source, tmp_path).tools
+    entry["args"][-1] = f"{argument}s"
+    source.config.write_text(json.dumps({"mcpServers": {"a": entry}}))
     with pytest.raises(InputError, match="have not said"):
         KIND.read(source, tmp_path)
+
+
+def test_consent_of_0_7_0_is_asked_for_again_and_says_why(
+    write, light, tmp_path, monkeypatch
+):
+    entry = light("a", env={"LUA_INIT": "@a.lua", "TOKEN": SECRETS["env"]})
+    source = write({"a": entry}, trusted=False)
+    command = shlex.join([entry["command"], *entry["args"]])
+    former = f"LUA_INIT=... TOKEN=... {command}"
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", former)
+    with pytest.raises(InputError, match=r"0\.7\.0"):
+        KIND.read(source, tmp_path)
+
+
+def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(
+    write, light, tmp_path
+):
+    values = {"A": "x\n  harmless\nStart it?", "B": "x\\n  harmless\\nStart it?"}
+    shown = []
+    for value in values.values():
+        source = write({"a": light("a", env={"ANY": value})}, trusted=False)
+        with pytest.raises(InputError) as caught:
+            KIND.read(source, tmp_path)
+        shown.append(str(caught.value).splitlines()[1])
+    assert all("harmless" in line for line in shown) and shown[0] != shown[1]
+
+
+def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
+    monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
+    monkeypatch.setenv("SSLKEYLOGFILE", "/tmp/keys.log")
+    monkeypatch.setenv("MY_TOKEN", "sesame")
+    entry = light("a")
+    command = (entry["command"], *entry["args"])
+    source = McpSource(command=command, env=("SSLKEYLOGFILE", "MY_TOKEN"))
+    with pytest.raises(InputError) as caught:
+        KIND.read(source, tmp_path)
+    shown = str(caught.value)
+    assert "SSLKEYLOGFILE=/tmp/keys.log" in shown and "sesame" not in shown
+    # As a script gives it, whose tokens are others each day.
+    line = f"MY_TOKEN=sesame SSLKEYLOGFILE=/tmp/keys.log {shlex.join(command)}"
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
+    assert KIND.read(source, tmp_path).tools
 
 
 @pytest.mark.parametrize(

@@ -139,4 +139,4 @@ def test_any_file_is_read_or_refused(file, data):
     else:
         for server in found.servers:
             assert server.command or server.url
-            assert server.masked_line is not None and server.hide("a") == "a"
+            assert server.line is not None and server.hide("a") == "a"

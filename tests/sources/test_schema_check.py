@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -75,3 +76,16 @@ def test_it_says_where_and_what_is_wrong() -> None:
     schema = {"properties": {"city": {"items": {"type": "strng"}}}}
     said = explain_unsound(schema)
     assert said.startswith(".properties.city.items.type: 'strng' is not valid")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"required": [{"a": n} for n in range(50_000)]},
+        {"properties": {"a": {"type": [[n] for n in range(50_000)]}}},
+        {"items": {"dependentRequired": {"a": [n / 2 for n in range(50_000)]}}},
+    ],
+)
+def test_a_flood_in_a_list_of_names_is_refused_at_once(schema):
+    # Each compared with each other, these take hours.
+    assert "over 100 things" in explain_unsound(schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import islice
@@ -19,6 +20,8 @@ from toolbank.calls.errors import CallError
 MOST_STEPS = 30_000
 """What is looked at for one call, keywords and what they list: schemas can refer to others ever so
 often."""
+MOST_TIME = 0.5
+"""Seconds of a processor that the check of one call may take: each step can have much to look at."""
 _LEFT_OUT = frozenset(
     [
         "pattern",
@@ -31,6 +34,7 @@ _LEFT_OUT = frozenset(
 _HERE: Registry[Any] = Registry()
 """Of schemas that others may be referred to: none, so that nothing is fetched."""
 _steps: ContextVar[Iterator[int]] = ContextVar("steps")
+_until: ContextVar[float] = ContextVar("until")
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
@@ -49,6 +53,7 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
     except (ValueError, TypeError, RecursionError) as error:
         raise CallError("The arguments hold what JSON and UTF-8 can't.") from error
     _steps.set(iter(range(MOST_STEPS)))
+    _until.set(time.thread_time() + MOST_TIME)
     try:
         schema = _without_dialects(tool.parameters)
         _Validator(schema, registry=_HERE).validate(dict(arguments))
@@ -86,6 +91,8 @@ def _bounded(keyword: str, check: Callable[..., Any]) -> Callable[..., Iterator[
         size = len(listed) if isinstance(listed, Mapping | list) else 0
         if next(islice(_steps.get(), size, None), None) is None:
             raise OverflowError("the schema takes too many steps")
+        if time.thread_time() > _until.get():
+            raise OverflowError("the schema takes too long")
         if keyword == "additionalProperties" and "patternProperties" in schema:
             return
         yield from check(validator, value, instance, schema) or ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -94,7 +95,8 @@ class Caller:
             CallError: it may not be called, its arguments don't fit, or the call failed.
         """
         call, target = self.find(tool)
-        check_arguments(tool, arguments)
+        # On a thread, so that others are answered meanwhile.
+        await asyncio.to_thread(check_arguments, tool, arguments)
         try:
             if isinstance(call, McpCall):
                 return await send_to_mcp(call.tool, arguments, target)

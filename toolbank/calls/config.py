@@ -13,7 +13,7 @@ from toolbank.config.explain import first_problem
 from toolbank.config.yaml import parse_mapping
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text
-from toolbank.system.secrets import hide
+from toolbank.system.secrets import find_secrets, hide
 
 _HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
@@ -68,9 +68,18 @@ class Target(_Strict):
     def hide(self, text: str) -> str:
         """The text without what it takes from the environment, which a server may have echoed.
 
-        What has fewer than eight signs stays: it can't be told from a word.
+        What has fewer than eight signs stays: it can't be told from a word; and so does what a
+        command is given that is no secret, such as a time zone.
         """
-        return hide(text, list(self._taken().values()))
+        secrets = [
+            secret
+            for name, ours in self.environment.items()
+            for given in (name, ours)
+            for secret in find_secrets(os.environ.get(ours, "").strip(), given)
+        ]
+        if self.credential:
+            secrets.append(os.environ.get(self.credential.variable, "").strip())
+        return hide(text, list(filter(None, secrets)))
 
     def _taken(self) -> dict[str, str]:
         names = list(self.environment.values())

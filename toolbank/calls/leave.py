@@ -10,6 +10,7 @@ from toolbank.bank.call import HttpCall, McpCall
 from toolbank.bank.records import Tool
 from toolbank.calls.addresses import is_private
 from toolbank.calls.caller import Caller
+from toolbank.system.secrets import mask_command
 
 
 def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
@@ -32,7 +33,7 @@ def describe_leave(caller: Caller, tools: Iterable[Tool]) -> list[str]:
             lacks.setdefault(plainer[0] if plainer else first, _propose(call))
             continue
         used |= {name for name, one in targets.items() if one is target}
-        place = target.url or target.mcp or " ".join(target.command)
+        place = target.url or target.mcp or " ".join(mask_command(target.command))
         found = counts if caller.lets(tool) else kept
         found[place] = found.get(place, 0) + 1
     lines = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from toolbank.calls.config import Target
@@ -16,8 +17,7 @@ from toolbank.calls.http import CALL_TIME, MOST_ANSWER
 async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
     """What an MCP server's tool gave, as text, without the target's secrets.
 
-    A command's messages are bounded as those of sources are, at 32 MB each, before they are
-    measured against what an answer may have.
+    A message may have four times what an answer may, with what wraps the text.
 
     Raises:
         CallError: the server can't be reached, does not answer in time, answers with an error, or
@@ -42,7 +42,10 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         getattr(part, "text", None) or f"[{part.type}]" for part in result.content
     )
     if not text and result.structured_content is not None:
-        text = json.dumps(result.structured_content, ensure_ascii=False)
+        try:
+            text = json.dumps(result.structured_content, ensure_ascii=False)
+        except (ValueError, RecursionError) as error:
+            raise CallError("The answer holds what JSON can't.") from error
     if len(text) > MOST_ANSWER:
         raise CallError(f"The answer is larger than {MOST_ANSWER:,} characters.")
     text = target.hide(text)
@@ -55,7 +58,6 @@ async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
     if target.command:
         return await _call_command(tool, arguments, target)
     import httpx2
-    from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
     from toolbank.calls.transport import CheckedTransport
@@ -71,14 +73,12 @@ async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
             trust_env=False,
             transport=transport,
         ) as http,
-        Client(streamable_http_client(target.mcp, http_client=http)) as client,
+        _connect(streamable_http_client(target.mcp, http_client=http)) as client,
     ):
         return await client.call_tool(tool, dict(arguments))
 
 
 async def _call_command(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
-    from mcp import Client
-
     from toolbank.sources.mcp.connection import Connection, ServerError
     from toolbank.sources.mcp.server import Server
     from toolbank.sources.mcp.stdio import start
@@ -87,10 +87,10 @@ async def _call_command(tool: str, arguments: Mapping[str, Any], target: Target)
         name: os.environ.get(ours, "") for name, ours in target.environment.items()
     }
     server = Server(name="", command=target.command, environment=given)
-    connection = Connection()
+    connection = Connection(largest=4 * MOST_ANSWER)
     transport: Any = start(server, connection)
     try:
-        async with Client(transport) as client:
+        async with _connect(transport) as client:
             return await client.call_tool(tool, dict(arguments))
     except Exception as error:
         inner = _first_of(error)
@@ -99,6 +99,23 @@ async def _call_command(tool: str, arguments: Mapping[str, Any], target: Target)
         if connection.fault:
             raise CallError(f"The server was given up: {connection.fault}.") from error
         raise
+
+
+@asynccontextmanager
+async def _connect(transport: Any) -> AsyncIterator[Any]:
+    """A client that doesn't hold answers against the server's own output schemas.
+
+    The SDK's would, on the event loop: a regular expression in one may take for ever. An answer is
+    handed on as text, which needs no schema.
+    """
+    from mcp import Client
+
+    async def accept(name: str, result: Any) -> None:
+        pass
+
+    async with Client(transport) as client:
+        client.session.validate_tool_result = accept  # type: ignore[method-assign]
+        yield client
 
 
 def _first_of(error: BaseException) -> BaseException:

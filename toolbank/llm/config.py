@@ -18,6 +18,7 @@ from toolbank.config.base import Config
 from toolbank.config.choice import Choice
 from toolbank.config.paths import PATH_IN_RUN
 from toolbank.config.shape import Transport
+from toolbank.system.secrets import find_secrets, named_secret
 from toolbank.system.trust import DEFAULT_KEY
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
@@ -31,7 +32,6 @@ _OWN_HEADERS = frozenset(
         *("transfer-encoding",),
     }
 )
-_SECRET = re.compile(r"key|token|secret|password|signature|^sig$|^code$", re.IGNORECASE)
 
 ENGINE_NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
 
@@ -194,8 +194,13 @@ class EngineConfig(Config):
     @field_validator("url_query")
     @classmethod
     def _check_query(cls, value: dict[str, str]) -> dict[str, str]:
-        for name in value:
-            if _SECRET.search(name):
+        for name, given in value.items():
+            # By `code`, functions of Azure take their key.
+            if (
+                name.lower() == "code"
+                or named_secret(name)
+                or find_secrets(given, name)
+            ):
                 raise ValueError(
                     f"{name} looks like a secret, which has no place in a recipe; send it by "
                     "`headers`, or by `api_key_env`"

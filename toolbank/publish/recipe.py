@@ -10,8 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from toolbank.config.shape import is_transport
-from toolbank.sources.mcp.secret_values import mask_arguments
-from toolbank.system.secrets import without_credentials
+from toolbank.system.secrets import mask_command, without_credentials
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def write_recipe(recipe: Recipe) -> str:
     settings = {key: value for key, value in _dump(recipe).items() if key not in unused}
     for source in settings.get("sources", ()):
         if isinstance(command := source.get("command"), list):
-            source["command"] = list(mask_arguments(command))
+            source["command"] = mask_command(command)
     text = yaml.safe_dump(
         without_credentials(settings), sort_keys=False, allow_unicode=True, width=88
     )

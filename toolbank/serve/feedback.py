@@ -9,6 +9,7 @@ import secrets
 import stat
 import sys
 from collections import OrderedDict
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging import Formatter, LogRecord
@@ -126,10 +127,11 @@ class _PrivateFile(RotatingFileHandler):
         """Tell once that writing fails; searches go on."""
         self.lost += 1
         if self.lost == 1:
-            print_message(
-                f"{self.baseFilename}: can't write the log ({sys.exc_info()[1]}). "
-                "The server goes on; lines are lost until it can be written again."
-            )
+            with suppress(OSError, ValueError):
+                print_message(
+                    f"{self.baseFilename}: can't write the log ({sys.exc_info()[1]}). "
+                    "The server goes on; lines are lost until it can be written again."
+                )
 
     def _open(self) -> TextIOWrapper:
         # A link would lead the log elsewhere, and a pipe would have the server wait.

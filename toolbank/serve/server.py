@@ -7,20 +7,27 @@ import errno
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolbank.serve.answers import Refusal
-from toolbank.serve.settings import BODY_TIME, STOP_TIME
+from toolbank.serve.settings import BODY_TIME, MOST_CALLS, STOP_TIME
 from toolbank.system.errors import InputError
+from toolbank.system.terminal import print_message
 
 _BACKLOG = 2048
 _MOST_CONNECTIONS = 4096
+_RESERVE = 4 * MOST_CALLS + 32
+"""Descriptors that are no connection's: of servers that are called, names that are looked up, a log
+that begins anew. As many as were open at the start come on top, for a newer version of each pack."""
+_PAUSE = 0.2
+"""Seconds until it is tried again to take a connection, where the system gave none."""
 _KEEP_ALIVE = 15
 """Seconds that a connection is kept for another request."""
 _TAKE_TIME = 15
@@ -70,7 +77,7 @@ def run_app(
         timeout_graceful_shutdown=STOP_TIME,
     )
 
-    server = _Server(config)
+    server = _Server(config, find_most_connections())
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -82,8 +89,50 @@ def run_app(
     asyncio.run(serve())
 
 
+def find_most_connections() -> int:
+    """How many connections there are descriptors for; the limit is raised as far as it may be.
+
+    Beyond the reserve; of few descriptors, half are for connections.
+    """
+    try:
+        import resource
+    except ImportError:  # of a system without such limits
+        return _MOST_CONNECTIONS
+    used = _count_descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS + _RESERVE + 2 * used
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        # macOS has a limit of its own below the hard one.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    free = soft - used
+    most = min(_MOST_CONNECTIONS, max(free - used - _RESERVE, free // 2, 1))
+    if most < _MOST_CONNECTIONS:
+        print_message(
+            f"At most {most:,} connections at once: the limit of open files is {soft:,} "
+            "(`ulimit -Hn`)."
+        )
+    return most
+
+
+def _count_descriptors() -> int:
+    try:
+        return len(list(Path("/dev/fd").iterdir()))
+    except OSError:
+        return 64
+
+
 class _Server(uvicorn.Server):
-    """Ends as it should when it is told to stop; at once when it is told twice."""
+    """Takes so many connections at most, and ends when it is told to; at once when told twice."""
+
+    def __init__(self, config: uvicorn.Config, most: int) -> None:
+        super().__init__(config)
+        self._most = most
+        self._told: set[str] = set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -95,18 +144,101 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and take connections one at a time: so there are never more than may be."""
+        await super().startup([])
+        self._taking = [asyncio.create_task(self._take_all(s)) for s in sockets or ()]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and wait for what is in flight."""
+        for task in self._taking:
+            task.cancel()
+        await super().shutdown(sockets)
+
+    async def _take_all(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                taken, _ = await loop.sock_accept(listening)
+            except ConnectionAbortedError:
+                continue
+            except Exception as error:
+                why = getattr(error, "strerror", None) or error
+                self._tell_once(f"A connection can't be taken ({why}).")
+                await asyncio.sleep(_PAUSE)
+                continue
+            if not self._has_room():
+                self._tell_once(f"There are {self._most:,} connections.")
+                _refuse(taken)
+                continue
+            try:
+                await loop.connect_accepted_socket(self._make_protocol, taken)
+            except Exception:  # it is gone already, or there is no memory for it
+                taken.close()
+
+    def _make_protocol(self) -> _Patient:
+        state = self.lifespan.state
+        return _Patient(self.config, self.server_state, app_state=state)
+
+    def _has_room(self) -> bool:
+        """Whether one more connection can be taken, if need be in place of one that asks nothing.
+
+        First of those that have asked for nothing yet, and of these the oldest: a client that is
+        served asks at once.
+        """
+        if self._open < self._most:
+            return True
+        waiting = [
+            one
+            for one in self.server_state.connections
+            if isinstance(one, _Patient) and one.is_idle
+        ]
+        if not waiting:
+            return False
+        self._tell_once(f"There are {self._most:,} connections.")
+        min(waiting, key=lambda one: (one.cycle is not None, one.since)).give_up()
+        return True
+
+    @property
+    def _open(self) -> int:
+        return len(self.server_state.connections)
+
+    def _tell_once(self, what: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            with suppress(OSError):
+                print_message(
+                    f"{what} Those that ask for nothing are closed, further ones refused, and the "
+                    "others served. (Said once.)"
+                )
+
 
 class _Patient(H11Protocol):
     """Closes a connection on which the head of a request doesn't come in time, or no answer is taken.
 
-    What is no request, or comes on a connection too many, is answered as errors elsewhere are.
+    What is no request is answered as errors elsewhere are.
     """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > _MOST_CONNECTIONS:
-            self.app = _BUSY.response()
+        self.since = self.loop.time()
         self._wait_for_request(BODY_TIME)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is here as a whole that is not answered yet."""
+        if self.cycle is None or self.cycle.more_body:
+            return True
+        is_taken = self.transport.get_write_buffer_size() == 0
+        return bool(self.cycle.response_complete and is_taken)
+
+    def give_up(self) -> None:
+        """Close the connection, for another one; who has not asked yet is told."""
+        if self.cycle is None:
+            self.transport.write(_write_refusal(_BUSY))
+        self.transport.close()
+        self.transport.abort()
+        self.connections.discard(self)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -119,18 +251,12 @@ class _Patient(H11Protocol):
         super().resume_writing()
 
     def on_response_complete(self) -> None:
+        self.since = self.loop.time()
         self._wait_for_request(_KEEP_ALIVE + BODY_TIME)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        answer = Refusal(400, msg).response()
-        headers = [*answer.raw_headers, (b"connection", b"close")]
-        for event in (
-            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-            h11.Data(data=bytes(answer.body)),
-            h11.EndOfMessage(),
-        ):
-            self.transport.write(self.conn.send(event) or b"")
+        self.transport.write(_write_refusal(Refusal(400, msg)))
         self.transport.close()
 
     def _wait_for_request(self, seconds: float) -> None:
@@ -145,6 +271,22 @@ class _Patient(H11Protocol):
                 loop.call_later(_TAKE_TIME, self.transport.abort)
 
         loop.call_later(seconds, close_without_one)
+
+
+def _refuse(connection: socket.socket) -> None:
+    with suppress(OSError), connection:
+        connection.setblocking(False)
+        connection.send(_write_refusal(_BUSY))
+        connection.shutdown(socket.SHUT_WR)
+
+
+def _write_refusal(refusal: Refusal) -> bytes:
+    """A whole answer, outside of a request."""
+    answer = refusal.response()
+    headers = {**dict(answer.raw_headers), b"connection": b"close"}
+    lines = [b"%s: %s" % header for header in headers.items()]
+    status = f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode()
+    return b"\r\n".join((status, *lines, b"", bytes(answer.body)))
 
 
 def _explain(error: OSError) -> str:

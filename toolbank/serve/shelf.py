@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from toolbank.packed.finder import PackedFinder, open_packed
@@ -63,7 +64,10 @@ class Shelf:
         """Take newer versions, for ever; one that can't be read is told of, and left."""
         while True:
             for name, folder in self._folders.items():
-                await asyncio.to_thread(self._renew, name, folder)
+                try:
+                    await asyncio.to_thread(self._renew, name, folder)
+                except Exception as error:  # such as no thread to be had
+                    self._say(f"{name}: can't be looked at ({error}).")
             try:
                 await asyncio.wait_for(self._asked.wait(), _LOOKS)
             except TimeoutError:
@@ -90,14 +94,19 @@ class Shelf:
         self._finders[name] = finder
         self._refused.pop(name, None)
         self.reloads += 1
-        self._tell(f"{name}: now version {finder.version}, {len(finder.tools):,} tools")
+        self._say(f"{name}: now version {finder.version}, {len(finder.tools):,} tools")
 
     def _refuse(self, name: str, what: tuple[str, set[LeftFile]], why: str) -> None:
         before, _ = self._refused.get(name, (None, None))
         self._refused[name] = what
         if before != what[0]:
             now = self._finders[name].version
-            self._tell(f"{name}: {why} Version {now} goes on.")
+            self._say(f"{name}: {why} Version {now} goes on.")
+
+    def _say(self, message: str) -> None:
+        # The terminal may be gone; the server has to go on.
+        with suppress(OSError, ValueError):
+            self._tell(message)
 
 
 def _open(folder: Path) -> PackedFinder:

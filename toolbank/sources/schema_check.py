@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
+_MOST_NO_TEXTS = 100
 TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 """The types of JSON Schema."""
 
@@ -21,10 +22,36 @@ def explain_unsound(schema: dict[str, Any]) -> str:
 
     if _is_surely_sound(schema):
         return ""
+    if place := _find_flood(schema):
+        return f": {place} lists over {_MOST_NO_TEXTS} things that are no texts"
     error = best_match(_validator().iter_errors(schema))
     return (
         "" if error is None else f"{error.json_path.removeprefix('$')}: {error.message}"
     )
+
+
+def _find_flood(schema: Any) -> str:
+    """The keyword of a list of names that isn't one, and so long that it can't be checked, or "".
+
+    The metaschema has each of its items compared with each other.
+    """
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += part.values()
+            for keyword in ("type", "required", "dependentRequired", "dependencies"):
+                value = part.get(keyword)
+                lists = value.values() if isinstance(value, dict) else [value]
+                if any(isinstance(names, list) and _is_flood(names) for names in lists):
+                    return keyword
+    return ""
+
+
+def _is_flood(names: list[Any]) -> bool:
+    return sum(not isinstance(name, str) for name in names) > _MOST_NO_TEXTS
 
 
 @cache

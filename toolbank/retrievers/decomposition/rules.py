@@ -22,6 +22,7 @@ _NO_END = re.compile(
     re.IGNORECASE,
 )
 
+_GAP = re.compile(r"\s{20,}")
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=[\"'(\[]?[A-Z0-9])")
 _CONNECTIVE = re.compile(
     rf"(?:,|\s)\s*and\s+(?:then|also|next|{_AFTER})\b,?\s+"
@@ -55,6 +56,8 @@ def split_request(text: str) -> list[str]:
     that asks for nothing, such as "My number is 7.", stays with the one before it. No word is
     lost but such connectives and the numbers of list items.
     """
+    # A long gap would be looked through from each of its signs.
+    text = _GAP.sub(lambda gap: "\n" if "\n" in gap[0] else " ", text)
     parts: list[tuple[int, int]] = []
     for start, end in _pieces(text):
         asks = _TASK.search(text[start:end])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -39,14 +41,15 @@ def create_mcp(
     def find() -> PackedFinder:
         return searches.shelf[name]
 
-    server = _Server(
-        "toolbank",
-        version=__version__,
-        instructions="Finds the right ones of many tools. Search first, by what is to be done; "
-        "then read the schema of a tool that fits."
-        + (" Call it by call_tool." if calls else ""),
-        log_level="ERROR",
-    )
+    with _keep_logging():
+        server = _Server(
+            "toolbank",
+            version=__version__,
+            instructions="Finds the right ones of many tools. Search first, by what is to be done; "
+            "then read the schema of a tool that fits."
+            + (" Call it by call_tool." if calls else ""),
+            log_level="ERROR",
+        )
     server.find = find
 
     async def search_tools(
@@ -86,6 +89,21 @@ def create_mcp(
     if calls is not None:
         _add_call(server, calls, find, searches.log, name)
     return server
+
+
+@contextmanager
+def _keep_logging() -> Iterator[None]:
+    """Undo what the SDK does to the logging of the whole process.
+
+    Its handler prints tracebacks by a library that it loads with the first one, which fails where
+    files can't be opened, and then ends the process.
+    """
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("mcp").setLevel(logging.ERROR)
 
 
 class _Server(MCPServer[Any]):

@@ -155,7 +155,6 @@ def _read_command(name: str, entry: Mapping[str, Any]) -> Server:
             key: _expand(v, f"env.{key}", os.environ.get)
             for key, v in environment.items()
         },
-        tuple(sorted(environment)),
         _find_folder(entry.get("cwd")),
     )
 

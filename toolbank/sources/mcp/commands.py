@@ -6,10 +6,11 @@ outside of them: an answer on the terminal, for this process, or TOOLBANK_TRUSTE
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from toolbank.sources.mcp.server import Server
 from toolbank.system.errors import InputError
@@ -17,6 +18,7 @@ from toolbank.system.terminal import confirm
 
 _ENVIRONMENT = "TOOLBANK_TRUSTED_COMMANDS"
 
+_VARIABLE = re.compile(r"[^\s=/'\"]+=")
 # Up to a `;` or an end of line that is not quoted.
 _LINE = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^;\n])+""", re.DOTALL)
 
@@ -30,34 +32,48 @@ def demand_commands(servers: Sequence[Server], label: str) -> None:
         InputError: the user refuses, or there is no terminal to ask on.
     """
     trusted = _answered | set(_read(os.environ.get(_ENVIRONMENT, "")))
-    unnamed = [s for s in servers if s.command and _words(s.line) not in trusted]
+    unnamed = [s for s in servers if s.command and not _is_named(s, trusted)]
     if not unnamed:
         return
     it = "it" if len(unnamed) == 1 else "them"
-    wanted = f"Reading {label} starts on this machine, as you:"
     lines = "\n".join(f"  {server.line}" for server in unnamed)
-    answer = confirm(f"{wanted}\n{lines}\nStart {it}?")
+    wanted = f"Reading {label} starts on this machine, as you:\n{lines}"
+    if any(_is_named_otherwise(server, trusted) for server in unnamed):
+        wanted += (
+            f"\n{_ENVIRONMENT} names this command with other values or without them (as toolbank "
+            "0.7.0 wrote it); it now has to have the value of each variable, or a secret's hash."
+        )
+    answer = confirm(f"{wanted}\nStart {it}?")
     if answer is None:
-        raise InputError(_explain(unnamed, wanted))
+        raise InputError(f"{wanted}\n{_explain(unnamed)}")
     if not answer:
         raise InputError(f"sources: {label}: nothing was started; it can't be read so.")
     _answered.update(_words(server.line) for server in unnamed)
 
 
-def _explain(unnamed: Sequence[Server], wanted: str) -> str:
+def _is_named(server: Server, trusted: Collection[tuple[str, ...]]) -> bool:
+    return any(_words(line) in trusted for line in (server.line, server.open_line))
+
+
+def _is_named_otherwise(server: Server, trusted: Iterable[tuple[str, ...]]) -> bool:
+    """Whether the same program is named, with variables of other values or without them."""
+    command = _without_variables(_words(server.open_line))
+    return any(_without_variables(words) == command for words in trusted)
+
+
+def _without_variables(words: Sequence[str]) -> tuple[str, ...]:
+    start = 3 if words[:1] == ("cd",) and words[2:3] == ("&&",) else 0
+    variables = itertools.takewhile(_VARIABLE.match, words[start:])
+    return (*words[:start], *words[start + len(list(variables)) :])
+
+
+def _explain(unnamed: Sequence[Server]) -> str:
     """What to do where there is no terminal, for who reads it in a log."""
-    masked = [server.masked_line for server in unnamed]
-    lines = "\n".join(f"  {line}" for line in masked)
     before = f'"${_ENVIRONMENT};"' if os.environ.get(_ENVIRONMENT) else ""
-    hint = (
-        ", with what *** stands for"
-        if any(s.masked_line != s.line for s in unnamed)
-        else ""
-    )
+    lines = shlex.quote("; ".join(server.line for server in unnamed))
     return (
-        f"{wanted}\n{lines}\nwhich you have not said may be. On a terminal you are asked. "
-        f"Elsewhere, name them{hint}, and run the same command again:\n"
-        f"  export {_ENVIRONMENT}={before}{shlex.quote('; '.join(masked))}"
+        "You have not said that this may be started. On a terminal you are asked. Elsewhere, name "
+        f"the command, and run the same command again:\n  export {_ENVIRONMENT}={before}{lines}"
     )
 
 

@@ -29,6 +29,7 @@ class Connection:
     `fault` is why no more was read. `invalid_line` is the first line that was no message. A
     process that `has_ended` closed its stdout before it was told to. Of HTTP, `status`,
     `content_type` and `location` are those of the last answer. `tools` are those of the last page.
+    No message may have more than `largest` bytes.
     """
 
     received: int = 0
@@ -41,6 +42,7 @@ class Connection:
     content_type: str = ""
     location: str = ""
     tools: object = None
+    largest: int = MAX_MESSAGE
 
     def receive(self, size: int) -> None:
         """Count what has come.
@@ -55,7 +57,7 @@ class Connection:
 
     def refuse_size(self) -> ServerError:
         """The error that one message is too large."""
-        self.fault = f"one message is over {MAX_MESSAGE // MB} MB"
+        self.fault = f"one message is over {self.largest // MB} MB"
         return ServerError(self.fault)
 
     def add_stderr(self, chunk: bytes) -> None:

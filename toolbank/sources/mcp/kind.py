@@ -61,7 +61,7 @@ def _labels(config: McpSource) -> tuple[str, ...]:
 
 
 def _starts(config: McpSource) -> tuple[str, ...]:
-    return tuple(s.masked_line for s in _find_servers(config).servers if s.command)
+    return tuple(s.line for s in _find_servers(config).servers if s.command)
 
 
 def _find_servers(config: McpSource) -> ClientConfig:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from toolbank.sources.mcp.secret_values import (
-    SHORTEST,
-    find_passwords,
-    is_secret,
-    mask,
-    mask_arguments,
-    named_secret,
-    secret_arguments,
+from toolbank.system.secrets import (
+    find_secrets,
+    hash_secret,
+    hide,
+    mask_command,
+    mask_secrets,
+    name_arguments,
+    show_unseen,
 )
-from toolbank.system.secrets import hide
 from toolbank.system.trust import Grant
 
-# Of the environment, what changes which program runs, or what it loads and runs besides.
-_STEERS = re.compile(
-    r"(?:.*_)?(?:PATH|HOME)|SHELL|ENV|IFS|CLASSPATH|PYTHON.*|(?:LD|DYLD|BASH|XDG|GIT|DOCKER)_.*|.*_ASKPASS"
-    r"|NODE_OPTIONS|(?:NPM|PNPM|YARN)_CONFIG_.*|(?:UV|PIP|BUN|DENO|BUNDLE)_.*"
-    r"|RUBY(?:OPT|LIB)|PERL5(?:OPT|LIB)|.*JAVA.*_OPTIONS|DOTNET_STARTUP_HOOKS",
-    re.IGNORECASE,
-)
+SHORTEST = 4
+"""Signs of a secret that is hidden; where shorter ones were, little of a text would be left."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +29,13 @@ class Server:
     """A server that is started by `command`, or asked at `url`.
 
     `name` is "" where only the server itself can tell. `environment` is what a command sees
-    besides what programs need to run at all; `set_here` names those of it that a file sets, and
-    `folder` is where the file has it start. `grants` are the variables of this environment whose
+    besides what programs need to run at all, and `folder` is where a file has it start. `grants` are the variables of this environment whose
     values are sent to the URL. `is_open`: where it stands in a recipe, which has no secrets.
     """
 
     name: str
     command: tuple[str, ...] = field(default=(), repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    set_here: tuple[str, ...] = ()
     folder: str = ""
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -54,29 +45,22 @@ class Server:
 
     @property
     def line(self) -> str:
-        """The whole command, as a shell would take it.
-
-        What a file sets is shown by its name, and with its value where that decides what is run.
-        The arguments are shown as they are, even where one is a secret: who is asked whether it
-        may be started has to see what is.
-        """
-        return self._write(self.command, str)
+        """The command with its variables, as a shell would take it, and each secret as its hash."""
+        variables = {
+            name: show_unseen(mask_secrets(value, name, hash_secret))
+            for name, value in self.environment.items()
+        }
+        command = mask_command(self.command, hash_secret)
+        return self._write(variables, map(show_unseen, command))
 
     @property
-    def masked_line(self) -> str:
-        """The command for where others may read it: without arguments that may be secrets."""
-        if self.is_open:
-            return self.line
-        return self._write(tuple(mask_arguments(self.command)), mask)
+    def open_line(self) -> str:
+        """The command with its variables, secrets and all: to compare, never to show."""
+        return self._write(self.environment, self.command)
 
-    def _write(self, command: tuple[str, ...], shown: Callable[[str], str]) -> str:
-        words = [
-            f"{name}={shlex.quote(shown(self.environment[name]))}"
-            if _STEERS.fullmatch(name) and not named_secret(name)
-            else f"{name}=..."
-            for name in self.set_here
-        ]
-        place = f"cd {shlex.quote(self.folder)} && " if self.folder else ""
+    def _write(self, variables: Mapping[str, str], command: Iterable[str]) -> str:
+        place = f"cd {shlex.quote(show_unseen(self.folder))} && " if self.folder else ""
+        words = [f"{name}={shlex.quote(variables[name])}" for name in sorted(variables)]
         return place + " ".join([*words, shlex.join(command)])
 
     def hide(self, text: str) -> str:
@@ -101,16 +85,17 @@ class Server:
 
     def _find_secrets(self) -> Iterator[str]:
         given = [*self.environment.items(), *self.headers.items()]
-        # Of "Bearer TOKEN" the token.
-        given += [(k, v.rpartition(" ")[2]) for k, v in self.headers.items()]
         if not self.is_open:
             parts = urlsplit(self.url)
-            segments = (parts.username, parts.query, *parts.path.split("/"))
-            given += [("", segment) for segment in segments if segment]
-            given += [("password", parts.password or ""), *parse_qsl(parts.query)]
-            given += secret_arguments(self.command)
+            # The parts of an address are its secrets alone, and together with what is around them.
+            given += [
+                ("", self.url),
+                ("", parts.username or ""),
+                *parse_qsl(parts.query),
+            ]
+            given += [("password", parts.password or "")]
+            given += name_arguments(self.command)
         for name, value in given:
             # "docker run -e TOKEN" names a variable.
-            if value not in self.environment and is_secret(name, value):
-                yield value
-            yield from find_passwords(value)
+            if value not in self.environment:
+                yield from find_secrets(value, name)

@@ -19,7 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolbank.sources.mcp.connection import MAX_MESSAGE, Connection, ServerError
+from toolbank.sources.mcp.connection import Connection, ServerError
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.server import Server
 from toolbank.system.text import replace_surrogates
@@ -44,7 +44,7 @@ async def start(
     Raises:
         ServerError: it can't be started.
     """
-    process = await _start(server)
+    process = await _start(server, connection.largest)
     incoming, messages = anyio.create_memory_object_stream[SessionMessage | Exception](
         0
     )
@@ -67,7 +67,7 @@ async def start(
             stream.close()
 
 
-async def _start(server: Server) -> Process:
+async def _start(server: Server, largest: int) -> Process:
     here = {name: os.environ[name] for name in _FURTHER if name in os.environ}
     try:
         return await asyncio.create_subprocess_exec(
@@ -77,7 +77,7 @@ async def _start(server: Server) -> Process:
             stderr=PIPE,
             env={**get_default_environment(), **here, **server.environment},
             cwd=server.folder or None,
-            limit=MAX_MESSAGE,
+            limit=largest,
             # A Ctrl-C on the terminal is for us, who end it; and its own processes go with it.
             start_new_session=True,
         )
