@@ -1,29 +1,40 @@
-"""The stage that has the labels of the bank verified."""
+"""The stage that verifies the labels of the bank."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
-from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
+from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
 from toolbank.system.files import sha256_file, write_json
 from toolbank.system.version import __version__
+from toolbank.verify.config import VerifyConfig
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
     from toolbank.system.trust import Grant
-    from toolbank.verify.config import VerifyConfig
 
 
 class VerifyStage(Stage):
-    """Grades the candidates of every request, into bank/labels.parquet; verify.json sums up."""
+    """Grades requests, and merges all grades into bank/labels.parquet; verify.json sums up.
+
+    Every grade stays in verify/grades.parquet. A recipe without `verify` has the stage where grades
+    are stored: they are merged, and no new ones are given.
+    """
 
     kind = "verify"
     needs = ("dataset", "generate", "asks")
     leaves = ("bank/labels.parquet", "verify.json")
+
+    @classmethod
+    def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
+        """One, if the recipe verifies or grades are stored."""
+        return [cls(recipe, folder)] if has_grades(recipe, folder) else []
 
     @property
     def keeps(self) -> str:
@@ -32,10 +43,19 @@ class VerifyStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
+        config = shape(self._config) if self._config else {}
+        by = config.pop("grader", "")
+        own = self.folder.dataset_labels
         return {
             "bank": bank_hashes(self.folder, self.recipe),
-            "config": shape(self._config),
+            "config": config,
             "files": [hash_file(path) for path in self._played],
+            **(
+                {"by": [by, *(path.name for path in self._played)]}
+                if self._played
+                else {}
+            ),
+            **({"labels": hash_file(own)} if own.is_file() else {}),
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
             "seed": self.recipe.seed,
@@ -43,17 +63,19 @@ class VerifyStage(Stage):
         }
 
     def work(self) -> Outcome:
-        """Have the candidates graded, as far as the journal doesn't hold it."""
+        """Get the grades that the journal doesn't hold, and merge all."""
         from dataclasses import replace
 
         from toolbank.bank.bank import Bank
-        from toolbank.bank.labels import write_labels
+        from toolbank.bank.labels import read_labels, write_labels
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
         from toolbank.verify.verify import FINDINGS, verify_bank
 
         folder = self.folder
-        bank = replace(Bank.load(folder.bank), labels=())
+        bank = replace(
+            Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)
+        )
         with Journal(folder.journal) as journal:
             found = verify_bank(
                 bank,
@@ -64,7 +86,7 @@ class VerifyStage(Stage):
                 seed=self.recipe.seed,
                 journal=journal,
             )
-            calls = describe_calls(journal.usage(), self._config)
+            calls = describe_calls(journal.usage(), self._config or VerifyConfig())
         if found.waiting:
             return Outcome(found.message, (), waiting=found.waiting)
         labels = folder.bank / "labels.parquet"
@@ -72,7 +94,7 @@ class VerifyStage(Stage):
         write_json(folder.verified, {**found.content, "calls": calls})
         return Outcome(
             found.message,
-            # The candidates stay as the journal does, whatever becomes of the rest.
+            # Candidates and grades stay as the journal does, whatever becomes of the rest.
             (labels, folder.verified, folder.verify / FINDINGS),
             lacks=found.lacks,
             problems=found.problems,
@@ -81,17 +103,27 @@ class VerifyStage(Stage):
 
     def files(self) -> tuple[Path, ...]:
         """The file of prices, and what the engine reads."""
-        price = self._config.price
+        price = self._config.price if self._config else None
         return *((price,) if isinstance(price, Path) else ()), *self._played
 
     def check(self) -> None:
-        """Refuse an engine that can't be made."""
-        if self._kind:
-            self._kind.check(self._config)
+        """Refuse an engine that can't be made, and a file of grades that doesn't fit the bank."""
+        if not (self._config and self._kind):
+            return
+        self._kind.check(self._config)
+        if self._kind.plays_back and self._is_bank_done():
+            from toolbank.bank.files import read_column, read_tools
+            from toolbank.verify.recorded import read_grades_file
+
+            tools = read_tools(self.folder.bank / "tools.parquet")
+            ids = read_column(self.folder.bank / "queries.parquet", "id")
+            for path in self._played:
+                read_grades_file(path, tools, frozenset(ids))
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of the engine, and where it is."""
-        return tuple(self._kind.sends(self._config)) if self._kind else ()
+        config, kind = self._config, self._kind
+        return tuple(kind.sends(config)) if config and kind else ()
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here; get the encoder."""
@@ -99,6 +131,8 @@ class VerifyStage(Stage):
         from toolbank.encoders.model import find_model
         from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
+        if self._config is None:
+            return
         if self._kind:
             self._kind.check_access(self._config)
         for encoder in Tool2VecConfig().encoders:
@@ -112,20 +146,45 @@ class VerifyStage(Stage):
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in verify.json."""
+        if self._config is None:
+            return ()
         return refresh_calls(self.folder.verified, self._config, self.folder)
 
     @property
-    def _config(self) -> VerifyConfig:
-        if self.recipe.verify is None:
-            raise ValueError("the recipe has no verify")
+    def _config(self) -> VerifyConfig | None:
         return self.recipe.verify
 
     @property
     def _kind(self) -> EngineKind[VerifyConfig] | None:
         from toolbank.verify.engine import find_verifier
 
-        return find_verifier(self._config)
+        return find_verifier(self._config) if self._config else None
 
     @property
     def _played(self) -> tuple[Path, ...]:
-        return self._kind.files(self._config) if self._kind else ()
+        config, kind = self._config, self._kind
+        return kind.files(config) if config and kind else ()
+
+    def _is_bank_done(self) -> bool:
+        from toolbank.run.stages import make_stages
+
+        stages = make_stages(self.recipe, self.folder)
+        return all(stage.is_done for stage in stages if stage.kind in self.needs)
+
+
+def keep_earlier_grades(folder: RunFolder) -> None:
+    """Store the grades of a folder of version 0.7.0, which had them in labels.parquet alone.
+
+    Raises:
+        InputError: the folder's labels, verify.json or bank can't be read.
+    """
+    from toolbank.verify.gradings import read_earlier_labels, write_gradings
+
+    labels = folder.bank / "labels.parquet"
+    if folder.grades.exists() or not (labels.is_file() and folder.verified.is_file()):
+        return
+    # Labels that somebody edited are nobody's grades; they move to replaced/.
+    if labels in folder.changed_files(VerifyStage.kind):
+        return
+    if gradings := read_earlier_labels(labels, folder.verified):
+        write_gradings(folder.grades, gradings)
