@@ -12,8 +12,10 @@ _PROVENANCE = (
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
     other = None if bank.info.keys() & {"withheld", "straddling"} else "train"
+    aside = {query for query, one in bank.verified.items() if one.aside}
+    used = [query for query in bank.queries if query.id not in aside]
     splits = {
-        split: sum((query.split or other) == split for query in bank.queries)
+        split: sum((query.split or other) == split for query in used)
         for split in ("train", "validation", "test")
     }
     counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
@@ -27,6 +29,14 @@ def dataset_card(bank: Bank) -> str:
         if bank.asks
         else ""
     )
+    labels, first = "", ""
+    if bank.labels:
+        labels = (
+            f"\n`functions` has the merged labels of `labels.jsonl`: people's, else a model's, else "
+            f"the first ones,\nwhich are `functions_first`. {len(aside):,} requests were set aside"
+            f"{', in `aside.jsonl`' if aside else ''}.\n"
+        )
+        first = "| functions_first | names of the tools by its first labels |\n"
     ordered = ", in call order" if bank.info.get("ordered", is_written) else ""
     tags = ["tool-retrieval", "function-calling", *["synthetic"] * is_written]
     return f"""---
@@ -38,7 +48,7 @@ tags: [{", ".join(tags)}]
 Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools are in
 `tools.jsonl`.{asks} Put together with toolbank.
 {"Written by: " + _plain(", ".join(engines)) + "." if engines else ""}
-
+{labels}
 | split | queries |
 |---|---|
 {counts}
@@ -48,7 +58,7 @@ Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools a
 |---|---|
 | refined_instruction | the request{", polished" if is_polished else ""} |
 | functions | names of the tools that it needs{ordered} |
-| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
+{first}| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
 | id | unique in the bank |
 | draft | {"the request before polishing" if is_polished else "empty"} |
 | domain | {"which prompts and examples were used" if is_written else "the API"} |

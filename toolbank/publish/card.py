@@ -314,7 +314,7 @@ def _quality(made: Contents) -> Iterator[str]:
                 f"{count(both.labels, 'tool')} that models found to be needed, people confirmed "
                 f"{both.confirmed:,}, and added {both.added:,}."
             )
-    if judged := story.judge:
+    for judged in story.judge.comparisons if story.judge else ():
         other = "its draft"
         if judged.against != "draft":
             other = f"one of {plain(judged.against)}"

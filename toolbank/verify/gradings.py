@@ -11,12 +11,18 @@ from typing import get_args
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.labels import GraderKind, Label, read_labels
+from toolbank.chat.chat import number_of
+from toolbank.journal import Journal
+from toolbank.llm.json_answer import Rejection
 from toolbank.system.files import read_json
 from toolbank.verify.candidates import read_hashed, write_hashed
 from toolbank.verify.engine import CHECKS_ALONE
 from toolbank.verify.fold import is_of_checks
+from toolbank.verify.replies import read_grades
 
 GRADES = "grades.parquet"
+
+_STEP = "verify"
 
 _RANKS = {kind: rank for rank, kind in enumerate(get_args(GraderKind))}
 _ADVICE = (
@@ -158,18 +164,53 @@ def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
     write_hashed(path, GradeRow, _make_rows(gradings))
 
 
-def read_earlier_labels(labels: Path, verified: Path) -> list[Grading]:
-    """The gradings in the labels.parquet and verify.json of a run of version 0.7.0.
+def read_earlier_gradings(labels: Path, verified: Path, journal: Path) -> list[Grading]:
+    """The gradings of a run of version 0.7.0, which stored the labels of the last `verify` alone.
 
-    That version stored the labels of the last `verify` alone.
+    Those of labels.parquet, whose source is in verify.json, come after those that the journal
+    still has.
+
+    Raises:
+        InputError: a file is damaged.
+        ToolbankError: the journal is damaged.
     """
     info = read_json(verified)
-    if info.get("engine") == CHECKS_ALONE and not info.get("graders"):
+    has_labels = info.get("engine") != CHECKS_ALONE or bool(info.get("graders"))
+    order: list[str] = []
+    if journal.is_file():
+        with Journal(journal, read_only=True) as opened:
+            order = [one.identity for one in opened.usage() if one.step == _STEP]
+    if not (has_labels or order):
         return []
     bank = replace(Bank.load(labels.parent), labels=())
+    replies: list[Grading] = []
+    if order:
+        with Journal(journal, read_only=True) as opened:
+            replies = _read_replies(opened, bank, order)
+    if not has_labels:
+        return add_gradings((), replies)
     kind: GraderKind = "person" if info.get("engine") == "recorded" else "model"
     source = str(info.get("model") or info.get("engine") or kind)
-    return _grade_by_labels(read_labels(labels), bank, kind, source)
+    given = _grade_by_labels(read_labels(labels), bank, kind, source)
+    return add_gradings(add_gradings((), replies), given)
+
+
+def _read_replies(journal: Journal, bank: Bank, order: Sequence[str]) -> list[Grading]:
+    """The gradings in the replies of a journal, in the order in which their graders began."""
+    found = []
+    for query in bank.queries:
+        of = [
+            one for one in journal.entries(number_of(query.query)) if one.step == _STEP
+        ]
+        for entry in sorted(of, key=lambda one: order.index(one.identity)):
+            labels = read_grades(entry.reply, query.id, bank.index.keys())
+            if isinstance(labels, Rejection):
+                continue
+            is_file = entry.identity.startswith("recorded ")
+            kind: GraderKind = "person" if is_file else "model"
+            source = entry.reply.model or entry.identity
+            found.append(make_grading(query.id, query.query, kind, source, labels))
+    return found
 
 
 def grade_by_dataset(labels: Iterable[Label], bank: Bank) -> list[Grading]:

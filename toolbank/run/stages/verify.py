@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
-from toolbank.system.files import sha256_file, write_json
+from toolbank.system.files import atomic_path, sha256_file, write_json
 from toolbank.system.version import __version__
 from toolbank.verify.config import VerifyConfig
 
@@ -45,16 +47,12 @@ class VerifyStage(Stage):
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
         config = shape(self._config) if self._config else {}
         by = config.pop("grader", "")
-        own = self.folder.dataset_labels
+        own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
             "config": config,
             "files": [hash_file(path) for path in self._played],
-            **(
-                {"by": [by, *(path.name for path in self._played)]}
-                if self._played
-                else {}
-            ),
+            **({"by": [by, path.name]} if path else {}),
             **({"labels": hash_file(own)} if own.is_file() else {}),
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
@@ -89,6 +87,10 @@ class VerifyStage(Stage):
             calls = describe_calls(journal.usage(), self._config or VerifyConfig())
         if found.waiting:
             return Outcome(found.message, (), waiting=found.waiting)
+        path = self._grades_file
+        if path and not path.is_relative_to(folder.verify):
+            with atomic_path(self._kept(path)) as kept:
+                kept.write_bytes(path.read_bytes())
         labels = folder.bank / "labels.parquet"
         write_labels(labels, found.labels)
         write_json(folder.verified, {**found.content, "calls": calls})
@@ -111,14 +113,14 @@ class VerifyStage(Stage):
         if not (self._config and self._kind):
             return
         self._kind.check(self._config)
-        if self._kind.plays_back and self._is_bank_done():
+        path = self._grades_file
+        if path and self._is_bank_done():
             from toolbank.bank.files import read_column, read_tools
             from toolbank.verify.recorded import read_grades_file
 
             tools = read_tools(self.folder.bank / "tools.parquet")
             ids = read_column(self.folder.bank / "queries.parquet", "id")
-            for path in self._played:
-                read_grades_file(path, tools, frozenset(ids))
+            read_grades_file(path, tools, frozenset(ids))
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of the engine, and where it is."""
@@ -152,13 +154,28 @@ class VerifyStage(Stage):
 
     @property
     def _config(self) -> VerifyConfig | None:
-        return self.recipe.verify
+        """The recipe's, with the copy of a file of grades in place of one that is gone."""
+        config = self.recipe.verify
+        path = config.replies if config else None
+        if not (config and path) or path.is_file() or not self._kept(path).is_file():
+            return config
+        return config.model_copy(update={"replies": self._kept(path)})
 
     @property
     def _kind(self) -> EngineKind[VerifyConfig] | None:
         from toolbank.verify.engine import find_verifier
 
         return find_verifier(self._config) if self._config else None
+
+    @property
+    def _grades_file(self) -> Path | None:
+        config, kind = self._config, self._kind
+        return config.replies if config and kind and kind.plays_back else None
+
+    def _kept(self, path: Path) -> Path:
+        """Where the run keeps a copy of a file of grades, by the place where it was."""
+        place = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()
+        return self.folder.verify / "files" / place[:16] / path.name
 
     @property
     def _played(self) -> tuple[Path, ...]:
@@ -177,8 +194,9 @@ def keep_earlier_grades(folder: RunFolder) -> None:
 
     Raises:
         InputError: the folder's labels, verify.json or bank can't be read.
+        ToolbankError: its journal can't be read.
     """
-    from toolbank.verify.gradings import read_earlier_labels, write_gradings
+    from toolbank.verify.gradings import read_earlier_gradings, write_gradings
 
     labels = folder.bank / "labels.parquet"
     if folder.grades.exists() or not (labels.is_file() and folder.verified.is_file()):
@@ -186,5 +204,6 @@ def keep_earlier_grades(folder: RunFolder) -> None:
     # Labels that somebody edited are nobody's grades; they move to replaced/.
     if labels in folder.changed_files(VerifyStage.kind):
         return
-    if gradings := read_earlier_labels(labels, folder.verified):
+    gradings = read_earlier_gradings(labels, folder.verified, folder.journal)
+    if gradings:
         write_gradings(folder.grades, gradings)
