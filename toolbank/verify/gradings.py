@@ -13,6 +13,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.labels import GraderKind, Label, read_labels
 from toolbank.chat.chat import number_of
 from toolbank.journal import Journal
+from toolbank.llm.accounts import model_of
 from toolbank.llm.json_answer import Rejection
 from toolbank.system.files import read_json
 from toolbank.verify.candidates import read_hashed, write_hashed
@@ -208,7 +209,7 @@ def _read_replies(journal: Journal, bank: Bank, order: Sequence[str]) -> list[Gr
                 continue
             is_file = entry.identity.startswith("recorded ")
             kind: GraderKind = "person" if is_file else "model"
-            source = entry.reply.model or entry.identity
+            source = model_of(entry.identity, entry.reply.model)
             found.append(make_grading(query.id, query.query, kind, source, labels))
     return found
 

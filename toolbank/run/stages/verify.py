@@ -183,10 +183,16 @@ class VerifyStage(Stage):
         return kind.files(config) if config and kind else ()
 
     def _is_bank_done(self) -> bool:
-        from toolbank.run.stages import make_stages
+        from toolbank.run.stages.asks import AsksStage
+        from toolbank.run.stages.dataset import DatasetStage
+        from toolbank.run.stages.generate import GenerateStage
 
-        stages = make_stages(self.recipe, self.folder)
-        return all(stage.is_done for stage in stages if stage.kind in self.needs)
+        kinds: tuple[type[Stage], ...] = (DatasetStage, GenerateStage, AsksStage)
+        return all(
+            stage.is_done
+            for kind in kinds
+            for stage in kind.of(self.recipe, self.folder)
+        )
 
 
 def keep_earlier_grades(folder: RunFolder) -> None:
