@@ -206,7 +206,9 @@ def test_jsonl_read_back_equals_the_bank(bank, tmp_path):
     rows = [json.loads(line) for line in lines("queries.jsonl")]
     assert [row["tools"] for row in rows] == [["np.mean"], ["np.sum"], ["np.sum"]]
     queries = tuple(
-        Query.model_validate({**row, "tools": row.pop("tools_first")}) for row in rows
+        Query.model_validate({**row, "tools": first})
+        for row in rows
+        for first in [row.pop("tools_first")]
     )
     asks = tuple(Ask.model_validate_json(line) for line in lines("asks.jsonl"))
     labels = tuple(Label.model_validate_json(line) for line in lines("labels.jsonl"))

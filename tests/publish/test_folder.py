@@ -192,7 +192,7 @@ def test_the_head_of_the_card_is_what_the_hub_reads(published):
     assert meta["task_categories"] == ["text-retrieval"]
     assert meta["size_categories"] == ["n<1K"]
     names = [config["config_name"] for config in meta["configs"]]
-    assert names == ["queries", "tools", "asks", "labels"]
+    assert names == ["queries", "tools", "asks", "labels", "aside"]
     assert [c["config_name"] for c in meta["configs"] if c.get("default")] == [
         "queries"
     ]
