@@ -187,9 +187,8 @@ def _describe_columns(rows: Rows) -> str:
         for kind, n in rows.graders.items()
     )
     aside = (
-        f" {count(rows.aside, 'request')} that nobody could label "
-        f"{'is' if rows.aside == 1 else 'are'} set aside, in `data/{ASIDE}-*.parquet`, and in no "
-        "split."
+        f" {count(rows.aside, 'request is', 'requests are')} set aside, since a grade or a check "
+        f"says that the labels can't be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
         if rows.aside
         else ""
     )
