@@ -179,14 +179,14 @@ def calibrator(run: Path) -> Callable[[Retriever, Retriever], Calibration | None
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The requests of a run's bank, asks among them, with the names of their tools.
+    """The train requests of a run's bank, asks among them, with their tools by merged labels.
 
     Raises:
         InputError: there is no bank, or it is damaged.
     """
     from toolbank.bank.bank import Bank
 
-    bank = Bank.load(open_run(run).bank).without_gone()
+    bank = Bank.load(open_run(run).bank).with_verified().without_gone()
     return [(query.query, query.tools) for query in bank.train_queries]
 
 

@@ -22,7 +22,8 @@ def test_a_bank_keeps_its_labels_beside_queries_that_stay_as_written(tmp_path):
     bank.save(tmp_path)
     assert Bank.load(tmp_path) == bank
     frame = pl.read_parquet(tmp_path / "labels.parquet")
-    assert frame.columns == ["query", "tool", "grade", "for", "reason"]
+    columns = ["query", "tool", "grade", "for", "reason", "kind", "source"]
+    assert frame.columns == columns
     assert frame["for"].to_list() == ["", "m.sort", ""]
     before = (tmp_path / "queries.parquet").read_bytes()
     Bank(tools, queries).save(tmp_path)

@@ -35,7 +35,7 @@ def published(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("published") / "shop"
     made = publish_to_folder(Wanted(run, "cc-by-4.0", shard_rows=1), folder)
     assert made.summary == (
-        "3 tools, 5 requests, 1 ask, 4 verified labels, retriever bm25"
+        "3 tools, 4 requests, 1 set aside, 1 ask, 4 verified labels, retriever bm25"
     )
     return folder
 
@@ -49,12 +49,16 @@ def test_it_is_loaded_by_datasets(published, tmp_path):
     # The empty one would keep `datasets` from loading any.
     assert {split: len(rows) for split, rows in queries.items()} == {
         "train": 2,
-        "test": 3,
+        "test": 2,
     }
     assert len(pl.read_parquet(published / "data/validation-*.parquet")) == 0
     row = queries["test"][0]
     assert row["query"] == QUERIES[0].query
-    assert row["tools"] == list(QUERIES[0].tools)
+    assert row["tools"] == row["tools_first"] == list(QUERIES[0].tools)
+    # The merged labels, and those that it was written with.
+    assert queries["test"][1]["tools"] == ["shop.find order"]
+    assert queries["test"][1]["tools_first"] == ["shop.total"]
+    assert load(published, tmp_path, "aside")["aside"]["id"] == ["3"]
     assert row["provenance"] == {**QUERIES[0].provenance.model_dump(), "requests": []}
     assert queries["test"].features == queries["train"].features
     tools = load(published, tmp_path, "tools")["tools"]
@@ -188,7 +192,7 @@ def test_the_head_of_the_card_is_what_the_hub_reads(published):
     assert meta["task_categories"] == ["text-retrieval"]
     assert meta["size_categories"] == ["n<1K"]
     names = [config["config_name"] for config in meta["configs"]]
-    assert names == ["queries", "tools", "asks", "labels"]
+    assert names == ["queries", "tools", "asks", "labels", "aside"]
     assert [c["config_name"] for c in meta["configs"] if c.get("default")] == [
         "queries"
     ]

@@ -177,7 +177,9 @@ def test_a_second_publication_takes_the_place_of_the_first(hub, place):
     assert done.returncode == 0, done.stderr
     assert repository.files["notes.txt"] == b"mine"
     gone = first.keys() - repository.files.keys()
-    assert gone == {"data/labels-00000-of-00001.parquet"}
+    assert gone == {
+        f"data/{name}-00000-of-00001.parquet" for name in ("labels", "aside")
+    }
     assert "deleted" in done.stderr
     assert len(repository.commits) == 2
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.files import read_frame
+from toolbank.bank.labels import Label, group_labels, read_labels
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, AttemptRecord
 from toolbank.bank.schema import make_frame
@@ -26,12 +27,17 @@ class BankFrames:
     `parameters`, `output_schema`, `annotations` and `call` of tools are JSON as text. `asks` has no
     rows where none were written. `attempts` says how each attempt of the generation ended; it has
     no rows where the bank is of another's dataset. `info` is bank.json.
+
+    The column `tools` of `queries` has the merged labels, `tools_first` those that a query was
+    written with, and `aside` why it is set aside, "" if it is not. `labels` has a row a label, and
+    none where nothing was verified.
     """
 
     tools: pl.DataFrame
     queries: pl.DataFrame
     asks: pl.DataFrame
     attempts: pl.DataFrame
+    labels: pl.DataFrame
     info: Mapping[str, Any]
 
 
@@ -54,12 +60,32 @@ def load_bank(run: str | Path) -> BankFrames:
         raise InputError(
             f"{run}: no bank in it. Give the folder of a run that has made one."
         )
+    labels = read_labels(folder / "labels.parquet")
     return BankFrames(
         tools=read_frame(folder / "tools.parquet"),
-        queries=read_frame(folder / "queries.parquet"),
+        queries=_merge_labels(read_frame(folder / "queries.parquet"), labels),
         asks=_read_if_there(folder / "asks.parquet", Ask),
         attempts=_read_if_there(folder / "attempts.parquet", AttemptRecord),
+        labels=make_frame(Label, labels),
         info=read_json(folder / "bank.json"),
+    )
+
+
+def _merge_labels(queries: pl.DataFrame, labels: Iterable[Label]) -> pl.DataFrame:
+    """The queries with their merged and first labels, and why any is set aside."""
+    import polars as pl
+
+    verified = group_labels(labels)
+    found = [verified.get(query) for query in queries["id"]]
+    first = queries["tools"]
+    merged = [
+        one.needed if one and one.needed else tools.to_list()
+        for one, tools in zip(found, first, strict=True)
+    ]
+    return queries.with_columns(
+        pl.Series("tools", merged, dtype=first.dtype),
+        first.alias("tools_first"),
+        pl.Series("aside", [one.aside if one else "" for one in found], pl.String),
     )
 
 

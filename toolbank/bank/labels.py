@@ -1,4 +1,4 @@
-"""Verified labels: what was found of the tools of a request after it was written."""
+"""Verified labels: what people, models and checks found of the tools of a request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from pydantic import ConfigDict, Field
 
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.record import Record
+from toolbank.bank.records import Query
 
 Labels = Literal["verified", "first"]
 """Which labels of a request count where it has verified ones."""
 
 Grade = Literal["needed", "alternative", "aside"]
+
+GraderKind = Literal["", "check", "model", "person"]
+"""Who gave a label; of two, the later one in this list counts. "" in files of earlier versions."""
 
 
 class Label(Record):
@@ -25,7 +29,8 @@ class Label(Record):
 
     A tool that is `needed`; an `alternative`, which serves as well as the needed tool that it
     `stands_for`; or, with no tool, that the request is set `aside`: it is nothing to learn from.
-    Tools without a row are not needed.
+    Tools without a row are not needed. `kind` and `source` name who says so: a person's file, a
+    model, or a check.
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
@@ -35,6 +40,8 @@ class Label(Record):
     grade: Grade
     stands_for: str = Field(default="", alias="for")
     reason: str = ""
+    kind: GraderKind = ""
+    source: str = ""
 
     @classmethod
     def alternative(cls, query: str, tool: str, stands_for: str, reason: str) -> Self:
@@ -66,12 +73,25 @@ def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:
     for label in labels:
         verified = of[label.query]
         if label.grade == "aside":
-            verified.aside = label.reason
+            verified.aside = label.reason or "set aside"
         elif label.grade == "needed":
             verified.needed.append(label.tool)
         else:
             verified.alternatives.setdefault(label.stands_for, []).append(label.tool)
     return dict(of)
+
+
+class LabelledQuery(Query):
+    """A query for people to use: `tools` by its merged labels, `tools_first` as first labelled."""
+
+    tools_first: tuple[str, ...] = ()
+
+
+def apply_labels(query: Query, verified: Verified | None) -> LabelledQuery:
+    """The query with the tools that its merged labels need; without labels, its first ones."""
+    tools = (tuple(verified.needed) if verified else ()) or query.tools
+    row = dict(query)
+    return LabelledQuery(**{**row, "tools": tools, "tools_first": query.tools})
 
 
 def write_labels(path: Path, labels: Iterable[Label]) -> None:

@@ -1,8 +1,10 @@
 """The card of an exported dataset."""
 
 import json
+from collections.abc import Mapping
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.labels import Verified
 from toolbank.bank.records import Query, Split
 
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -12,15 +14,28 @@ _PROVENANCE = (
 
 
 def select_split(bank: Bank, split: Split) -> list[Query]:
-    """The queries of a split; one that has none is for training, or was left out of it."""
+    """The queries of a split but for those that verification set aside.
+
+    One without a split is for training, or was left out of it.
+    """
     left_out = {"withheld", "straddling", "removed"}
     other = None if bank.info.keys() & left_out else "train"
-    return [query for query in bank.queries if (query.split or other) == split]
+    return [
+        query
+        for query in bank.queries
+        if (query.split or other) == split and not is_aside(query, bank.verified)
+    ]
+
+
+def is_aside(query: Query, verified: Mapping[str, Verified]) -> bool:
+    """Whether verification set a query aside."""
+    return query.id in verified and bool(verified[query.id].aside)
 
 
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
     splits = {split: len(select_split(bank, split)) for split in _SPLITS}
+    aside = {query for query, one in bank.verified.items() if one.aside}
     counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
     domains = sorted({query.domain for query in bank.queries if query.domain})
     engines = sorted({_writer(q) for q in bank.queries} - {""})
@@ -32,6 +47,14 @@ def dataset_card(bank: Bank) -> str:
         if bank.asks
         else ""
     )
+    labels, first = "", ""
+    if bank.labels:
+        labels = (
+            f"\n`functions` has the merged labels of `labels.jsonl`: people's, else a model's, else "
+            f"the first ones,\nwhich are `functions_first`. {len(aside):,} requests were set aside"
+            f"{', in `aside.jsonl`' if aside else ''}.\n"
+        )
+        first = "| functions_first | names of the tools by its first labels |\n"
     ordered = ", in call order" if bank.info.get("ordered", is_written) else ""
     tags = ["tool-retrieval", "function-calling", *["synthetic"] * is_written]
     return f"""---
@@ -43,7 +66,7 @@ tags: [{", ".join(tags)}]
 Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools are in
 `tools.jsonl`.{asks} Put together with toolbank.
 {"Written by: " + _plain(", ".join(engines)) + "." if engines else ""}
-
+{labels}
 | split | queries |
 |---|---|
 {counts}
@@ -53,7 +76,7 @@ Requests, and the tools that they need{ordered}. The {len(bank.tools):,} tools a
 |---|---|
 | refined_instruction | the request{", polished" if is_polished else ""} |
 | functions | names of the tools that it needs{ordered} |
-| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
+{first}| explanation | {"how the tools chain" if is_written else "why these tools, where the data say it"} |
 | id | unique in the bank |
 | draft | {"the request before polishing" if is_polished else "empty"} |
 | domain | {"which prompts and examples were used" if is_written else "the API"} |

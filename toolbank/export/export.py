@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,24 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records
 from toolbank.bank.function_names import name_functions
-from toolbank.bank.labels import Label
+from toolbank.bank.labels import (
+    Label,
+    LabelledQuery,
+    Verified,
+    apply_labels,
+    group_labels,
+    read_labels,
+)
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, Query, Split, Tool
-from toolbank.export.card import dataset_card, select_split
+from toolbank.export.card import dataset_card, is_aside, select_split
 from toolbank.export.replace import replacing
 from toolbank.functions.gemini import gemini_name
 from toolbank.functions.write import wrap_functions, write_function
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, write_json, write_text
 
-_FILES: Mapping[str, type[Record]] = {
-    "tools": Tool,
-    "queries": Query,
-    "asks": Ask,
-    "labels": Label,
-}
+_TOOL_COLUMNS = ("functions", "functions_first")
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
@@ -37,7 +39,7 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
     - datasets: a DatasetDict on disk (`datasets.load_from_disk`), its card README.md, the
       tools as tools.jsonl, and the asks as asks.jsonl
     - jsonl: tools.jsonl, queries.jsonl and asks.jsonl, all fields; as with datasets, labels.jsonl
-      where the labels were verified
+      and aside.jsonl where the labels were verified
     - toolbank: train.json, validation.json and test.json, each a list of objects with the
       published columns refined_instruction, functions and explanation; asks.json, the same of
       requests for one tool, which are of no split
@@ -45,6 +47,10 @@ def export_bank(bank: Bank, form: str, folder: Path) -> list[Path]:
       its own; and function_names.json, the tool's name by that
     - anthropic, gemini, mcp: the same in their forms; cut.json says by tool what of its schemas
       the form can't hold
+
+    Queries have their merged labels as tools. Where the labels were verified, datasets and jsonl
+    have the first ones, too (`functions_first`, `tools_first`), and queries that were set aside
+    are in aside.jsonl alone; toolbank leaves them out.
 
     An earlier export is replaced. All is built before anything is.
 
@@ -83,13 +89,17 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
     from datasets.utils import logging as progress
 
     text = datasets.Value("string")
-    columns = list(_row(_EXAMPLE))
+    columns = list(_row(_EXAMPLE, bank))
     features = datasets.Features(
-        dict.fromkeys(columns, text) | {"functions": datasets.List(text)}
+        dict.fromkeys(columns, text)
+        | {name: datasets.List(text) for name in columns if name in _TOOL_COLUMNS}
     )
     splits = datasets.DatasetDict()
     for split in _SPLITS:
-        rows = [_row(query) for query in select_split(bank, split)]
+        rows = [
+            _row(apply_labels(query, bank.verified.get(query.id)), bank)
+            for query in select_split(bank, split)
+        ]
         splits[split] = datasets.Dataset.from_dict(
             {column: [row[column] for row in rows] for column in columns},
             features=features,
@@ -106,24 +116,31 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
     write_text(folder / "README.md", dataset_card(bank))
     _write_lines(folder / "tools.jsonl", bank.tools)
     _write_lines(folder / "asks.jsonl", bank.asks)
-    _write_labels(folder, bank)
+    if bank.labels:
+        _write_labels(folder, bank.labels, bank.queries, bank.verified)
 
 
 def _export_jsonl(bank: Bank, folder: Path) -> None:
     _write_lines(folder / "tools.jsonl", bank.tools)
-    _write_lines(folder / "queries.jsonl", bank.queries)
+    _write_lines(folder / "queries.jsonl", _list_queries(bank.queries, bank.verified))
     _write_lines(folder / "asks.jsonl", bank.asks)
-    _write_labels(folder, bank)
+    if bank.labels:
+        _write_labels(folder, bank.labels, bank.queries, bank.verified)
 
 
 def _stream_jsonl(bank: Path, folder: Path) -> None:
-    for name, kind in _FILES.items():
-        path = bank / f"{name}.parquet"
-        is_there = path.exists() or name in ("tools", "queries")
-        lines = folder / f"{name}.jsonl"
-        _write_lines(lines, read_records(path, kind) if is_there else ())
-        if name == "labels" and not lines.stat().st_size:
-            lines.unlink()
+    labels = read_labels(bank / "labels.parquet")
+    verified = group_labels(labels)
+    _write_lines(folder / "tools.jsonl", read_records(bank / "tools.parquet", Tool))
+    queries = bank / "queries.parquet"
+    rows = _list_queries(read_records(queries, Query), verified)
+    _write_lines(folder / "queries.jsonl", rows)
+    asks = bank / "asks.parquet"
+    _write_lines(
+        folder / "asks.jsonl", read_records(asks, Ask) if asks.exists() else ()
+    )
+    if labels:
+        _write_labels(folder, labels, read_records(queries, Query), verified)
 
 
 def _export_toolbank(bank: Bank, folder: Path) -> None:
@@ -168,6 +185,15 @@ FORMATS: dict[str, Callable[[Bank, Path], None]] = {
 }
 
 
+def _list_queries(
+    queries: Iterable[Query], verified: Mapping[str, Verified]
+) -> Iterator[Query]:
+    """The queries that are not set aside, with merged and first labels if any was verified."""
+    for query in queries:
+        if not is_aside(query, verified):
+            yield apply_labels(query, verified.get(query.id)) if verified else query
+
+
 def _published(
     request: str, tools: Sequence[str], explanation: str = ""
 ) -> dict[str, Any]:
@@ -178,11 +204,12 @@ def _published(
     }
 
 
-def _row(query: Query) -> dict[str, Any]:
+def _row(query: LabelledQuery, bank: Bank) -> dict[str, Any]:
     """The published columns and ours; provenance as JSON, so that every column is plain."""
     provenance = query.provenance.model_dump_json() if query.provenance else ""
     return {
         **_published(query.query, query.tools, query.explanation),
+        **({"functions_first": list(query.tools_first)} if bank.labels else {}),
         "id": query.id,
         "draft": query.draft,
         "domain": query.domain,
@@ -190,12 +217,20 @@ def _row(query: Query) -> dict[str, Any]:
     }
 
 
-_EXAMPLE = Query(id="", query="", tools=())
+_EXAMPLE = LabelledQuery(id="", query="", tools=())
 
 
-def _write_labels(folder: Path, bank: Bank) -> None:
-    if bank.labels:
-        _write_lines(folder / "labels.jsonl", bank.labels)
+def _write_labels(
+    folder: Path,
+    labels: Iterable[Label],
+    queries: Iterable[Query],
+    verified: Mapping[str, Verified],
+) -> None:
+    """Write the labels, and the queries that they set aside."""
+    _write_lines(folder / "labels.jsonl", labels)
+    aside = [query for query in queries if is_aside(query, verified)]
+    if aside:
+        _write_lines(folder / "aside.jsonl", aside)
 
 
 def _write_lines(path: Path, records: Iterable[Record]) -> None:

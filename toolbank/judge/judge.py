@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -100,6 +100,33 @@ def judge_bank(
         (*problems, *asked.problems),
         asked.waiting,
     )
+
+
+def keep_comparisons(
+    content: dict[str, Any], earlier: Mapping[str, Any], bank: Bank
+) -> dict[str, Any]:
+    """The content of judge.json with the comparisons of an earlier one, as `others`.
+
+    A comparison is the same where one judge compared the same texts by the same criteria; then the
+    new one replaces it. `stale` marks those whose requests the bank doesn't have any more.
+    """
+    before = [earlier, *earlier.get("others", ())] if earlier else []
+    new = _identify(content)
+    texts = {query.query for query in bank.queries}
+    others = [
+        {
+            **{key: one[key] for key in one if key not in ("others", "calls")},
+            "stale": any(pair["query"] not in texts for pair in one["pairs"]),
+        }
+        for one in before
+        if _identify(one) != new
+    ]
+    return {**content, **({"others": others} if others else {})}
+
+
+def _identify(content: Mapping[str, Any]) -> tuple[Any, ...]:
+    pairs = [(pair["query"], pair["other"]) for pair in content["pairs"]]
+    return content["judge"], content["against"], [*content["criteria"]], pairs
 
 
 def _ask_heuristic(pair: Pair, config: JudgeConfig) -> list[Answer]:

@@ -112,7 +112,7 @@ def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:
     )
 
 
-def _model_of(identity: str, default: str) -> str:
+def model_of(identity: str, default: str) -> str:
     """The model that an engine's identity names; `default` where it names none."""
     try:
         settings = json.loads(identity)
@@ -135,7 +135,7 @@ def find_prices(config: EngineConfig) -> Callable[[str], Price | None]:
         InputError: the file of prices can't be read.
     """
     known = known_prices(config)
-    return lambda identity: known.get(_model_of(identity, config.model))
+    return lambda identity: known.get(model_of(identity, config.model))
 
 
 def _price(row: StepUsage, price_of: Callable[[str], Price | None]) -> StepCalls:

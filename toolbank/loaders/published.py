@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 from toolbank.bank.files import read_records
-from toolbank.bank.labels import Label
+from toolbank.bank.labels import Label, LabelledQuery
 from toolbank.bank.left_out import LeftOut
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, Query, Split, Tool
@@ -20,7 +20,10 @@ DATA = "data"
 
 _SHARD = re.compile(r"([a-z]+)-\d{5}-of-(\d{5})\.parquet")
 _REQUIRED = ("tools", *get_args(Split))
-_OPTIONAL = ("asks", "labels")
+ASIDE = "aside"
+"""The shards of requests that a grade has set aside: they are in no split's files."""
+
+_OPTIONAL = ("asks", "labels", ASIDE)
 
 R = TypeVar("R", bound=Record)
 
@@ -37,7 +40,10 @@ def shard_name(name: str, number: int, count: int) -> str:
 
 
 def read_published(config: PublishedConfig) -> Dataset:
-    """Read tools, queries, asks and verified labels; each query has the split of its file.
+    """Read tools, queries, asks and labels; each query has the split of its file.
+
+    Queries have their first labels as `tools`, and their merged ones as `labels`, as in the bank
+    that was published. Those that were set aside have the split that they would be in.
 
     Raises:
         InputError: a file can't be read, or is not of this layout.
@@ -45,15 +51,22 @@ def read_published(config: PublishedConfig) -> Dataset:
     queries = (
         query.model_copy(update={"split": split})
         for split in get_args(Split)
-        for query in _read(config, split, Query)
+        for query in _read(config, split, LabelledQuery)
     )
+    aside = _read(config, ASIDE, LabelledQuery)
     return gather(
         _read(config, "tools", Tool),
-        queries,
+        map(_with_first_labels, (*queries, *aside)),
         LeftOut(),
         _read(config, "asks", Ask),
         _read(config, "labels", Label),
     )
+
+
+def _with_first_labels(query: LabelledQuery) -> Query:
+    """The query as its bank has it; publications of version 0.7.0 have no `tools_first`."""
+    row = {name: getattr(query, name) for name in Query.model_fields}
+    return Query(**{**row, "tools": query.tools_first or query.tools})
 
 
 def published_files(config: PublishedConfig) -> tuple[Path, ...]:

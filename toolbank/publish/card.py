@@ -13,6 +13,7 @@ from toolbank.evaluation.config import TEST_PARTS, VERIFIED, main_k
 from toolbank.evaluation.figures import Figure
 from toolbank.evaluation.interval import FEWEST
 from toolbank.generate.writers import has_copied_wording
+from toolbank.loaders.published import ASIDE
 from toolbank.publish.data import Rows
 from toolbank.publish.escape import plain, row
 from toolbank.publish.qrels import ALTERNATIVE, NEEDED, Judged
@@ -29,6 +30,9 @@ _SIZES = (
     (10**6, "100K<n<1M"),
     (10**7, "1M<n<10M"),
 )
+
+
+_GRADERS = {"person": "by people", "model": "by a model", "check": "by checks"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Contents:
         parts = [
             count(rows.tools, "tool"),
             count(sum(rows.queries.values()), "request"),
+            *([f"{rows.aside:,} set aside"] if rows.aside else []),
             *([count(rows.asks, "ask")] if rows.asks else []),
             *([count(rows.labels, "verified label")] if rows.labels else []),
             f"retriever {shown.label}" if shown else "no retriever, as none is fitted",
@@ -97,7 +102,8 @@ def _configs(rows: Rows) -> Iterator[dict[str, Any]]:
     # `datasets` can't load a split without rows: one that is listed here would be in its way.
     queries = [_files(split, split) for split, n in rows.queries.items() if n]
     yield {"config_name": "queries", "default": True, "data_files": queries}
-    for name, n in (("tools", 1), ("asks", rows.asks), ("labels", rows.labels)):
+    others = {"tools": 1, "asks": rows.asks, "labels": rows.labels, ASIDE: rows.aside}
+    for name, n in others.items():
         if n:
             split = "train" if name == "asks" else name
             yield {"config_name": name, "data_files": [_files(split, name)]}
@@ -136,11 +142,13 @@ def _contents(made: Contents) -> Iterator[str]:
         ]
     )
     yield (
-        "A request has `id`, `query`, `draft` (before it was polished, where it was), `tools` (by "
-        "their names), `explanation`, `domain`, `split`, and `provenance` (attempt, engine, model, "
-        "prompt hash and seed, where it was written). A tool has `name`, `summary`, `description`, "
-        "`signature`, `parameters` (JSON Schema, as text), and what else its reference says."
+        "A request has `id`, `query`, `draft` (before it was polished, where it was), `tools` and "
+        "`tools_first` (names of the tools that it needs), `explanation`, `domain`, `split`, and "
+        "`provenance` (attempt, engine, model, prompt hash and seed, where it was written). A tool "
+        "has `name`, `summary`, `description`, `signature`, `parameters` (JSON Schema, as text), and "
+        "what else its reference says."
     )
+    yield _describe_columns(rows)
     judged = made.judged
     grades = " and ".join(
         f"{judged.grades.get(grade, 0):,} of grade {grade} ({meaning})"
@@ -149,24 +157,45 @@ def _contents(made: Contents) -> Iterator[str]:
             (ALTERNATIVE, "would serve in place of a needed one"),
         )
     )
-    left = []
-    if judged.aside:
-        left.append(f"{count(judged.aside, 'request is', 'requests are')} set aside")
+    left = ""
     if judged.unknown:
-        left.append(
-            f"{count(judged.unknown, 'label names', 'labels name')} no tool of it"
-        )
+        left = f"{count(judged.unknown, 'label names', 'labels name')} no tool of it"
     first = "by first labels, which know needed tools alone"
     by = first
     if judged.verified:
         by = f"by verified labels of {count(judged.verified, 'request')}"
         by += f", and else {first}" if judged.verified < judged.requests else ""
-    besides = f" Left out there: {'; '.join(left)}." if left else ""
+    besides = f" Left out there: {left}." if left else ""
     yield (
         "The test requests are also in the layout of BEIR (`corpus.jsonl`, `queries.jsonl`, "
         f"`qrels/test.tsv`) and of TREC (`qrels/test.trec`): {count(judged.requests, 'request')}, "
         f"with tools {grades}. Grades are {by}. Ids have blanks, `%` and quotes percent-encoded."
         f"{besides}"
+    )
+
+
+def _describe_columns(rows: Rows) -> str:
+    """Which labels `tools` and `tools_first` hold."""
+    first = (
+        "`tools_first` has the first labels: the tools that a request was written for, or had in "
+        "its dataset."
+    )
+    if not rows.labels:
+        return f"{first} Nobody verified them: `tools` has the same."
+    who = ", ".join(
+        f"{count(n, 'request')} {_GRADERS.get(kind, 'by a grader without a name')}"
+        for kind, n in rows.graders.items()
+    )
+    aside = (
+        f" {count(rows.aside, 'request is', 'requests are')} set aside, since a grade or a check "
+        f"says that the labels can't be trusted: in `data/{ASIDE}-*.parquet`, and in no split."
+        if rows.aside
+        else ""
+    )
+    return (
+        "`tools` has the merged labels: people's where people graded the request, else a model's, "
+        f"else those of checks, else the first ones ({who}). {first} The two differ for "
+        f"{count(rows.relabelled, 'request')}.{aside}"
     )
 
 
@@ -177,8 +206,13 @@ def _more(rows: Rows) -> Iterator[str]:
         )
     if rows.labels:
         yield row(
-            "labels", "labels", f"{rows.labels:,}", "a verified label of a request"
+            "labels",
+            "labels",
+            f"{rows.labels:,}",
+            "a merged label of a request, and who gave it",
         )
+    if rows.aside:
+        yield row(ASIDE, ASIDE, f"{rows.aside:,}", "a request that was set aside")
 
 
 def _loading(made: Contents) -> str:
@@ -260,7 +294,7 @@ def _quality(made: Contents) -> Iterator[str]:
         )
     checked = story.verification
     if checked and checked.counts.requests:
-        who = " ".join(filter(None, (checked.engine, checked.model)))
+        who = ", ".join(checked.name_graders())
         yield (
             f"Labels were verified by {plain(who)}: {count(checked.counts.requests, 'request')}, "
             f"{checked.counts.needed:,} needed tools, "
@@ -273,7 +307,13 @@ def _quality(made: Contents) -> Iterator[str]:
                 f"{found.alternative:,} found to be an alternative, {found.refuted:,} refuted; "
                 f"{found.added:,} were added."
             )
-    if judged := story.judge:
+        if both := checked.people_and_models:
+            yield (
+                f"People and models graded the same {count(both.requests, 'request')}: of "
+                f"{count(both.labels, 'tool')} that models found to be needed, people confirmed "
+                f"{both.confirmed:,}, and added {both.added:,}."
+            )
+    for judged in story.judge.comparisons if story.judge else ():
         other = "its draft"
         if judged.against != "draft":
             other = f"one of {plain(judged.against)}"
@@ -317,6 +357,7 @@ def _tables(figures: Sequence[Figure]) -> Iterator[str]:
     k = main_k(figure.k for figure in figures)
     found = {(one.set, one.retriever, one.metric, one.k): one for one in figures}
     sets = {one.set: one.n for one in figures if one.set not in TEST_PARTS and one.n}
+    has_two = VERIFIED in sets
     retrievers = list(dict.fromkeys(figure.retriever for figure in figures))
     for name, n in sets.items():
         columns = [
@@ -326,7 +367,13 @@ def _tables(figures: Sequence[Figure]) -> Iterator[str]:
         header, cells = with_intervals(f"R@{k}", columns[0][1])
         rows = zip(retrievers, cells, *(c for _, c in columns[1:]), strict=True)
         few = f" {FEW}" if n < FEWEST else ""
-        by = ", by its verified labels" if name == VERIFIED else ""
+        by = (
+            ", by its first labels (`tools_first`)"
+            if has_two and name == "test"
+            else ""
+        )
+        if name == VERIFIED:
+            by = ", by its merged labels (`tools`)"
         yield "\n".join(
             [
                 f"What retrievers that were trained on it find on {plain(name)}{by} (n = {n:,}), "
@@ -365,8 +412,11 @@ def _limits(made: Contents) -> Iterator[str]:
             "Labels are first ones: what a request was written for, or was given. Another tool may "
             "serve it as well, and counts as wrong."
         )
-    elif story.verification and story.verification.model:
-        yield "Verified labels are a language model's, and no person's."
+    elif rows.graders.get("model"):
+        yield (
+            f"The labels of {count(rows.graders['model'], 'request')} are a language model's, and "
+            "no person's."
+        )
     if rows.left_out:
         yield (
             f"{count(rows.left_out, 'request')} of the bank {'is' if rows.left_out == 1 else 'are'} "

@@ -1,22 +1,28 @@
-"""The rows of a bank as shards: tools, queries by split, asks, verified labels."""
+"""The rows of a bank as shards: tools, queries by split, those set aside, asks, labels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from toolbank.bank.files import explain_foreign_file, read_frames, read_records
-from toolbank.bank.labels import Label
+from toolbank.bank.files import read_records
+from toolbank.bank.labels import (
+    Label,
+    LabelledQuery,
+    Verified,
+    apply_labels,
+    group_labels,
+)
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, Query, Split, Tool
-from toolbank.bank.schema import make_frame, make_schema
-from toolbank.loaders.published import shard_name
+from toolbank.bank.schema import make_frame
+from toolbank.loaders.published import ASIDE, shard_name
 from toolbank.publish.shards import SHARD_ROWS, ShardWriter
-from toolbank.system.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,13 +32,21 @@ _FRAME = 1024
 
 @dataclass(frozen=True)
 class Rows:
-    """How many rows of each kind were written; `left_out` counts queries of no split."""
+    """How many rows of each kind were written; `left_out` counts queries of no split.
+
+    `aside` counts queries that a grade has set aside, which are in no split's files; `relabelled`
+    the others whose merged labels are not their first ones; `graders` the queries that each kind
+    of grader labelled.
+    """
 
     tools: int
     queries: Mapping[str, int]
     asks: int = 0
     labels: int = 0
     left_out: int = 0
+    aside: int = 0
+    relabelled: int = 0
+    graders: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_data(
@@ -40,25 +54,55 @@ def write_data(
 ) -> Rows:
     """Write the rows of a bank's folder to a folder; the same bank, the same bytes.
 
-    Rows are read and written as they come. Queries that are in no split are left out, with their
-    labels: a bank keeps them to be neither trained nor tested with. Without `has_labels` there are no
-    verified labels, as where they are of an earlier bank.
+    Queries have their merged labels as `tools`, and those that they were written with as
+    `tools_first`. Rows are read and written as they come, but for the labels. Queries that are in
+    no split are left out, with their labels: a bank keeps them to be neither trained nor tested
+    with. Without `has_labels` there are no merged labels, as where they are of an earlier bank.
 
     Raises:
         InputError: a file of the bank is missing, damaged, or not of this layout.
     """
     folder.mkdir()
-    with ShardWriter(folder, "tools", Tool, shard_rows) as tools:
-        # By way of records, which give what an older layout lacks.
-        for frame in _frames(Tool, read_records(bank / "tools.parquet", Tool)):
-            tools.write(frame)
-    counts, left_out = _write_queries(bank / "queries.parquet", folder, shard_rows)
-    asks = _write_more(bank / "asks.parquet", folder, Ask, shard_rows, set())
-    labels = 0
-    if has_labels:
-        path = bank / "labels.parquet"
-        labels = _write_more(path, folder, Label, shard_rows, left_out)
-    return Rows(tools.rows, counts, asks, labels, len(left_out))
+    path = bank / "labels.parquet"
+    labels: tuple[Label, ...] = ()
+    if has_labels and path.is_file():
+        labels = tuple(read_records(path, Label))
+    found = read_records(bank / "tools.parquet", Tool)
+    tools = _write(folder, "tools", Tool, found, shard_rows)
+    n, left_out = _write_queries(bank, folder, shard_rows, group_labels(labels))
+    asks = 0
+    if (bank / "asks.parquet").is_file():
+        rows = read_records(bank / "asks.parquet", Ask)
+        asks = _write(folder, "asks", Ask, rows, shard_rows)
+    kept = [label for label in labels if label.query not in left_out]
+    _write(folder, "labels", Label, kept, shard_rows)
+    graders = Counter({one.query: one.kind for one in kept}.values())
+    return Rows(
+        tools,
+        {split: n[split] for split in get_args(Split)},
+        asks,
+        len(kept),
+        len(left_out),
+        n[ASIDE],
+        n["relabelled"],
+        dict(sorted(graders.items())),
+    )
+
+
+def _write(
+    folder: Path,
+    name: str,
+    kind: type[Record],
+    records: Iterable[Record],
+    shard_rows: int,
+) -> int:
+    """Write records as shards; without any, those that a bank may lack have no shard."""
+    with ShardWriter(folder, name, kind, shard_rows) as writer:
+        for frame in _frames(kind, records):
+            writer.write(frame)
+    if not writer.rows and kind in (Ask, Label):
+        (folder / shard_name(name, 0, 1)).unlink()
+    return writer.rows
 
 
 def _frames(kind: type[Record], records: Iterable[Record]) -> Iterator[pl.DataFrame]:
@@ -68,55 +112,36 @@ def _frames(kind: type[Record], records: Iterable[Record]) -> Iterator[pl.DataFr
 
 
 def _write_queries(
-    path: Path, folder: Path, shard_rows: int
-) -> tuple[dict[str, int], set[str]]:
+    bank: Path, folder: Path, shard_rows: int, verified: Mapping[str, Verified]
+) -> tuple[Counter[str], set[str]]:
     """Write the queries by split; gives how many, and the ids of those that are in none."""
-    import polars as pl
-
+    counts: Counter[str] = Counter()
     left_out: set[str] = set()
     with ExitStack() as stack:
         writers = {
-            split: stack.enter_context(ShardWriter(folder, split, Query, shard_rows))
-            for split in get_args(Split)
-        }
-        for frame in _read(path, Query):
-            for split, writer in writers.items():
-                writer.write(frame.filter(pl.col("split") == split))
-            left_out.update(frame.filter(pl.col("split").is_null())["id"])
-    return {split: writer.rows for split, writer in writers.items()}, left_out
-
-
-def _write_more(
-    path: Path, folder: Path, kind: type[Record], shard_rows: int, without: set[str]
-) -> int:
-    """Write the rows of a file that a bank may lack, without those of some queries.
-
-    Where there are none, no shard is left.
-    """
-    import polars as pl
-
-    if not path.is_file():
-        return 0
-    with ShardWriter(folder, path.stem, kind, shard_rows) as writer:
-        for frame in _read(path, kind):
-            writer.write(
-                frame.filter(~pl.col("query").is_in(list(without)))
-                if without
-                else frame
+            name: stack.enter_context(
+                ShardWriter(folder, name, LabelledQuery, shard_rows)
             )
-    if not writer.rows:
-        (folder / shard_name(path.stem, 0, 1)).unlink()
-    return writer.rows
-
-
-def _read(path: Path, kind: type[Record]) -> Iterator[pl.DataFrame]:
-    """The rows of a file with the columns of their kind, and no others."""
-    import polars as pl
-    from polars.exceptions import PolarsError
-
-    schema = pl.Schema(make_schema(kind))
-    for frame in read_frames(path):
-        try:
-            yield frame.select(list(schema)).cast(schema)
-        except PolarsError as error:
-            raise InputError(explain_foreign_file(path, error)) from error
+            for name in (*get_args(Split), ASIDE)
+        }
+        queries = read_records(bank / "queries.parquet", Query)
+        while some := list(islice(queries, _FRAME)):
+            rows: dict[str, list[LabelledQuery]] = {name: [] for name in writers}
+            for query in some:
+                label = verified.get(query.id)
+                labelled = apply_labels(query, label)
+                if query.split is None:
+                    left_out.add(query.id)
+                elif label and label.aside:
+                    rows[ASIDE].append(labelled)
+                else:
+                    rows[query.split].append(labelled)
+                    is_other = set(labelled.tools) != set(labelled.tools_first)
+                    counts["relabelled"] += is_other
+            for name, writer in writers.items():
+                writer.write(make_frame(LabelledQuery, rows[name]))
+    for name, writer in writers.items():
+        counts[name] = writer.rows
+    if not counts[ASIDE]:
+        (folder / shard_name(ASIDE, 0, 1)).unlink()
+    return counts, left_out

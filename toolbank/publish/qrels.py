@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolbank.bank.files import read_frames, read_records
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.labels import LabelledQuery
+from toolbank.bank.records import Tool
 
 NEEDED, ALTERNATIVE = 2, 1
 """Grades of a tool; one that is not needed has no line."""
@@ -21,14 +22,12 @@ _FORBIDDEN = frozenset('%"')
 class Judged:
     """How many requests have grades, how many of these verified ones, and how many lines by grade.
 
-    `aside` counts those that were left out because a verification set them aside, and `unknown`
-    labels that name no tool of the bank.
+    `unknown` counts labels that name no tool of the bank.
     """
 
     requests: int
     verified: int
     grades: Mapping[int, int]
-    aside: int
     unknown: int
 
 
@@ -55,9 +54,6 @@ def write_qrels(data: Path, folder: Path) -> Judged:
         beir.write("query-id\tcorpus-id\tscore\n")
         for query in _test_queries(data):
             found = verified.get(query.id)
-            if found == {}:
-                counts["aside"] += 1
-                continue
             if found is None:
                 found = dict.fromkeys(query.tools, NEEDED)
             by_id: dict[str, int] = {}
@@ -78,7 +74,7 @@ def write_qrels(data: Path, folder: Path) -> Judged:
                 trec.write(f"{qid} 0 {tool} {grade}\n")
     by_grade = dict(sorted(grades.items(), reverse=True))
     of = counts
-    return Judged(of["requests"], of["verified"], by_grade, of["aside"], of["unknown"])
+    return Judged(of["requests"], of["verified"], by_grade, of["unknown"])
 
 
 def as_id(name: str) -> str:
@@ -113,7 +109,7 @@ def _write_corpus(data: Path, path: Path) -> dict[str, str]:
 
 
 def _read_grades(data: Path) -> dict[str, dict[str, int]]:
-    """By test request that has verified labels, its tools' grades; none where it is set aside."""
+    """By test request that has merged labels, its tools' grades."""
     import polars as pl
 
     tested = {
@@ -123,23 +119,19 @@ def _read_grades(data: Path) -> dict[str, dict[str, int]]:
         for name in frame["id"]
     }
     grades: dict[str, dict[str, int]] = {}
-    aside = set()
     for shard in sorted(data.glob("labels-*.parquet")):
         for frame in read_frames(shard):
             rows = frame.filter(pl.col("query").is_in(list(tested)))
             for query, tool, grade in rows["query", "tool", "grade"].iter_rows():
                 of = grades.setdefault(query, {})
-                if grade == "aside":
-                    aside.add(query)
-                else:
-                    given = NEEDED if grade == "needed" else ALTERNATIVE
-                    of[tool] = max(given, of.get(tool, 0))
-    return grades | {query: {} for query in aside}
+                given = NEEDED if grade == "needed" else ALTERNATIVE
+                of[tool] = max(given, of.get(tool, 0))
+    return grades
 
 
-def _test_queries(data: Path) -> Iterator[Query]:
+def _test_queries(data: Path) -> Iterator[LabelledQuery]:
     for shard in sorted(data.glob("test-*.parquet")):
-        yield from read_records(shard, Query)
+        yield from read_records(shard, LabelledQuery)
 
 
 def _line(row: Mapping[str, str]) -> str:

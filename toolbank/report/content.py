@@ -46,7 +46,10 @@ class ReadByEye:
 
 @dataclass(frozen=True)
 class Judge:
-    """judge.json without its pairs."""
+    """judge.json without its pairs; `others` are the comparisons made before the last one.
+
+    `stale`: the bank doesn't have its requests any more.
+    """
 
     judge: str
     heuristic: bool
@@ -58,6 +61,13 @@ class Judge:
     read_by_eye: ReadByEye | None = None
     lengths: list[LengthPart] = field(default_factory=list)
     calls: dict[str, StepCalls] | None = None
+    others: list[Judge] = field(default_factory=list)
+    stale: bool = False
+
+    @property
+    def comparisons(self) -> list[Judge]:
+        """All that are of the bank as it is, the last one first."""
+        return [self, *(one for one in self.others if not one.stale)]
 
 
 @dataclass(frozen=True)

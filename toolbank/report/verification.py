@@ -65,8 +65,19 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class GraderFigures:
+    """How many requests a source graded, of how many its grades count, and how these agree."""
+
+    kind: str
+    source: str
+    requests: int
+    used: int
+    agreement: Agreement
+
+
+@dataclass(frozen=True)
 class Verification:
-    """verify.json."""
+    """verify.json; `graders` is empty in those of version 0.7.0."""
 
     engine: str
     candidates: Candidates
@@ -76,6 +87,14 @@ class Verification:
     model: str = ""
     not_graded: list[dict[str, str]] = field(default_factory=list)
     agreement: Agreement | None = None
+    graders: list[GraderFigures] = field(default_factory=list)
+    people_and_models: Agreement | None = None
+    unused: dict[str, int] = field(default_factory=dict)
+
+    def name_graders(self) -> list[str]:
+        """Who graded, such as "the model gpt-4.1"; else the engine."""
+        named = [f"the {one.kind} {one.source}" for one in self.graders]
+        return named or [" ".join(filter(None, (self.engine, self.model)))]
 
 
 def sample_changed(bank: Bank, n: int, seed: int) -> list[dict[str, Any]]:

@@ -126,6 +126,16 @@ class RunFolder:
         return self.path / "verify"
 
     @property
+    def dataset_labels(self) -> Path:
+        """The labels of a dataset, where `verify` merges them with grades."""
+        return self.bank / "labels_of_dataset.parquet"
+
+    @property
+    def grades(self) -> Path:
+        """Every grade that people and models gave to requests; there once anyone has."""
+        return self.verify / "grades.parquet"
+
+    @property
     def verified(self) -> Path:
         """What the verification came to."""
         return self.path / "verify.json"

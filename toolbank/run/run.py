@@ -18,6 +18,7 @@ from toolbank.run.inputs import inputs_here
 from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
 from toolbank.run.stages import find_leftovers, make_stages
+from toolbank.run.stages.verify import keep_earlier_grades
 from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
@@ -122,6 +123,7 @@ def _run(
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
+        keep_earlier_grades(folder)
         # What another process has made while this one got ready counts.
         found = find_differences(recipe.recipe, stages)
         if found and found != others:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.system.errors import InputError
-from toolbank.system.files import sha256_file
+from toolbank.system.files import read_json, sha256_file
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
@@ -61,7 +61,7 @@ class Stage(ABC):
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
         """The stages of this kind that a recipe has."""
-        return [cls(recipe, folder)]
+        return [] if cls.kind in recipe.unused_keys else [cls(recipe, folder)]
 
     @property
     def name(self) -> str:
@@ -196,10 +196,18 @@ def bank_hashes(folder: RunFolder, recipe: Recipe | None = None) -> dict[str, st
 
 
 def label_hashes(folder: RunFolder, recipe: Recipe) -> dict[str, str]:
-    """The hash of the verified labels, where the recipe has these made, or its dataset has some."""
+    """The hash of the merged labels, if the run has grades or checks, or its dataset has some."""
     path = folder.bank / "labels.parquet"
-    has_labels = recipe.verify is not None or folder.is_left_by(path, ["dataset"])
+    has_labels = has_grades(recipe, folder) or folder.is_left_by(path, ["dataset"])
     return {"labels": hash_file(path)} if has_labels else {}
+
+
+def has_grades(recipe: Recipe, folder: RunFolder) -> bool:
+    """Whether the stage `verify` makes the labels: the recipe has it, or grades are stored."""
+    if recipe.verify is not None or folder.grades.is_file():
+        return True
+    # Version 0.7.0 stored grades as labels alone.
+    return folder.verified.is_file() and "agreement" in read_json(folder.verified)
 
 
 def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]:

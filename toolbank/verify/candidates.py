@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from toolbank.bank.records import Query
 
 _HASH = ".sha256"
+
+_R = TypeVar("_R", bound=Record)
+
+_ADVICE = (
+    "Put it back as it was. Or delete it: candidates are then pooled anew, and requests that get "
+    "others are asked again."
+)
 
 ROUND_TRIP = 50
 """Among so many tools a request's own are to be found by a retriever that has not seen it."""
@@ -51,8 +59,12 @@ class Pooled:
     new: int
 
 
-def pool_candidates(bank: Bank, most: int, path: Path, tools_id: str) -> Pooled:
+def pool_candidates(
+    bank: Bank, most: int, path: Path, tools_id: str, graded: Collection[str] = ()
+) -> Pooled:
     """The candidates of every request; those that `path` has are as they were when first pooled.
+
+    Earlier candidates stay in the file if their key is among `graded`: grades refer to them.
 
     A request's own labels and their twins, and the first `most` by BM25 over descriptions and by
     Tool2Vec, frozen and fitted without the request. `tools_id` names the bank's tools. What was
@@ -63,9 +75,12 @@ def pool_candidates(bank: Bank, most: int, path: Path, tools_id: str) -> Pooled:
     """
     keys = {query.id: _key(query, most, tools_id) for query in bank.queries}
     kept: dict[str, list[Candidate]] = {}
-    for row in _read(path):
+    earlier: list[Candidate] = []
+    for row in read_hashed(path, Candidate, _ADVICE):
         if keys.get(row.query) == row.key:
             kept.setdefault(row.query, []).append(row)
+        elif row.key in graded:
+            earlier.append(row)
     new = [query for query in bank.queries if query.id not in kept]
     for query, found in zip(new, _pool(bank, new, most), strict=True):
         key = keys[query.id]
@@ -74,7 +89,8 @@ def pool_candidates(bank: Bank, most: int, path: Path, tools_id: str) -> Pooled:
             for tool, by, rank in found
         ]
     if new:
-        _write(path, (row for query in bank.queries for row in kept[query.id]))
+        rows = (row for query in bank.queries for row in kept[query.id])
+        write_hashed(path, Candidate, chain(rows, earlier))
     return Pooled(kept, len(new))
 
 
@@ -84,11 +100,11 @@ def own_labels(bank: Bank, query: Query) -> tuple[str, ...]:
     return tuple(dict.fromkeys(bank.tools[place].name for place in places))
 
 
-def _read(path: Path) -> Iterator[Candidate]:
-    """The candidates of an earlier time.
+def read_hashed(path: Path, kind: type[_R], advice: str) -> Iterator[_R]:
+    """The records of a file that `write_hashed` wrote; none if there is no file.
 
     Raises:
-        InputError: they are not as they were written.
+        InputError: they are not as they were written; `advice` says what to do.
     """
     if not path.exists():
         return
@@ -96,19 +112,19 @@ def _read(path: Path) -> Iterator[Candidate]:
     if mark.exists() and read_text(mark).strip() != sha256_file(path):
         raise InputError(
             f"{path}: damaged, or changed since it was written ({mark.name} has the hash of "
-            "another). Put it back as it was. Or delete it: candidates are then pooled anew, "
-            "and requests that get others are asked again."
+            f"another). {advice}"
         )
-    yield from read_records(path, Candidate)
+    yield from read_records(path, kind)
     # One that is older than the hash, or whose writing was cut short before it.
     if not mark.exists():
         write_text(mark, sha256_file(path) + "\n")
 
 
-def _write(path: Path, rows: Iterable[Candidate]) -> None:
+def write_hashed(path: Path, kind: type[_R], rows: Iterable[_R]) -> None:
+    """Write records to a file, atomically, with its hash beside it."""
     mark = path.with_suffix(_HASH)
     mark.unlink(missing_ok=True)
-    write_records(path, Candidate, rows)
+    write_records(path, kind, rows)
     write_text(mark, sha256_file(path) + "\n")
 
 

@@ -11,7 +11,7 @@ Check = Literal["deprecated", "alias", "unspoken", "round-trip"]
 
 
 class VerifyConfig(EngineConfig):
-    """Have the tools of every request graded again, among candidates of the whole bank."""
+    """Grade the tools of every request again, among candidates of the whole bank."""
 
     section: ClassVar[str] = "verify"
     call_steps: ClassVar[tuple[str, ...]] = ("verify",)
@@ -32,7 +32,13 @@ class VerifyConfig(EngineConfig):
         description="first tools of BM25 and of Tool2Vec beside the request's own and their twins",
     )
     replies: Path | None = Field(
-        default=None, description="the file that the `recorded` engine plays"
+        default=None,
+        description="the file of grades that the `recorded` engine reads, named after who gave "
+        "them",
+    )
+    grader: Literal["person", "model"] = Field(
+        default="person",
+        description="who gave the grades in `replies`: a person's override a model's",
     )
     set_aside: tuple[Check, ...] = Field(
         default=(),

@@ -1,4 +1,4 @@
-"""The labels of a bank, folded from candidates, grades and findings, and what they come to."""
+"""The labels of a bank, folded from grades and findings, and how far graders agree."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from toolbank.verify.config import Check, VerifyConfig
 
 Graded = Mapping[str, Sequence[Label]]
 
+_BY_CHECKS: Any = {"kind": "check", "source": "rules"}
+
 _MENDED = {"deprecated": "deprecated", "alias": "another name of it"}
 
 
@@ -22,9 +24,9 @@ def fold_labels(
 ) -> Iterator[Label]:
     """The labels of every request that has any, in the bank's order.
 
-    What a model graded counts as it is, first labels before others. Of the rest, a check of
-    `set_aside` sets a request aside; a label that has a newer name makes way for it, and stays as
-    an alternative.
+    What a person or a model graded counts as it is, first labels before others. Of the rest, a
+    check of `set_aside` sets a request aside; a label that has a newer name makes way for it, and
+    stays as an alternative.
     """
     of: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
@@ -37,7 +39,7 @@ def fold_labels(
         found = of[query.id]
         if bad := [one for one in found if one.check in config.set_aside]:
             reason = f"{bad[0].check}: {bad[0].tool}"
-            yield Label(query=query.id, grade="aside", reason=reason)
+            yield Label(query=query.id, grade="aside", reason=reason, **_BY_CHECKS)
             continue
         mended = {one.tool: one for one in found if one.instead}
         if mended:
@@ -56,16 +58,19 @@ def _mend(
         mended[name].instead if name in mended else name for name in first
     )
     for name in needed:
-        yield Label(query=query, tool=name, grade="needed")
+        yield Label(query=query, tool=name, grade="needed", **_BY_CHECKS)
     for name, finding in mended.items():
         if name not in needed:
-            yield Label.alternative(
+            label = Label.alternative(
                 query, name, finding.instead, _MENDED[finding.check]
             )
+            yield label.model_copy(update=_BY_CHECKS)
 
 
 def is_of_checks(labels: Sequence[Label]) -> bool:
     """Whether the labels of a request are those of checks, and no model graded it."""
+    if labels[0].kind:
+        return labels[0].kind == "check"
     reasons = tuple(f"{check}: " for check in get_args(Check))
     return any(
         label.reason in _MENDED.values()
@@ -76,24 +81,39 @@ def is_of_checks(labels: Sequence[Label]) -> bool:
 
 
 def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
-    """How the grades of a model agree with the first labels of the requests that it graded.
+    """How grades agree with the first labels of the requests that they are of.
 
     Keys: `requests`, of them `aside` and `same` (just the first labels are needed); of the first
     labels of those not set aside `labels`, `confirmed` (needed), `alternative` and `refuted`;
     `added`, needed tools that were no label; and `precision` and `recall` of the first labels
     against the needed tools, None where there are none.
     """
+    firsts = {q.id: own_labels(bank, q) for q in bank.queries if q.id in graded}
+    return _compare(firsts, graded)
+
+
+def compare_graders(graded: Graded, others: Graded) -> dict[str, Any]:
+    """How grades agree with those of others, where both graded a request.
+
+    As of `measure_agreement`, with the tools that the first graders need as first labels.
+    """
+    verified = group_labels(label for labels in graded.values() for label in labels)
+    both = {
+        query: tuple(one.needed) for query, one in verified.items() if query in others
+    }
+    return _compare(both, others)
+
+
+def _compare(firsts: Mapping[str, Sequence[str]], graded: Graded) -> dict[str, Any]:
     verified = group_labels(label for labels in graded.values() for label in labels)
     n: Counter[str] = Counter()
-    for query in bank.queries:
-        if query.id not in verified:
-            continue
+    for query, labelled in firsts.items():
         n["requests"] += 1
-        found = verified[query.id]
+        found = verified[query]
         if found.aside:
             n["aside"] += 1
             continue
-        first, needed = set(own_labels(bank, query)), set(found.needed)
+        first, needed = set(labelled), set(found.needed)
         others = first.intersection(found.all_alternatives)
         n["same"] += first == needed
         n["labels"] += len(first)

@@ -1,4 +1,4 @@
-"""Asking for grades: many calls in flight, each request by itself."""
+"""Getting grades from an engine: many calls in flight, each request by itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.labels import GraderKind, Label
 from toolbank.chat.chat import EngineError
 from toolbank.journal import Journal
 from toolbank.llm.carrier import Carrier
@@ -23,15 +23,16 @@ from toolbank.system.errors import Interrupted
 from toolbank.system.numbers import count
 from toolbank.verify.candidates import Candidate
 from toolbank.verify.config import VerifyConfig
+from toolbank.verify.gradings import Grading, make_grading
 from toolbank.verify.prompt import VerifyPrompts
 from toolbank.verify.replies import read_grades
 
 
 @dataclass(frozen=True)
 class Grades:
-    """What a model graded: labels by the id of their request, and what the calls came to."""
+    """What an engine graded: gradings of requests, and what the calls came to."""
 
-    labels: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+    gradings: Sequence[Grading] = ()
     content: Mapping[str, Any] = field(default_factory=dict)
     spent: str = ""
     lacks: str = ""
@@ -43,7 +44,8 @@ class Grades:
 class Grader:
     """Asks for the grades of one request after the other; none counts for another.
 
-    Of requests that the engine doesn't bring, where it brings its own, none are asked for.
+    Of requests that the engine doesn't bring, where it brings its own, none are asked for; such an
+    engine may name any tool of the bank.
 
     Raises:
         InputError: the engine lacks a model, key or file, or the prompt isn't there.
@@ -66,13 +68,27 @@ class Grader:
         self.queries = [
             query for query in bank.queries if brought is None or query.id in brought
         ]
-        self.not_brought = len(bank.queries) - len(self.queries)
+        self.kind: GraderKind = config.grader if kind.plays_back else "model"
+        self._tools = bank.index.keys() if brought is not None else None
         self.prompts = VerifyPrompts(bank, domain, seed)
         self.labels: dict[int, tuple[Label, ...]] = {}
         self.rejected: dict[int, Rejection] = {}
         self.failed: dict[int, Rejection] = {}
         self._candidates = candidates
         self._failures = FailuresInARow(self.pool)
+
+    def make_grading(self, number: int) -> Grading:
+        """The grading of a request whose reply has come."""
+        query = self.queries[number]
+        key = self._candidates[query.id][0].key if self._candidates[query.id] else ""
+        return make_grading(
+            query.id,
+            query.query,
+            self.kind,
+            self.pool.engine.model,
+            self.labels[number],
+            key,
+        )
 
     @property
     def ended(self) -> int:
@@ -101,7 +117,8 @@ class Grader:
             self.failed[number] = Rejection(error.reason, str(error))
             return
         self._failures.end()
-        found = read_grades(asked.reply, query.id, {row.tool for row in candidates})
+        tools = self._tools or {row.tool for row in candidates}
+        found = read_grades(asked.reply, query.id, tools)
         if isinstance(found, Rejection):
             self.rejected[number] = found
         else:
@@ -135,17 +152,12 @@ async def grade(grader: Grader) -> Grades:
     problems = [f"stopped early: {pool.stop.message}"] * (pool.stop.cause == "budget")
     if reasons:
         said = ", ".join(f"{why} {n:,}" for why, n in sorted(reasons.items()))
-        problems.append(f"not graded, so that first labels stay: {said}")
-    if grader.not_brought:
-        problems.append(
-            f"without recorded grades, so that first labels stay: "
-            f"{count(grader.not_brought, 'request')}"
-        )
+        problems.append(f"not graded, so that their labels stay as they were: {said}")
     if waiting:
         wait = count(carrier.pending, "request waits", "requests wait")
         problems.append(f"{wait} for grades")
     return Grades(
-        {grader.queries[n].id: labels for n, labels in sorted(grader.labels.items())},
+        [grader.make_grading(n) for n in sorted(grader.labels)],
         {
             "model": pool.engine.model,
             "prompt_hash": grader.prompts.hash,

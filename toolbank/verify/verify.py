@@ -1,10 +1,10 @@
-"""Having the labels of a bank verified: candidates, checks, and a model's grades."""
+"""Verifying the labels of a bank: candidates, checks, and the grades of people and models."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,25 @@ from toolbank.system.numbers import count
 from toolbank.verify.candidates import pool_candidates
 from toolbank.verify.checks import Finding, check_labels
 from toolbank.verify.config import VerifyConfig
-from toolbank.verify.engine import find_verifier
-from toolbank.verify.fold import fold_labels, measure_agreement
+from toolbank.verify.engine import CHECKS_ALONE, find_verifier
+from toolbank.verify.fold import (
+    compare_graders,
+    fold_labels,
+    is_of_checks,
+    measure_agreement,
+)
 from toolbank.verify.grader import Grader, Grades, grade
+from toolbank.verify.gradings import (
+    GRADES,
+    Grading,
+    add_gradings,
+    choose_gradings,
+    grade_by_dataset,
+    last_of_sources,
+    read_gradings,
+    write_gradings,
+)
+from toolbank.verify.recorded import read_grades_file
 
 CANDIDATES, FINDINGS = "candidates.parquet", "findings.parquet"
 
@@ -44,7 +60,7 @@ class Verification:
 
 def verify_bank(
     bank: Bank,
-    config: VerifyConfig,
+    config: VerifyConfig | None,
     *,
     folder: Path,
     tools_id: str,
@@ -52,40 +68,57 @@ def verify_bank(
     seed: int,
     journal: Journal,
 ) -> Verification:
-    """Pool candidates, check the labels, and have the candidates graded where a model is named.
+    """Pool candidates, check the labels, get grades where an engine is named, and merge all grades.
 
-    `folder` keeps candidates.parquet, which is on disk before the first call, and in the end has
-    findings.parquet.
-    `tools_id` names the bank's tools. The labels are a function of candidates and journal.
+    `folder` keeps candidates.parquet, which is on disk before the first call, and grades.parquet,
+    every grade that was ever given; in the end it has findings.parquet. Without `config` the
+    stored grades are merged, and nothing else is done. `tools_id` names the bank's tools. The
+    labels of the bank, if it has some, are those of its dataset: they count as its grades.
     Keys of the content: `engine` and `candidates`; `findings`, how many labels and requests each
-    check found, with examples; with a model `model`, `prompt_hash`, `agreement` (as of
-    `measure_agreement`) and `not_graded`, a row with the reason a request; `counts` of labels.
+    check found, with examples; with an engine `model`, `prompt_hash`, and `not_graded`, a row with
+    the reason a request; with grades `agreement` of all merged ones (as of `measure_agreement`),
+    `graders`, a row a source, and `people_and_models`; `unused`, how many stored grades don't
+    apply, by reason; `counts` of labels.
 
     Raises:
         InputError: the encoder, the engine, its file or the prompt can't be used.
         ToolbankError: the endpoint is down or refuses, or the run was interrupted. Every reply
             that came is in the journal.
     """
-    kind = find_verifier(config)
-    pooled = pool_candidates(bank, config.candidates, folder / CANDIDATES, tools_id)
-    findings = list(check_labels(bank, pooled.of))
-    graded = Grades()
-    if kind is not None:
-        grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
-        graded = aio.run(grade(grader), uvloop=True)
+    given = grade_by_dataset(bank.labels, bank)
+    bank = replace(bank, labels=())
+    stored = read_gradings(folder / GRADES)
+    kind = find_verifier(config) if config else None
+    if config and kind and kind.plays_back and config.replies:
+        read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
+    graded, findings, shown = Grades(), list[Finding](), 0
+    if config is not None:
+        graded_keys = {one.candidates for one in stored}
+        path = folder / CANDIDATES
+        pooled = pool_candidates(bank, config.candidates, path, tools_id, graded_keys)
+        findings = list(check_labels(bank, pooled.of))
+        shown = sum(map(len, pooled.of.values()))
+        if kind is not None:
+            grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
+            graded = aio.run(grade(grader), uvloop=True)
     if not graded.waiting:
+        stored = add_gradings(stored, graded.gradings)
+        if graded.gradings:
+            write_gradings(folder / GRADES, stored)
         write_records(folder / FINDINGS, Finding, findings)
-    labels = tuple(fold_labels(bank, graded.labels, findings, config))
-    shown = sum(map(len, pooled.of.values()))
+    chosen = choose_gradings(bank, [*given, *stored])
+    merged = {query: one.labels for query, one in chosen.of.items()}
+    labels = tuple(fold_labels(bank, merged, findings, config or VerifyConfig()))
     content = {
-        "engine": config.engine,
+        "engine": config.engine if config else CHECKS_ALONE,
         "candidates": {
             "requests": len(bank.queries),
             "mean": shown / len(bank.queries) if bank.queries else 0,
         },
         "findings": _describe_findings(findings),
         **graded.content,
-        **({"agreement": measure_agreement(bank, graded.labels)} if kind else {}),
+        **_describe_graders(bank, merged, [*given, *stored]),
+        "unused": dict(chosen.unused),
         "counts": _count(labels),
     }
     return Verification(
@@ -93,10 +126,69 @@ def verify_bank(
         content,
         _summarise(content, graded),
         lacks=graded.lacks,
-        problems=(*graded.problems, *_list_findings(content["findings"])),
+        problems=(
+            *graded.problems,
+            *_list_graders(content),
+            *_list_findings(content["findings"]),
+        ),
         waiting=graded.waiting,
         ended_early=graded.ended_early,
     )
+
+
+def _describe_graders(
+    bank: Bank, merged: Mapping[str, Sequence[Label]], gradings: Sequence[Grading]
+) -> dict[str, Any]:
+    """How far merged grades, and those of each source, agree with first labels and each other."""
+    by_hand = {
+        query: labels for query, labels in merged.items() if not is_of_checks(labels)
+    }
+    if not by_hand:
+        return {}
+    rows = [
+        {
+            "kind": kind,
+            "source": source,
+            "requests": len(of),
+            "used": sum(merged[query] == one.labels for query, one in of.items()),
+            "agreement": measure_agreement(bank, _labels(of)),
+        }
+        for (kind, source), of in last_of_sources(bank, gradings).items()
+        if kind != "check" and of
+    ]
+    people, models = (
+        choose_gradings(bank, [one for one in gradings if one.kind == kind]).of
+        for kind in ("person", "model")
+    )
+    both = compare_graders(_labels(models), _labels(people))
+    return {
+        "agreement": measure_agreement(bank, by_hand),
+        "graders": rows,
+        **({"people_and_models": both} if both["requests"] else {}),
+    }
+
+
+def _labels(gradings: Mapping[str, Grading]) -> dict[str, Sequence[Label]]:
+    return {query: one.labels for query, one in gradings.items()}
+
+
+def _list_graders(content: Mapping[str, Any]) -> Iterator[str]:
+    """Who graded how much, if there are several, and how many grades don't apply."""
+    graders = content.get("graders", ())
+    if len(graders) > 1:
+        for one in graders:
+            yield (
+                f"grades of the {one['kind']} {one['source']}: "
+                f"{count(one['requests'], 'request')}, of which {one['used']:,} count"
+            )
+    if both := content.get("people_and_models"):
+        yield (
+            f"people and models graded the same {count(both['requests'], 'request')}: "
+            f"{both['same']:,} with the same needed tools"
+        )
+    if unused := content["unused"]:
+        said = ", ".join(f"{why} {n:,}" for why, n in unused.items())
+        yield f"stored grades that do not apply to this bank: {said}"
 
 
 def _describe_findings(findings: Sequence[Finding]) -> dict[str, Any]:

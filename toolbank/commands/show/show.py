@@ -167,11 +167,13 @@ def _find_judged(
     if attempt is None or attempt.query_id is None or not folder.judge.is_file():
         return entries, failures
     with Journal(folder.journal, read_only=True) as journal:
-        for number, pair in enumerate(read_json(folder.judge)["pairs"]):
-            if pair["query_id"] == attempt.query_id:
-                keys = pair.get("requests", ())
-                entries += [e for e in journal.entries(number) if e.key in keys]
-                failures += [f for f in journal.failures(number) if f.key in keys]
+        last = read_json(folder.judge)
+        for judged in (last, *last.get("others", ())):
+            for number, pair in enumerate(judged["pairs"]):
+                if pair["query_id"] == attempt.query_id:
+                    keys = pair.get("requests", ())
+                    entries += [e for e in journal.entries(number) if e.key in keys]
+                    failures += [f for f in journal.failures(number) if f.key in keys]
     return entries, failures
 
 

@@ -36,22 +36,16 @@ STAGES: tuple[type[Stage], ...] = (
 
 def make_stages(recipe: Recipe, folder: RunFolder) -> list[Stage]:
     """The stages that a recipe has, in their order, bound to a run folder."""
-    return [
-        stage
-        for kind in STAGES
-        if kind.kind not in recipe.unused_keys
-        for stage in kind.of(recipe, folder)
-    ]
+    return [stage for kind in STAGES for stage in kind.of(recipe, folder)]
 
 
 def find_leftovers(recipe: Recipe, folder: RunFolder) -> list[Path]:
     """What stages left that this recipe doesn't have, and that others would read."""
-    unused = recipe.unused_keys
-    used = [kind.kind for kind in STAGES if kind.kind not in unused]
+    used = {stage.kind for stage in make_stages(recipe, folder)}
     found = (
         folder.path / name
         for kind in STAGES
-        if kind.kind in unused
+        if kind.kind not in used
         for name in kind.leaves
     )
     return [

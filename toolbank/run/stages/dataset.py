@@ -13,7 +13,7 @@ from toolbank.bank.records import Ask, Query, Tool
 from toolbank.config.checked import read_checked
 from toolbank.config.shape import shape
 from toolbank.run.bank_info import write_bank_info
-from toolbank.run.stage import Outcome, Stage
+from toolbank.run.stage import Outcome, Stage, has_grades
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 from toolbank.system.numbers import count
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DatasetStage(Stage):
-    """Takes the tools and queries of a dataset as the bank, and its asks and verified labels."""
+    """Takes the tools and queries of a dataset as the bank, and its asks and labels."""
 
     kind = "dataset"
 
@@ -39,8 +39,8 @@ class DatasetStage(Stage):
             "split": shape(self.recipe.split),
             "seed": self.recipe.seed,
             "toolbank": __version__,
-            # Then its own labels make way, and come back where `verify` is taken out again.
-            **({"labels": "verify"} if self.recipe.verify is not None else {}),
+            # Then `verify` merges them with its grades.
+            **({"labels": "merged"} if has_grades(self.recipe, self.folder) else {}),
         }
 
     def work(self) -> Outcome:
@@ -63,12 +63,14 @@ class DatasetStage(Stage):
             files.append(asks)
         elif self.recipe.asks is None:
             asks.unlink(missing_ok=True)
-        if self.recipe.verify is None:
-            if found.labels:
-                write_labels(labels, found.labels)
-                files.append(labels)
-            else:
-                labels.unlink(missing_ok=True)
+        own = self.folder.dataset_labels
+        is_merged = has_grades(self.recipe, self.folder)
+        for path, is_used in ((labels, not is_merged), (own, is_merged)):
+            if found.labels and is_used:
+                write_labels(path, found.labels)
+                files.append(path)
+            elif path == own or is_used:
+                path.unlink(missing_ok=True)
         info = write_bank_info(
             self.recipe,
             self.folder,

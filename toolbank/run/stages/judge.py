@@ -9,7 +9,7 @@ from toolbank.config.assets import find_asset
 from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
-from toolbank.system.files import write_json
+from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
 from toolbank.system.version import __version__
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class JudgeStage(Stage):
-    """Judges pairs of texts into judge.json."""
+    """Judges pairs of texts into judge.json, which keeps the comparisons made before."""
 
     kind = "judge"
     asks_models = True
@@ -49,7 +49,7 @@ class JudgeStage(Stage):
         """Have the pairs judged, as far as the journal doesn't hold it."""
         from toolbank.bank.bank import Bank
         from toolbank.journal import Journal
-        from toolbank.judge.judge import judge_bank
+        from toolbank.judge.judge import judge_bank, keep_comparisons
         from toolbank.llm.accounts import describe_calls
 
         config, path = self.recipe.judge, self.folder.judge
@@ -60,7 +60,9 @@ class JudgeStage(Stage):
         if judged.waiting:
             return Outcome(judged.message, (), waiting=judged.waiting)
         gone = judged.content["calls_failed"]
-        write_json(path, {**judged.content, "calls": calls})
+        earlier = read_json(path) if path.is_file() else {}
+        content = keep_comparisons(judged.content, earlier, bank)
+        write_json(path, {**content, "calls": calls})
         return Outcome(
             judged.message,
             (path,),

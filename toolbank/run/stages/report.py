@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from toolbank.run.folder import hash_tree
-from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file, model_hashes
+from toolbank.run.stage import (
+    Outcome,
+    Stage,
+    bank_hashes,
+    has_grades,
+    hash_file,
+    model_hashes,
+)
 from toolbank.system.version import __version__
 
 
@@ -24,7 +31,11 @@ class ReportStage(Stage):
             "info": hash_file(folder.bank / "bank.json"),
             **({"asks": hash_file(folder.bank / "asks.json")} if recipe.asks else {}),
             "judge": hash_file(folder.judge) if is_judged else None,
-            **({"verified": hash_file(folder.verified)} if recipe.verify else {}),
+            **(
+                {"verified": hash_file(folder.verified)}
+                if has_grades(recipe, folder)
+                else {}
+            ),
             "metrics": hash_file(folder.metrics),
             "labels": hash_file(folder.labels),
             "calibration": hash_file(folder.calibration),

@@ -1,30 +1,43 @@
-"""The stage that has the labels of the bank verified."""
+"""The stage that verifies the labels of the bank."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
-from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
-from toolbank.system.files import sha256_file, write_json
+from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
+from toolbank.system.files import atomic_path, sha256_file, write_json
 from toolbank.system.version import __version__
+from toolbank.verify.config import VerifyConfig
 
 if TYPE_CHECKING:
     from toolbank.config.assets import Asset
     from toolbank.llm.engines.kind import EngineKind
+    from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
     from toolbank.system.trust import Grant
-    from toolbank.verify.config import VerifyConfig
 
 
 class VerifyStage(Stage):
-    """Grades the candidates of every request, into bank/labels.parquet; verify.json sums up."""
+    """Grades requests, and merges all grades into bank/labels.parquet; verify.json sums up.
+
+    Every grade stays in verify/grades.parquet. A recipe without `verify` has the stage where grades
+    are stored: they are merged, and no new ones are given.
+    """
 
     kind = "verify"
     asks_models = True
     needs = ("dataset", "generate", "asks")
     leaves = ("bank/labels.parquet", "verify.json")
+
+    @classmethod
+    def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
+        """One, if the recipe verifies or grades are stored."""
+        return [cls(recipe, folder)] if has_grades(recipe, folder) else []
 
     @property
     def keeps(self) -> str:
@@ -33,10 +46,15 @@ class VerifyStage(Stage):
 
     def depends(self) -> dict[str, Any]:
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
+        config = shape(self._config) if self._config else {}
+        by = config.pop("grader", "")
+        own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
-            "config": shape(self._config),
+            "config": config,
             "files": [hash_file(path) for path in self._played],
+            **({"by": [by, path.name]} if path else {}),
+            **({"labels": hash_file(own)} if own.is_file() else {}),
             "domain": self.recipe.domain_name,
             "prompts": [asset.sha256 for asset in self.assets()],
             "seed": self.recipe.seed,
@@ -44,17 +62,19 @@ class VerifyStage(Stage):
         }
 
     def work(self) -> Outcome:
-        """Have the candidates graded, as far as the journal doesn't hold it."""
+        """Get the grades that the journal doesn't hold, and merge all."""
         from dataclasses import replace
 
         from toolbank.bank.bank import Bank
-        from toolbank.bank.labels import write_labels
+        from toolbank.bank.labels import read_labels, write_labels
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
         from toolbank.verify.verify import FINDINGS, verify_bank
 
         folder = self.folder
-        bank = replace(Bank.load(folder.bank), labels=())
+        bank = replace(
+            Bank.load(folder.bank), labels=read_labels(folder.dataset_labels)
+        )
         with Journal(folder.journal) as journal:
             found = verify_bank(
                 bank,
@@ -65,15 +85,19 @@ class VerifyStage(Stage):
                 seed=self.recipe.seed,
                 journal=journal,
             )
-            calls = describe_calls(journal.usage(), self._config)
+            calls = describe_calls(journal.usage(), self._config or VerifyConfig())
         if found.waiting:
             return Outcome(found.message, (), waiting=found.waiting)
+        path = self._grades_file
+        if path and not path.is_relative_to(folder.verify):
+            with atomic_path(self._kept(path)) as kept:
+                kept.write_bytes(path.read_bytes())
         labels = folder.bank / "labels.parquet"
         write_labels(labels, found.labels)
         write_json(folder.verified, {**found.content, "calls": calls})
         return Outcome(
             found.message,
-            # The candidates stay as the journal does, whatever becomes of the rest.
+            # Candidates and grades stay as the journal does, whatever becomes of the rest.
             (labels, folder.verified, folder.verify / FINDINGS),
             lacks=found.lacks,
             problems=found.problems,
@@ -82,17 +106,27 @@ class VerifyStage(Stage):
 
     def files(self) -> tuple[Path, ...]:
         """The file of prices, and what the engine reads."""
-        price = self._config.price
+        price = self._config.price if self._config else None
         return *((price,) if isinstance(price, Path) else ()), *self._played
 
     def check(self) -> None:
-        """Refuse an engine that can't be made."""
-        if self._kind:
-            self._kind.check(self._config)
+        """Refuse an engine that can't be made, and a file of grades that doesn't fit the bank."""
+        if not (self._config and self._kind):
+            return
+        self._kind.check(self._config)
+        path = self._grades_file
+        if path and self._is_bank_done():
+            from toolbank.bank.files import read_column, read_tools
+            from toolbank.verify.recorded import read_grades_file
+
+            tools = read_tools(self.folder.bank / "tools.parquet")
+            ids = read_column(self.folder.bank / "queries.parquet", "id")
+            read_grades_file(path, tools, frozenset(ids))
 
     def sends(self) -> tuple[Grant, ...]:
         """The key of the engine, and where it is."""
-        return tuple(self._kind.sends(self._config)) if self._kind else ()
+        config, kind = self._config, self._kind
+        return tuple(kind.sends(config)) if config and kind else ()
 
     def prepare(self) -> None:
         """Refuse an engine whose key or package isn't here; get the encoder."""
@@ -100,6 +134,8 @@ class VerifyStage(Stage):
         from toolbank.encoders.model import find_model
         from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
+        if self._config is None:
+            return
         if self._kind:
             self._kind.check_access(self._config)
         for encoder in Tool2VecConfig().encoders:
@@ -113,20 +149,68 @@ class VerifyStage(Stage):
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in verify.json."""
+        if self._config is None:
+            return ()
         return refresh_calls(self.folder.verified, self._config, self.folder)
 
     @property
-    def _config(self) -> VerifyConfig:
-        if self.recipe.verify is None:
-            raise ValueError("the recipe has no verify")
-        return self.recipe.verify
+    def _config(self) -> VerifyConfig | None:
+        """The recipe's, with the copy of a file of grades in place of one that is gone."""
+        config = self.recipe.verify
+        path = config.replies if config else None
+        if not (config and path) or path.is_file() or not self._kept(path).is_file():
+            return config
+        return config.model_copy(update={"replies": self._kept(path)})
 
     @property
     def _kind(self) -> EngineKind[VerifyConfig] | None:
         from toolbank.verify.engine import find_verifier
 
-        return find_verifier(self._config)
+        return find_verifier(self._config) if self._config else None
+
+    @property
+    def _grades_file(self) -> Path | None:
+        config, kind = self._config, self._kind
+        return config.replies if config and kind and kind.plays_back else None
+
+    def _kept(self, path: Path) -> Path:
+        """Where the run keeps a copy of a file of grades, by the place where it was."""
+        place = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()
+        return self.folder.verify / "files" / place[:16] / path.name
 
     @property
     def _played(self) -> tuple[Path, ...]:
-        return self._kind.files(self._config) if self._kind else ()
+        config, kind = self._config, self._kind
+        return kind.files(config) if config and kind else ()
+
+    def _is_bank_done(self) -> bool:
+        from toolbank.run.stages.asks import AsksStage
+        from toolbank.run.stages.dataset import DatasetStage
+        from toolbank.run.stages.generate import GenerateStage
+
+        kinds: tuple[type[Stage], ...] = (DatasetStage, GenerateStage, AsksStage)
+        return all(
+            stage.is_done
+            for kind in kinds
+            for stage in kind.of(self.recipe, self.folder)
+        )
+
+
+def keep_earlier_grades(folder: RunFolder) -> None:
+    """Store the grades of a folder of version 0.7.0, which had them in labels.parquet alone.
+
+    Raises:
+        InputError: the folder's labels, verify.json or bank can't be read.
+        ToolbankError: its journal can't be read.
+    """
+    from toolbank.verify.gradings import read_earlier_gradings, write_gradings
+
+    labels = folder.bank / "labels.parquet"
+    if folder.grades.exists() or not (labels.is_file() and folder.verified.is_file()):
+        return
+    # Labels that somebody edited are nobody's grades; they move to replaced/.
+    if labels in folder.changed_files(VerifyStage.kind):
+        return
+    gradings = read_earlier_gradings(labels, folder.verified, folder.journal)
+    if gradings:
+        write_gradings(folder.grades, gradings)

@@ -1,0 +1,449 @@
+"""The grades of a run: whatever is done with it, none disappears."""
+
+import json
+import re
+import shutil
+from collections import Counter
+
+import datasets
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.commands.in_process import toolbank
+from tests.servers.chat import Answer, ChatServer
+from tests.verify.test_verify import shown
+from toolbank.bank.frames import load_bank
+from toolbank.bank.labels import group_labels, read_labels
+from toolbank.loaders.published import PublishedConfig, read_published
+from toolbank.system.files import read_json, sha256_file, write_json
+
+TOOLS = [f"shop.{verb}_{noun}" for verb in ("find", "list") for noun in ("ink", "tea")]
+SPLITS = ["train", "train", "validation", "test", "test", "test"]
+IDS = [f"q{number}" for number in range(len(SPLITS))]
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def line(query, *needed):
+    if not needed:
+        return {"query": query, "aside": "It has two readings."}
+    return {"query": query, "needed": [{"tool": tool, "why": "so"} for tool in needed]}
+
+
+def by_model(call):
+    """Each model needs a tool of its own, and can't grade every request."""
+    tools = sorted(shown(call)[1])
+    place = {"one": 0, "two": -1}[call.body["model"]]
+    if len(shown(call)[0]) % 3 == place % 3:
+        return Answer.json({"needed": [{"tool": "shop.burn", "why": ""}], "aside": ""})
+    needed = [{"tool": tools[place], "why": ""}]
+    return Answer.json({"needed": needed, "alternatives": [], "aside": ""})
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ChatServer(by_model) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory, server):
+    """A folder with a dataset, a recipe, and its run, verified once by the model `one`."""
+    folder = tmp_path_factory.mktemp("graded")
+    (folder / "data").mkdir()
+    tools = [
+        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
+    ]
+    write_lines(folder / "data" / "tools.jsonl", tools)
+    queries = [
+        {
+            "id": IDS[n],
+            "query": f"Please{'!' * n} see to the {TOOLS[n % 4][5:]} of customer {n}.",
+            "tools": [TOOLS[n % 4]],
+            "split": split,
+        }
+        for n, split in enumerate(SPLITS)
+    ]
+    write_lines(folder / "data" / "queries.jsonl", queries)
+    write_lines(folder / "other.jsonl", [{"query": f"other {n}"} for n in range(3)])
+    (folder / "mine.yaml").write_text(
+        "name: mine\ndataset: {type: jsonl, path: data}\nbaselines: false\n"
+        "retrievers: [{type: bm25}]\njudge: {against: other.jsonl}\n"
+    )
+    assert toolbank("run", "mine.yaml", cwd=folder).returncode == 0
+    Steps(folder, server).model("one", 4)
+    return folder
+
+
+class Steps:
+    """What a user does to a run, and every grade that was given by it."""
+
+    def __init__(self, folder, server):
+        self.folder = folder
+        self.server = server
+        self.given = Counter()
+        self.last = {}
+
+    @property
+    def run(self):
+        return self.folder / "runs" / "mine"
+
+    def do(self, *arguments, code=0):
+        done = toolbank(*arguments, cwd=self.folder)
+        assert done.returncode == code, done.stderr
+        return done
+
+    def verify(self, **keys):
+        sets = [f"verify.{key}={value}" for key, value in keys.items()]
+        command = [part for one in sets for part in ("--set", one)]
+        return self.do("verify", "runs/mine", *command)
+
+    def model(self, name, candidates):
+        self.verify(
+            engine="openai",
+            base_url=self.server.url,
+            model=name,
+            candidates=candidates,
+        )
+        self.note(stored(self.run), "model", name)
+
+    def person(self, name, grades):
+        rows = [line(query, *tools) for query, tools in grades.items()]
+        write_lines(self.folder / name, rows)
+        self.verify(engine="recorded", replies=name, grader="person")
+        for query, tools in grades.items():
+            self.given["person", name, query, tuple(sorted(tools))] |= 1
+            self.last["person", query] = tools
+        (self.folder / name).unlink()
+
+    def note(self, rows, kind, source):
+        """Take what a model has just said as given: it comes from the server, not from here."""
+        for (a_kind, a_source, query, tools), when in rows.items():
+            if (a_kind, a_source) == (kind, source):
+                self.given[kind, source, query, tools] |= 1
+                others = [
+                    t for (k, _, q, _), t in rows.items() if (k, q) == (kind, query)
+                ]
+                if when == max(others):
+                    self.last[kind, query] = tools
+
+    def check(self):
+        """Every grade is stored, and the labels are people's, or else a model's last ones."""
+        assert set(self.given) <= set(stored(self.run))
+        merged = group_labels(read_labels(self.run / "bank" / "labels.parquet"))
+        for query in IDS:
+            expected = self.last.get(("person", query), self.last.get(("model", query)))
+            found = merged.get(query)
+            assert (found and sorted(found.needed)) == (
+                None if expected is None else sorted(expected)
+            )
+
+
+def stored(run):
+    """When each grade was given, by kind, source, request and needed tools."""
+    rows = pl.read_parquet(run / "verify" / "grades.parquet")
+    keys = ["kind", "source", "query", "given", "candidates"]
+    needed = pl.col("tool").filter(pl.col("grade") == "needed").sort()
+    grouped = rows.group_by(keys).agg(needed)
+    return {
+        (kind, source, query, tuple(tools)): given
+        for kind, source, query, given, _, tools in sorted(
+            grouped.iter_rows(), key=lambda row: row[3]
+        )
+    }
+
+
+GRADES = st.dictionaries(
+    st.sampled_from(IDS),
+    st.lists(st.sampled_from(TOOLS), max_size=2, unique=True),
+    min_size=1,
+    max_size=3,
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("person"), st.sampled_from(("ann", "bob")), GRADES),
+        st.tuples(
+            st.just("model"), st.sampled_from(("one", "two")), st.sampled_from((4, 1))
+        ),
+        st.just(("do", "run", "mine.yaml", "--until", "verify")),
+        st.just(
+            (
+                "do",
+                "run",
+                "mine.yaml",
+                "--set",
+                "retrievers=[{type: bm25, requests: true}]",
+            )
+        ),
+        st.just(("do", "judge", "runs/mine")),
+        st.just(("do", "judge", "runs/mine", "--against", "data")),
+        st.just(("do", "publish", "runs/mine", "--to", "published")),
+        st.just(("do", "verify", "runs/mine", "--set", "verify=null")),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def play(base, server, tmp_path_factory, steps):
+    folder = tmp_path_factory.mktemp("played")
+    shutil.copytree(base, folder, dirs_exist_ok=True)
+    user = Steps(folder, server)
+    user.note(stored(user.run), "model", "one")
+    judged = set()
+    for name, *arguments in steps:
+        getattr(user, name)(*arguments)
+        user.check()
+        last = read_json(user.run / "judge.json")
+        now = {one["against"] for one in (last, *last.get("others", ()))}
+        assert judged <= now
+        judged |= now
+
+
+@given(steps=STEPS)
+@settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_no_sequence_of_commands_makes_a_grade_disappear(
+    base, server, tmp_path_factory, steps
+):
+    play(base, server, tmp_path_factory, steps)
+
+
+@pytest.mark.slow
+@given(steps=STEPS)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_no_long_list_of_sequences_makes_a_grade_disappear(
+    base, server, tmp_path_factory, steps
+):
+    play(base, server, tmp_path_factory, steps)
+
+
+@pytest.fixture
+def user(base, server, tmp_path):
+    shutil.copytree(base, tmp_path, dirs_exist_ok=True)
+    user = Steps(tmp_path, server)
+    user.note(stored(user.run), "model", "one")
+    return user
+
+
+NEEDED = [{"tool": TOOLS[0], "why": "so"}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([line("q1", TOOLS[1]), line("q77", TOOLS[0])], "line 2: .*'q77'"),
+        ([line("q0", TOOLS[1], "shop.burn")], "line 1: .*'shop.burn'"),
+        ([line("q0", TOOLS[1]), {"query": "q1", "needed": "ink"}], "line 2: wrong"),
+        ([{"query": "q1", "needed": [TOOLS[0]]}], "line 1: wrong"),
+        ([line("q0", TOOLS[1]), line("q0", TOOLS[0])], "line 2: 'q0' .* line 1"),
+        ([{"query": "q2", "need": NEEDED}], "line 1: unknown key 'need'.*needed"),
+        ([{"query": "q2"}], "line 1: "),
+        ([{"needed": NEEDED}], 'line 1: no "query"'),
+        (
+            [
+                {
+                    "query": "q3",
+                    "needed": NEEDED,
+                    "alternatives": [{"tool": TOOLS[1], "for": TOOLS[2]}],
+                }
+            ],
+            "line 1: stands-for-nothing",
+        ),
+        ([], "no recorded grades"),
+    ],
+)
+def test_a_wrong_file_of_grades_is_refused_by_its_lines_and_changes_nothing(
+    user, rows, told
+):
+    write_lines(user.folder / "ann.jsonl", rows)
+    before = {
+        path: path.read_bytes()
+        for path in user.run.rglob("*")
+        if path.is_file() and path.name != ".lock.owner"
+    }
+    keys = ("verify.engine=recorded", "verify.replies=ann.jsonl")
+    sets = [part for one in keys for part in ("--set", one)]
+    done = user.do("verify", "runs/mine", *sets, code=2)
+    assert re.search(f"ann.jsonl.*{told}", done.stderr, re.DOTALL)
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_a_person_may_name_a_tool_by_an_alias_and_one_that_was_no_candidate(user):
+    user.model("one", 1)
+    rows = pl.read_parquet(user.run / "verify" / "candidates.parquet")
+    key = pl.read_parquet(user.run / "verify" / "grades.parquet").filter(query="q1")
+    offered = rows.filter(pl.col("key").is_in(key["candidates"].to_list()[-1:]))
+    other = next(name for name in TOOLS if name not in offered["tool"].to_list())
+    user.person("ann", {"q1": [other]})
+    user.check()
+
+
+def test_agreement_is_told_by_source_and_between_people_and_models(user):
+    user.person("ann", {"q0": [TOOLS[0]], "q1": []})
+    user.person("bob", {"q1": [TOOLS[3]]})
+    found = read_json(user.run / "verify.json")
+    graders = {(one["kind"], one["source"]): one for one in found["graders"]}
+    models = sum(kind == "model" for kind, *_ in user.given)
+    assert graders["person", "ann"]["requests"] == 2
+    assert graders["person", "ann"]["used"] == 1
+    assert graders["person", "bob"]["used"] == 1
+    assert graders["model", "one"]["requests"] == models
+    both = {q for kind, q in user.last if kind == "model"} & {"q0", "q1"}
+    assert found.get("people_and_models", {"requests": 0})["requests"] == len(both)
+    said = user.do("show", "runs/mine", "q1").stdout
+    assert f"needed: {TOOLS[3]}" in said
+
+
+def make_earlier(run):
+    """Make a folder as version 0.7.0 left it: labels without sources, and no grades."""
+    shutil.rmtree(run / "verify" / "files", ignore_errors=True)
+    for name in ("grades.parquet", "grades.sha256"):
+        (run / "verify" / name).unlink()
+    path = run / "bank" / "labels.parquet"
+    pl.read_parquet(path).drop("kind", "source").write_parquet(path)
+    found = read_json(run / "verify.json")
+    for key in ("graders", "unused", "people_and_models"):
+        found.pop(key, None)
+    write_json(run / "verify.json", found)
+    stamps = read_json(run / "stages.json")
+    for name in ("bank/labels.parquet", "verify.json"):
+        stamps["verify"]["outputs"][name] = sha256_file(run / name)
+    write_json(run / "stages.json", stamps)
+
+
+@pytest.mark.parametrize("last", ["model", "person"])
+def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user, last):
+    if last == "person":
+        user.person("ann", {"q5": [TOOLS[2]]})
+        # That version left the person's labels alone.
+        path = user.run / "bank" / "labels.parquet"
+        pl.read_parquet(path).filter(kind="person").write_parquet(path)
+    make_earlier(user.run)
+    asked = len(user.server.calls)
+    user.person("bob", {"q0": [TOOLS[1]]})
+    user.check()
+    assert len(user.server.calls) == asked
+
+
+def test_a_file_of_grades_that_is_gone_takes_no_label_with_it(user):
+    user.person("ann", {"q0": [TOOLS[1]], "q3": []})
+    assert not (user.folder / "ann").exists()
+    user.do("run", "runs/mine")
+    user.do("publish", "runs/mine", "--to", "out")
+    user.check()
+    train = pl.read_parquet(user.folder / "out/data/train-*.parquet")
+    [row] = train.filter(id="q0").iter_rows(named=True)
+    assert (row["tools"], row["tools_first"]) == ([TOOLS[1]], [TOOLS[0]])
+
+
+def test_a_published_folder_has_the_same_figures_again_and_its_labels_are_merged(user):
+    user.person("ann", {"q0": [TOOLS[1]], "q3": [], "q4": [TOOLS[2], TOOLS[3]]})
+    user.do("run", "runs/mine")
+    user.do("publish", "runs/mine", "--to", "out")
+    shards = (user.folder / "out" / "data").glob("t[er]*-*.parquet")
+    names = [one for path in shards for one in pl.read_parquet(path)["id"]]
+    assert "q3" not in names
+    assert "q4" in names
+    card = (user.folder / "out" / "README.md").read_text()
+    assert "`tools_first`" in card
+    assert "1 set aside" in card
+    recipe = user.folder / "again.yaml"
+    recipe.write_text(
+        "name: again\ndataset: {type: published, path: out}\nbaselines: false\n"
+        "retrievers: [{type: bm25}]\n"
+    )
+    user.do("run", "again.yaml")
+    again = user.folder / "runs" / "again"
+    for name in ("metrics.json", "validation.json"):
+        assert read_json(again / name) == read_json(user.run / name)
+    before = group_labels(read_labels(again / "bank" / "labels.parquet"))
+    # A spot check leaves the labels of all other requests.
+    write_lines(user.folder / "eve", [line("q1", TOOLS[0])])
+    keys = ("verify.engine=recorded", "verify.replies=eve")
+    user.do("verify", "runs/again", *[part for k in keys for part in ("--set", k)])
+    now = group_labels(read_labels(again / "bank" / "labels.parquet"))
+    assert now.pop("q1").needed == [TOOLS[0]]
+    before.pop("q1", None)
+    assert now == before
+
+
+def test_a_folder_that_0_7_0_published_is_read_as_it_was(user):
+    user.do("publish", "runs/mine", "--to", "out")
+    for path in (user.folder / "out" / "data").glob("*.parquet"):
+        frame = pl.read_parquet(path)
+        if "tools_first" in frame.columns:
+            first = pl.col("tools_first").alias("tools")
+            frame.with_columns(first).drop("tools_first").write_parquet(path)
+        if path.name.startswith("labels"):
+            frame.drop("kind", "source").write_parquet(path)
+    found = read_published(PublishedConfig(type="published", path=user.folder / "out"))
+    assert {one.id: list(one.tools) for one in found.queries} == {
+        IDS[n]: [TOOLS[n % 4]] for n in range(len(IDS))
+    }
+    assert {one.query for one in found.labels} == {q for _, q in user.last}
+    assert not found.left_out.describe()
+
+
+def test_a_frame_of_the_bank_has_merged_labels_and_the_first_ones(user):
+    user.person("ann", {"q0": [TOOLS[1]], "q1": []})
+    frames = load_bank(user.run)
+    rows = {row["id"]: row for row in frames.queries.iter_rows(named=True)}
+    assert (rows["q0"]["tools"], rows["q0"]["tools_first"]) == ([TOOLS[1]], [TOOLS[0]])
+    assert rows["q1"]["aside"] == "It has two readings."
+    assert set(frames.labels.filter(kind="person")["source"]) == {"ann"}
+
+
+@pytest.mark.parametrize("form", ["datasets", "jsonl", "toolbank"])
+def test_an_export_has_merged_labels_and_nothing_that_was_set_aside(user, form):
+    user.person("ann", {"q0": [TOOLS[1]], "q1": []})
+    user.do("export", "runs/mine", "--format", form, "--out", "out")
+    out = user.folder / "out"
+    if form == "datasets":
+        rows = list(datasets.load_from_disk(str(out))["train"])
+    elif form == "toolbank":
+        rows = read_json(out / "train.json")
+    else:
+        lines = (out / "queries.jsonl").read_text().splitlines()
+        rows = [one for one in map(json.loads, lines) if one["split"] == "train"]
+    assert [row.get("functions", row.get("tools")) for row in rows] == [[TOOLS[1]]]
+    if form != "toolbank":
+        assert rows[0].get("functions_first", rows[0].get("tools_first")) == [TOOLS[0]]
+        assert '"q1"' in (out / "aside.jsonl").read_text()
+
+
+def test_grades_that_were_edited_are_refused(user):
+    path = user.run / "verify" / "grades.parquet"
+    pl.read_parquet(path)[1:].write_parquet(path)
+    write_lines(user.folder / "ann", [line("q1", TOOLS[0])])
+    keys = ("verify.engine=recorded", "verify.replies=ann")
+    sets = [part for k in keys for part in ("--set", k)]
+    done = user.do("verify", "runs/mine", *sets, code=2)
+    assert "grades.parquet" in done.stderr
+    assert "Put it back" in done.stderr
+
+
+def test_comparisons_of_a_judge_are_kept_and_shown(user):
+    user.do("judge", "runs/mine", "--against", "data", "--pairs", "2")
+    user.do("run", "mine.yaml")
+    last = read_json(user.run / "judge.json")
+    assert last["against"] == "other.jsonl"
+    assert [(one["against"], one["n"]) for one in last["others"]] == [("data", 2)]
+    page = (user.run / "report.html").read_text()
+    assert "better than data?" in page
+    assert "better than other.jsonl?" in page
+    user.do("judge", "runs/mine", "--against", "data", "--pairs", "2")
+    assert len(read_json(user.run / "judge.json")["others"]) == 1
