@@ -1,6 +1,10 @@
 """Which retriever a search takes, by who wrote the requests that it is chosen on."""
 
+import pytest
+
 from tests.world import write_recipe
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query, Tool
 from toolbank.evaluation.figures import Figure, write_figures
 from toolbank.generate.writers.recorded import KIND as RECORDED
 from toolbank.generate.writers.rules.kind import KIND as RULES
@@ -8,8 +12,11 @@ from toolbank.recipe import load_recipe
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
+from toolbank.retrievers.fusion.config import FusionConfig
+from toolbank.retrievers.llm.config import LlmConfig
 from toolbank.retrievers.nearest.config import NearestConfig
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
+from toolbank.run.advice import warn_of_setbacks
 from toolbank.run.choice import choose_retriever
 from toolbank.run.folder import RunFolder
 from toolbank.run.result import describe_result
@@ -56,6 +63,74 @@ def test_where_all_find_by_words_one_of_them_is_chosen(tmp_path):
     choice = choose(tmp_path, RULES.name, BY_WORDS)
     assert choice.label == "bm25"
     assert "left out" not in choice.why
+
+
+@pytest.mark.parametrize("beside", [("bm25",), ("votes", "bm25")])
+def test_without_validation_requests_a_search_uses_the_fusion(tmp_path, beside):
+    fusion = FusionConfig(name="both", first_stage="tool2vec", beside=beside)
+    choice = choose_retriever(RunFolder(tmp_path), [*ALL, fusion])
+    assert choice.label == "both"
+    assert "no validation requests" in choice.why
+    assert "tool2vec" in choice.why
+
+
+def test_a_fusion_that_asks_a_language_model_is_no_default(tmp_path):
+    llm = LlmConfig(first_stage="bm25", replies=tmp_path / "replies.jsonl")
+    fusion = FusionConfig(first_stage="tool2vec", beside=("llm",))
+    assert choose_retriever(RunFolder(tmp_path), [*ALL, llm, fusion]).label == (
+        "tool2vec"
+    )
+
+
+def bank_of(n_tools, per_tool, n_used):
+    tools = tuple(Tool(name=f"t{i}", kind="function") for i in range(n_tools))
+    train = [
+        Query(id=f"{i}-{j}", query=f"do {i} by {j}", tools=(f"t{i}",), split="train")
+        for i in range(n_used)
+        for j in range(per_tool)
+    ]
+    asked = [
+        Query(id=f"v{i}", query=f"{i}!", tools=(f"t{i}",), split="validation")
+        for i in range(n_used)
+    ]
+    return Bank(tools, (*train, *asked))
+
+
+def warn(bank, **values):
+    n = len(bank.split("validation"))
+    figures = [
+        Figure(label, "validation", "recall", 5, value, value - 0.1, value + 0.1, n)
+        for label, value in values.items()
+    ]
+    return " ".join(warn_of_setbacks(figures, ALL, bank, 0))
+
+
+@pytest.mark.parametrize(
+    ("bank", "cause"),
+    [
+        (
+            bank_of(150, 1, 120),
+            "120 of the 120 tools that train requests use have only",
+        ),
+        (bank_of(300, 2, 60), "240 of 300 tools have no train request"),
+        (bank_of(10, 3, 10), "only 30 train requests"),
+    ],
+)
+def test_a_method_below_one_that_learns_nothing_is_named_with_the_cause(bank, cause):
+    told = warn(bank, bm25=0.7, descriptions=0.8, tool2vec=0.16)
+    assert "tool2vec (16.0) finds less than descriptions (80.0)" in told
+    assert cause in told
+    assert "by chance" not in told
+
+
+def test_a_small_difference_can_be_chance():
+    told = warn(bank_of(20, 1, 15), descriptions=0.85, tool2vec=0.8)
+    assert "tool2vec (80.0) finds less" in told
+    assert "by chance" in told
+
+
+def test_methods_that_find_more_are_not_named():
+    assert not warn(bank_of(20, 1, 15), bm25=0.7, descriptions=0.6, tool2vec=0.8)
 
 
 def test_the_end_of_a_run_says_that_requests_are_of_the_references_own_words(tmp_path):

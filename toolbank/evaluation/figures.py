@@ -125,3 +125,12 @@ def read_labels(path: Path) -> list[SetLabels]:
         InputError: the file is missing or damaged.
     """
     return read_checked(path, list[SetLabels])
+
+
+def read_warnings(path: Path) -> list[str]:
+    """Read a warnings.json; runs of earlier versions have none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    return read_checked(path, list[str]) if path.is_file() else []

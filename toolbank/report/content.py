@@ -21,6 +21,7 @@ from toolbank.evaluation.figures import (
     read_differences,
     read_figures,
     read_labels,
+    read_warnings,
 )
 from toolbank.evaluation.hits import Found, read_hits
 from toolbank.judge.lengths import LengthPart
@@ -136,6 +137,7 @@ class Content:
     differences: list[Difference]
     labels: list[SetLabels]
     calibrated: list[Calibrated]
+    warnings: list[str]
     hits: Mapping[str, list[Found]]
     models: Path
 
@@ -202,6 +204,7 @@ def read_content(run: Path) -> Content:
         differences=_read_if_there(run / "comparisons.json", read_differences, []),
         labels=_read_if_there(run / "labels.json", read_labels, []),
         calibrated=_read_if_there(run / "calibration.json", read_calibrated, []),
+        warnings=read_warnings(run / "warnings.json"),
         hits=_read_hits(run / "hits", figures),
         models=run / "models",
     )

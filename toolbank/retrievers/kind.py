@@ -44,6 +44,9 @@ class RetrieverConfig(Config):
     asks_of_train: ClassVar[bool] = True
     """Whether it asks a model of train queries, too, where another learns from its hits."""
 
+    combines: ClassVar[bool] = False
+    """Whether it combines the scores of all retrievers that it needs: a fusion."""
+
     score: ClassVar[str] = "on a scale of its own: the higher, the better"
     """What the score of a hit is, for people."""
 

@@ -26,10 +26,11 @@ class Choice:
 def choose_retriever(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
     """The best of those that are fitted, of which there is at least one.
 
-    That is the one with the best Recall@5 on the validation queries, the first of equals; before
-    the evaluation, or without such queries, the first that learns vectors of tools, or else the
-    first that has some, or the first. Where the queries are of the reference's own words, which
-    people's are not, one that finds by words alone is taken only if there is no other.
+    That is the one with the best Recall@5 on the validation queries, the first of equals. Before
+    the evaluation, or without such queries, it is the first fusion, as long as it asks no language
+    model; or else the first that learns vectors of tools, the first that has some, or the first.
+    Where the queries are of the reference's own words, which people's are not, one that finds by
+    words alone is taken only if there is no other.
 
     Raises:
         InputError: validation.json or bank.json is damaged.
@@ -54,6 +55,12 @@ def _is_lexical(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bo
     return config.lexical or any(_is_lexical(one, among) for one in firsts)
 
 
+def _asks_model(config: RetrieverConfig, among: Sequence[RetrieverConfig]) -> bool:
+    """Whether a search asks a language model, which may cost money."""
+    parts = [one for one in among if one.label in config.needs]
+    return config.asks is not None or any(_asks_model(one, among) for one in parts)
+
+
 def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
     if ranked := _rank(folder, [config.label for config in fitted]):
         best, *others = ranked
@@ -65,6 +72,13 @@ def _choose(folder: RunFolder, fitted: Sequence[RetrieverConfig]) -> Choice:
             why += f" (next: {others[0].retriever}, {_percent(others[0])})"
         return Choice(best.retriever, why)
     lacks = "no validation requests to choose by"
+    for config in fitted:
+        if config.combines and not _asks_model(config, fitted):
+            parts = ", ".join(config.needs)
+            return Choice(
+                config.label,
+                f"{lacks}; the fusion, which does not depend on one of {parts}",
+            )
     dense = [config for config in fitted if config.has_vectors]
     for config in dense:
         if config.needs_queries:

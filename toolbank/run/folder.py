@@ -96,6 +96,11 @@ class RunFolder:
         return self.path / "validation.json"
 
     @property
+    def warnings(self) -> Path:
+        """What keeps methods that learn from requests from being worth it, as sentences."""
+        return self.path / "warnings.json"
+
+    @property
     def calibration(self) -> Path:
         """What the probabilities of each retriever are worth, as a list of records."""
         return self.path / "calibration.json"
@@ -168,7 +173,7 @@ class RunFolder:
     @property
     def of_worth(self) -> tuple[Path, ...]:
         """What costs time or money to make again, there or not."""
-        chosen = (self.validation, self.calibration)
+        chosen = (self.validation, self.calibration, self.warnings)
         figures = (self.metrics, self.comparisons, self.labels, *chosen)
         queries = self.bank / "queries.parquet"
         made = (queries, self.journal, self.models, self.judge, self.hits, self.verify)

@@ -62,7 +62,12 @@ def _describe_bank(result: RunResult) -> str:
 
 def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
     from toolbank.evaluation.details import format_details
-    from toolbank.evaluation.figures import read_differences, read_figures, read_labels
+    from toolbank.evaluation.figures import (
+        read_differences,
+        read_figures,
+        read_labels,
+        read_warnings,
+    )
     from toolbank.evaluation.table import format_notes, format_table
     from toolbank.run.choice import choose_retriever
 
@@ -73,6 +78,7 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
     figures = read_figures(folder.metrics)
     yield format_table(figures)
     yield format_notes(read_labels(folder.labels))
+    yield "\n".join(wrap(line, WIDTH) for line in read_warnings(folder.warnings))
     if everything:
         yield format_details(figures, read_differences(folder.comparisons))
     recipe = load_recipe(str(folder.recipe)).recipe

@@ -142,6 +142,21 @@ def test_with_few_examples_or_none_the_scale_rises_and_is_finite(values, holds):
     assert np.isfinite(intercept)
 
 
+@pytest.mark.parametrize("n_tools", [12, 150])
+def test_with_one_query_per_tool_a_high_score_still_means_a_needed_tool(n_tools):
+    scores = np.random.default_rng(n_tools).normal(0.1, 0.1, (n_tools, n_tools))
+    uses = np.arange(n_tools)[:, None]
+    described = DescriptionOdds()
+    described.fit_scale(
+        scores.astype(np.float32), uses, unseen_without(uses, n_tools)(slice(None))
+    )
+    slope, intercept = described.scale
+    odds = slope * scores + intercept
+    # About one tool per query is needed, and the one of the best score most of all.
+    assert 0.3 * n_tools < (1 / (1 + np.exp(-odds))).sum() < 3 * n_tools
+    assert np.median(odds.max(axis=1)) > -2
+
+
 def test_an_unseen_tool_has_the_score_of_a_seen_one_of_the_same_log_odds(
     described, encoder
 ):

@@ -8,6 +8,9 @@ from tests.retrievers.small_methods import TRAINED, configure, encoder_for, fit
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence.config import SentenceConfig
+from toolbank.retrievers import create_retriever
+from toolbank.retrievers.nearest.config import NearestConfig
+from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 
 SUBJECTS = (
     "rain weather cold",
@@ -77,6 +80,39 @@ def find_unseen(retriever, k):
         place in row for (_, place), row in zip(asked, indices.tolist(), strict=True)
     ]
     return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("n_train", [1, 2, 3])
+@pytest.mark.parametrize("unused", [UNUSED, (0, 1, 3, 4, 5, 8, 9, 12, 13, 15)])
+@pytest.mark.parametrize("label", ["tool2vec", "nearest", "nearest-bm25"])
+def test_tools_with_few_queries_are_found_among_tools_with_none(
+    bank, fit_once, tmp_path, label, n_train, unused
+):
+    queries = tuple(
+        Query(
+            id=f"{place}-{number}",
+            query=FORMS[number].format(" and ".join(subject.split()[:2])),
+            tools=(bank.tools[place].name,),
+            split="train",
+        )
+        for place, subject in enumerate(SUBJECTS)
+        if place not in unused
+        for number in range(n_train)
+    )
+    encoder = fit_once("descriptions").config.encoder
+    retriever = create_retriever(
+        {
+            "tool2vec": Tool2VecConfig(encoder=encoder),
+            "nearest": NearestConfig(encoder=encoder),
+            "nearest-bm25": NearestConfig(by="bm25"),
+        }[label]
+    )
+    retriever.fit(Bank(bank.tools, queries))
+    used = [place for place in range(len(SUBJECTS)) if place not in unused]
+    asked = [FORMS[3].format(" and ".join(SUBJECTS[p].split()[:2])) for p in used]
+    indices, _ = retriever.search(asked, 3)
+    found = [p in row for p, row in zip(used, indices.tolist(), strict=True)]
+    assert sum(found) >= 0.8 * len(found)
 
 
 @pytest.mark.parametrize("label", ["tool2vec", *TRAINED])

@@ -15,6 +15,7 @@ class FusionConfig(TwoStageConfig):
         "search"
     )
     scores_compare: ClassVar[bool] = False
+    combines: ClassVar[bool] = True
 
     type: Literal["fusion"] = "fusion"
     first_stage: str = Field(

@@ -105,15 +105,26 @@ class DescriptionOdds(Stored):
     def fit_scale(
         self, scores: NDArray[np.float32], uses: Rows, unseen: NDArray[np.bool_]
     ) -> None:
-        """Find what log-odds a method's scores mean.
+        """Learn which log-odds a method's scores stand for.
 
-        Of train queries and tools: `scores` [n, n_tools] as of a retriever that has not seen
-        the query, `uses` [n, most] padded with -1, and `unseen` [n, n_tools], pairs whose tool
-        no other query uses.
+        A tool that no other query uses has no score that tells what a request for it would
+        have. If such pairs were skipped, a bank with one query per tool would have no example
+        of a needed tool, and every score would mean "not needed". So the query's own tool
+        counts with the score of the best tool that the query does not need.
+
+        Args:
+            scores: [n, n_tools], of train queries by a retriever that has not seen them.
+            uses: Each query's tools [n, most], padded with -1.
+            unseen: [n, n_tools], the pairs whose tool no other query uses.
         """
+        needed = mark_uses(uses, scores.shape[1])
+        others = np.where(unseen | needed, -np.inf, scores)
+        best = others.max(axis=1, initial=-np.inf, keepdims=True)
+        unknown = unseen & needed & np.isfinite(best)
+        examples = ~unseen | unknown
         self.scale = regress(
-            scores[~unseen][:, None],
-            mark_uses(uses, scores.shape[1])[~unseen],
+            np.where(unknown, best, scores)[examples][:, None],
+            needed[examples],
             _USUAL_SCALE,
             _USUAL_SCALE_WEIGHT,
             _LEAST_SCALE,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolbank.system.trust import Grant
 
 # What the stage leaves; another number makes all be evaluated again.
-_LAYOUT = 7
+_LAYOUT = 8
 
 
 @dataclass
@@ -88,6 +88,8 @@ class EvaluateStage(Stage):
             verified_set,
         )
         from toolbank.llm.searches import Waiting
+        from toolbank.run.advice import warn_of_setbacks
+        from toolbank.system.files import write_json
 
         recipe, folder = self.recipe, self.folder
         bank = Bank.load(folder.bank)
@@ -114,9 +116,11 @@ class EvaluateStage(Stage):
         write_figures(folder.comparisons, evaluation.differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
         write_calibrated(folder.calibration, calibrated)
+        warnings = warn_of_setbacks(chosen_by, recipe.retrievers, bank, recipe.seed)
+        write_json(folder.warnings, warnings)
         folder.clear(folder.hits)
         files = [folder.metrics, folder.comparisons, folder.labels, folder.validation]
-        files.append(folder.calibration)
+        files += [folder.calibration, folder.warnings]
         for of_one in measured:
             files.append(folder.hits / f"{of_one[0].retriever}.jsonl")
             write_hits(files[-1], of_one)

@@ -40,6 +40,11 @@ class ReportStage(Stage):
             "labels": hash_file(folder.labels),
             "calibration": hash_file(folder.calibration),
             **(
+                {"warnings": hash_file(folder.warnings)}
+                if folder.warnings.is_file()
+                else {}
+            ),
+            **(
                 {"searches": hash_file(folder.searches)}
                 if folder.searches.is_file()
                 else {}
