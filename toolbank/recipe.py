@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import (
     Field,
@@ -24,7 +24,15 @@ from pydantic import (
 from toolbank.asks.config import AsksConfig
 from toolbank.bank.labels import Labels
 from toolbank.bank.split import SplitConfig
-from toolbank.config.assets import AssetKind, find_asset, has_asset, name_others
+from toolbank.config.assets import (
+    AssetFolders,
+    AssetKind,
+    find_asset,
+    has_asset,
+    looking_in,
+    name_others,
+    shipped,
+)
 from toolbank.config.base import Config, renamed
 from toolbank.config.explain import explain
 from toolbank.config.former import with_new_names
@@ -90,6 +98,11 @@ class Recipe(Config):
         ge=-(2**63),
         lt=2**63,
         description="same recipe, same seed: same bank",
+    )
+    prompts: Path | None = Field(
+        default=None,
+        description="folder with prompt templates, examples and schemas of replies in place of the "
+        "bundled ones; unset: `prompts` beside the recipe",
     )
     dataset: Annotated[DatasetSettings, TaggedUnion(DATASETS)] | None = Field(
         default=None, description="in place of sources and generate"
@@ -300,10 +313,32 @@ class RecipeFile:
     typed: tuple[Grant, ...] = ()
     listed: int = 0
 
+    @property
+    def asset_folders(self) -> AssetFolders:
+        """Where the recipe's own prompts and crawlers are.
+
+        That is beside the recipe, or beside the folder `recipes` that it is in. A bundled recipe
+        has them in the current folder.
+        """
+        home = self.path.parent
+        bundled = shipped("recipes").resolve()
+        if self.path.is_dir() or self.path.resolve().is_relative_to(bundled):
+            home = Path.cwd()
+        own: dict[AssetKind, Path] = {}
+        for kind in get_args(AssetKind):
+            is_beside = home.name == "recipes" and not (home / kind).is_dir()
+            own[kind] = (home.parent if is_beside else home).absolute() / kind
+        if self.recipe.prompts is not None:
+            own["prompts"] = self.recipe.prompts
+        return AssetFolders(own)
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """While the block runs, questions about keys name this recipe, and `typed` counts."""
-        with command_of(str(self.path), self.typed):
+        """Work on this recipe while the block runs.
+
+        Questions about keys name it, `typed` counts, and its own prompts and crawlers are found.
+        """
+        with command_of(str(self.path), self.typed), looking_in(self.asset_folders):
             yield
 
 

@@ -15,6 +15,7 @@ from toolbank.finder.saved import is_saved, read_saved
 from toolbank.packed.finder import PackedFinder, open_packed
 from toolbank.packed.layout import is_packed
 from toolbank.recipe import Recipe, load_recipe
+from toolbank.run.assets import using_assets
 from toolbank.run.choice import choose_retriever
 from toolbank.run.fitted import load_fitted
 from toolbank.run.folder import RunFolder, open_run
@@ -67,7 +68,8 @@ def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
             raise InputError(f"{run}: holds {saved.name}, and no {retriever!r}.")
         return Finder(saved, tools)
     folder = open_run(Path(run))
-    recipe = load_recipe(str(folder.recipe)).recipe
+    file = load_recipe(str(folder.recipe))
+    recipe = file.recipe
     labels = [config.label for config in recipe.retrievers]
     names = [label for label in labels if (folder.models / label).is_dir()]
     if not names:
@@ -85,7 +87,8 @@ def open_finder(run: str | Path, retriever: str | None = None) -> Finder:
             f"{folder.path}: no retriever {name!r}; there are: {', '.join(names)}."
         )
     _ask_for_keys(recipe, folder, name)
-    loaded = _load_fitted(recipe, folder, name)
+    with using_assets(file, folder):
+        loaded = _load_fitted(recipe, folder, name)
     return Finder(loaded, read_tools(folder.bank / "tools.parquet"))
 
 

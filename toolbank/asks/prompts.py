@@ -45,7 +45,12 @@ class AskPrompts:
         self._newest = _Edition(tools, withheld)
         before = [_Edition(version.tools, withheld) for version in earlier]
         self._before = before[::-1]
-        self._schema = _make_schema(config)
+        keys = list(config.keys)
+        self._schema = {
+            **self._template.schema,
+            "properties": {key: {"type": "string"} for key in keys},
+            "required": keys,
+        }
 
     def ask(self, group: Sequence[Tool]) -> ChatRequest:
         """Ask for the requests of a tool, which are those of its siblings too.
@@ -119,14 +124,4 @@ def _show(group: Sequence[Tool]) -> dict[str, Any]:
         "description": textwrap.shorten(
             description, _DESCRIPTION_CHARACTERS, placeholder=" ..."
         ),
-    }
-
-
-def _make_schema(config: AsksConfig) -> dict[str, Any]:
-    keys = list(config.keys)
-    return {
-        "type": "object",
-        "properties": {key: {"type": "string"} for key in keys},
-        "required": keys,
-        "additionalProperties": False,
     }

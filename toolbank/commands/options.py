@@ -49,12 +49,26 @@ OverwriteOption = Annotated[
 
 
 def find_folder(name: str, out: Path | None, recipe_name: str) -> Path:
-    """The run folder that a command means: `--out`, the one that it was given, or runs/<name>."""
+    """The run folder that a command means.
+
+    That is `--out`, the one that it was given, or runs/<name> in the current folder. If there is no
+    run there, it is the run in runs/<name> beside the recipe, where there is one.
+    """
     from toolbank.system.outputs import is_run_folder
 
-    if out is None and is_run_folder(Path(name)):
-        return Path(name)
-    return out or Path("runs") / recipe_name
+    if out is not None:
+        return out
+    given, here = Path(name), Path("runs") / recipe_name
+    if is_run_folder(given):
+        return given
+    if given.is_file() and not is_run_folder(here):
+        home = given.parent
+        if given.name == "recipe.yaml" and is_run_folder(home):
+            return home
+        for beside in (home, home.parent) if home.name == "recipes" else (home,):
+            if is_run_folder(beside / here):
+                return beside / here
+    return here
 
 
 def echo(text: str) -> None:

@@ -1,8 +1,11 @@
-"""The files that users edit: prompts, crawlers, recipes. A user's own goes before ours."""
+"""The files that users edit: prompts, crawlers, recipes. A user's own file replaces a bundled one."""
 
 import difflib
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,9 +24,50 @@ class Asset:
     own: bool
 
     @property
+    def title(self) -> str:
+        """Kind and name, such as "prompts/write.j2"."""
+        return f"{self.kind}/{self.name}"
+
+    @property
     def sha256(self) -> str:
         """Of the file's bytes, in hex."""
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class AssetFolders:
+    """Where files are found by name.
+
+    `own` names the user's folder by kind; a kind without one has its folder in the current folder.
+    `kept` holds the files that a run was made with, by title, and they come before all others. A
+    kind in `sealed` has only the files of `kept`.
+    """
+
+    own: Mapping[AssetKind, Path] = field(default_factory=dict)
+    kept: Mapping[str, Path] = field(default_factory=dict)
+    sealed: frozenset[AssetKind] = frozenset()
+
+    def own_folder(self, kind: AssetKind) -> Path:
+        """The user's folder of a kind, there or not."""
+        return self.own.get(kind) or Path.cwd() / kind
+
+
+_FOLDERS: ContextVar[AssetFolders] = ContextVar("asset_folders")
+
+
+def current_folders() -> AssetFolders:
+    """Where files are looked up now."""
+    return _FOLDERS.get(AssetFolders())
+
+
+@contextmanager
+def looking_in(folders: AssetFolders) -> Iterator[None]:
+    """Look files up in these folders while the block runs."""
+    token = _FOLDERS.set(folders)
+    try:
+        yield
+    finally:
+        _FOLDERS.reset(token)
 
 
 def shipped(kind: AssetKind) -> Path:
@@ -34,42 +78,49 @@ def shipped(kind: AssetKind) -> Path:
 
 
 def own_folders() -> tuple[Path, ...]:
-    """Where a user's own files go before ours, there or not."""
-    return tuple(Path.cwd() / kind for kind in get_args(AssetKind))
+    """The user's folders of all kinds, there or not."""
+    folders = current_folders()
+    return tuple(folders.own_folder(kind) for kind in get_args(AssetKind))
 
 
 def has_asset(kind: AssetKind, name: str) -> bool:
     """Whether `find_asset` would find it."""
-    return any(
-        (folder / name).is_file() for folder in (Path.cwd() / kind, shipped(kind))
-    )
+    return _find(kind, (name,)) is not None
 
 
 def list_assets(kind: AssetKind, suffix: str) -> list[Asset]:
-    """The files of a kind by name; one under the current folder goes before ours."""
+    """The files of a kind by name; one in the user's folder replaces a bundled one."""
+    own = current_folders().own_folder(kind)
     found = {
-        path.name: Asset(kind, path.name, path, own)
-        for folder, own in ((shipped(kind), False), (Path.cwd() / kind, True))
+        path.name: Asset(kind, path.name, path, is_own)
+        for folder, is_own in ((shipped(kind), False), (own, True))
         for path in folder.glob(f"*{suffix}")
         if path.is_file()
     }
     return [found[name] for name in sorted(found)]
 
 
-def find_asset(kind: AssetKind, name: str) -> Asset:
-    """Find `<kind>/<name>` under the current folder, or else the one that we ship.
+def find_asset(kind: AssetKind, *names: str) -> Asset:
+    """Find the first of these names that a run keeps, the user has or the package bundles.
 
     Raises:
-        InputError: neither is there; the message lists the names that are.
+        InputError: there is none; the message lists the names that are there.
     """
-    for folder, own in ((Path.cwd() / kind, True), (shipped(kind), False)):
-        path = folder / name
-        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-            own = own and folder.resolve() != shipped(kind).resolve()
-            return Asset(kind, name, path, own)
+    if (found := _find(kind, names)) is not None:
+        return found
+    place = current_folders().own_folder(kind).parent
     raise InputError(
-        f"{kind}/{name}: no such file here or in the package. {name_others(kind, name)}"
+        f"{kind}/{names[0]}: no such file in {place} or in the package. "
+        f"{name_others(kind, names[0])}"
     )
+
+
+def find_inside(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder; None where there is none, or a link leads out of it."""
+    path = folder / name
+    if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+        return path
+    return None
 
 
 def name_others(kind: AssetKind, name: str) -> str:
@@ -81,3 +132,21 @@ def name_others(kind: AssetKind, name: str) -> str:
     near = difflib.get_close_matches(name.removesuffix(suffix), stems, n=1)
     hint = f"Did you mean {near[0]}{suffix}? " if near else ""
     return f"{hint}There are: {', '.join(known) or 'none'}."
+
+
+def _find(kind: AssetKind, names: tuple[str, ...]) -> Asset | None:
+    folders, bundled = current_folders(), shipped(kind)
+    for name in names:
+        if (kept := folders.kept.get(f"{kind}/{name}")) is not None:
+            ours = find_inside(bundled, name)
+            is_ours = ours is not None and ours.read_bytes() == kept.read_bytes()
+            return Asset(kind, name, kept, own=not is_ours)
+    if kind in folders.sealed:
+        return None
+    own = folders.own_folder(kind)
+    for name in names:
+        for folder in (own, bundled):
+            if (path := find_inside(folder, name)) is not None:
+                is_own = folder.resolve() != bundled.resolve()
+                return Asset(kind, name, path, is_own)
+    return None

@@ -50,10 +50,7 @@ def load_single_examples(domain: str) -> tuple[Example, ...]:
 
 def find_examples(domain: str) -> Asset:
     """The file of a domain's in-context examples, or the one for any API."""
-    try:
-        return find_asset("prompts", f"examples/{domain}.jsonl")
-    except InputError:
-        return find_asset("prompts", "examples/generic.jsonl")
+    return find_asset("prompts", f"examples/{domain}.jsonl", "examples/generic.jsonl")
 
 
 def find_single_examples() -> Asset:

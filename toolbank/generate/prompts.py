@@ -21,7 +21,7 @@ from toolbank.generate.examples import (
     load_examples,
     load_single_examples,
 )
-from toolbank.generate.replies import DRAFT_SCHEMA, POLISHED_SCHEMA, Draft
+from toolbank.generate.replies import Draft
 from toolbank.llm.templates import PromptTemplate
 
 WRITE_TEMPLATE = "write.j2"
@@ -72,8 +72,9 @@ class Prompts:
             examples=self.draw_examples(attempt, at_most, at_least),
             instructions=self._config.instructions.strip(),
         )
+        schema = self._write.schema
         properties = {
-            **DRAFT_SCHEMA["properties"],
+            **schema["properties"],
             "tools": {
                 "type": "array",
                 "items": {"type": "string", "enum": [tool.name for tool in tools]},
@@ -83,7 +84,7 @@ class Prompts:
             attempt=attempt,
             step="write",
             messages=(Message("user", prompt),),
-            schema={**DRAFT_SCHEMA, "properties": properties},
+            schema={**schema, "properties": properties},
             task=WriteTask(tuple(tools), at_most, at_least),
         )
 
@@ -103,7 +104,7 @@ class Prompts:
             attempt=attempt,
             step="polish",
             messages=(Message("user", prompt),),
-            schema=POLISHED_SCHEMA,
+            schema=self._polish.schema,
             task=PolishTask(draft.draft, tuple(tools)),
         )
 

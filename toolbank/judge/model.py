@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from toolbank.chat.chat import ChatReply, ChatRequest, Message
 from toolbank.judge.config import Criterion
 from toolbank.llm.json_answer import Rejection, check_finish, find_answer
@@ -13,16 +11,6 @@ from toolbank.system.terminal import one_line
 TEMPLATE = "judge.j2"
 _WINNERS = {"a": "A", "b": "B", "tie": "tie"}
 _EXCERPT = 40
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reason": {"type": "string"},
-        "winner": {"type": "string", "enum": ["A", "B", "tie"]},
-    },
-    "required": ["reason", "winner"],
-    "additionalProperties": False,
-}
 
 
 def make_request(
@@ -38,7 +26,7 @@ def make_request(
         attempt=number,
         step="judge",
         messages=(Message("user", prompt),),
-        schema=SCHEMA,
+        schema=template.schema,
     )
 
 

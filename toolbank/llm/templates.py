@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.config.assets import find_asset
+from toolbank.config.assets import (
+    Asset,
+    current_folders,
+    find_asset,
+    find_inside,
+    looking_in,
+)
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_text
+from toolbank.system.files import (
+    read_json,
+    read_text,
+    sha256_file,
+    write_json,
+    write_text,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jinja2 import Template
 
 
+_HASHES = "sha256.json"
+# Templates whose replies have the schema of another one.
+_SAME_REPLIES = {"write-number.j2": "write.j2"}
+
+
 class PromptTemplate:
-    """The file `prompts/<name>`: the user's own, or else ours, as it is when first rendered.
+    """The file `prompts/<name>`, found as `find_asset` does, and the schema of replies to it.
+
+    Each is read when it is first used.
 
     Raises:
         InputError: there is no such file.
@@ -23,6 +45,55 @@ class PromptTemplate:
 
     def __init__(self, name: str) -> None:
         self.path = find_asset("prompts", name).path
+        self._name = name
+        self._folders = current_folders()
+
+    @classmethod
+    def saved(cls, name: str, folder: Path) -> Self:
+        """The template that `save` wrote to a folder; found by name if there is no such folder.
+
+        Raises:
+            InputError: there is no such file, or one is damaged or missing.
+        """
+        if not folder.is_dir():
+            return cls(name)
+        hashes: Any = read_json(folder / _HASHES)
+        kept = {}
+        for file in (name, _schema_name(name)):
+            path = find_inside(folder, file)
+            noted = hashes.get(file) if isinstance(hashes, dict) else None
+            if path is None or sha256_file(path) != noted:
+                raise InputError(f"{folder / file}: damaged or missing.")
+            kept[f"prompts/{file}"] = path
+        folders = current_folders()
+        with looking_in(replace(folders, kept={**folders.kept, **kept})):
+            return cls(name)
+
+    def save(self, folder: Path) -> None:
+        """Write the template, its schema and their hashes to a folder."""
+        schema = _schema_name(self._name)
+        write_text(folder / self._name, read_text(self.path))
+        write_json(folder / schema, self.schema)
+        files = (self._name, schema)
+        write_json(
+            folder / _HASHES, {file: sha256_file(folder / file) for file in files}
+        )
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of replies.
+
+        Raises:
+            InputError: there is none, or it is not the schema of an object.
+        """
+        with looking_in(self._folders):
+            path = find_schema(self._name).path
+        schema: Any = read_json(path)
+        if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
+            return schema
+        raise InputError(
+            f"{path}: not the JSON Schema of an object. It needs `properties`, a mapping."
+        )
 
     def render(self, **values: Any) -> str:
         """Fill the template with values.
@@ -67,6 +138,20 @@ class PromptTemplate:
             if frame.filename == "<template>"
         ]
         return lines[-1] if lines else None
+
+
+def find_schema(template: str) -> Asset:
+    """The file with the JSON Schema of replies to a template, such as "judge.j2".
+
+    Raises:
+        InputError: there is no such file.
+    """
+    return find_asset("prompts", _schema_name(template))
+
+
+def _schema_name(template: str) -> str:
+    name = _SAME_REPLIES.get(template, template).removesuffix(".j2")
+    return f"schemas/{name}.json"
 
 
 @lru_cache(maxsize=64)

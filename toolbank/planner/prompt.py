@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatRequest, Message, number_of
 
@@ -18,12 +18,6 @@ TEMPLATE = "plan-step.j2"
 STEP, LAST = "step", "last"
 """Under what an answer holds the step, and whether it ends the plan."""
 
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {STEP: {"type": "string"}, LAST: {"type": "boolean"}},
-    "required": [STEP, LAST],
-    "additionalProperties": False,
-}
 _SUMMARY_CHARACTERS = 120
 
 
@@ -70,7 +64,7 @@ class Prompts:
             attempt=number_of(situation.request),
             step="plan",
             messages=(Message("user", text),),
-            schema=_SCHEMA,
+            schema=self._template.schema,
         )
 
     def fit(

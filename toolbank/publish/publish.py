@@ -11,11 +11,12 @@ from toolbank.loaders.published import DATA
 from toolbank.publish.card import Contents, write_card
 from toolbank.publish.data import write_data
 from toolbank.publish.qrels import write_qrels
-from toolbank.publish.recipe import write_recipe
+from toolbank.publish.recipe import write_prompts, write_recipe
 from toolbank.publish.retriever import write_retriever
 from toolbank.publish.shards import SHARD_ROWS
 from toolbank.publish.story import read_story
 from toolbank.recipe import load_recipe
+from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder
 from toolbank.run.keeping import refuse_gone
 from toolbank.system.errors import InputError
@@ -82,6 +83,7 @@ def publish_to_folder(wanted: Wanted, folder: Path) -> Contents:
     - corpus.jsonl, queries.jsonl, qrels/test.tsv, qrels/test.trec: the test as BEIR and TREC
       have it
     - models/, recipe.yaml, README.md
+    - prompts/ and crawlers/: the files that the run was made with
 
     All is written before it takes the place of an earlier publication. The same run, the same
     bytes.
@@ -102,13 +104,18 @@ def write_publication(wanted: Wanted, folder: Path) -> Contents:
     """
     wanted.check()
     run = wanted.run
-    recipe = load_recipe(str(run.recipe)).recipe
-    story = read_story(recipe, run)
+    file = load_recipe(str(run.recipe))
+    recipe = file.recipe
+    with using_assets(file, run):
+        story = read_story(recipe, run)
+        write_prompts(recipe, run, folder)
     shown = write_retriever(recipe, run, folder, wanted.retriever, story.stale_models)
     has_labels = "verify" not in story.stale
     rows = write_data(run.bank, folder / DATA, wanted.shard_rows, has_labels)
     judged = write_qrels(folder / DATA, folder)
-    (folder / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
+    prompts = Path("prompts") if (folder / "prompts").is_dir() else None
+    own = recipe.model_copy(update={"prompts": prompts})
+    (folder / "recipe.yaml").write_text(write_recipe(own), encoding="utf-8")
     contents = Contents(story, rows, judged, shown, wanted.licence)
     (folder / "README.md").write_text(write_card(contents), encoding="utf-8")
     return contents

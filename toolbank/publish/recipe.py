@@ -10,11 +10,13 @@ import yaml
 from pydantic import BaseModel
 
 from toolbank.config.shape import is_transport
-from toolbank.system.secrets import mask_command, without_credentials
+from toolbank.system.files import read_text, write_text
+from toolbank.system.secrets import mask_command, without_credentials, without_users
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
     from toolbank.recipe import Recipe
+    from toolbank.run.folder import RunFolder
 
 
 def write_recipe(recipe: Recipe) -> str:
@@ -36,6 +38,25 @@ def write_recipe(recipe: Recipe) -> str:
         f"# What toolbank {__version__} made this dataset by. Paths are names alone, and what says "
         f"only how a model\n# is reached is left out.\n{text}"
     )
+
+
+def write_prompts(recipe: Recipe, run: RunFolder, folder: Path) -> None:
+    """Copy the templates, examples, schemas of replies and rules that a run was made with.
+
+    Those of engines that read no prompts are not among them.
+
+    Raises:
+        ToolbankError: the folder can't be written to.
+    """
+    from toolbank.run.stages import make_stages
+
+    for stage in make_stages(recipe, run):
+        if stage.reads_assets and stage.is_done:
+            for asset in stage.all_assets():
+                write_text(
+                    folder / asset.kind / asset.name,
+                    without_users(read_text(asset.path)),
+                )
 
 
 def without_places(value: Any) -> Any:

@@ -127,6 +127,11 @@ class RetrieverConfig(Config):
         return ()
 
     @property
+    def templates(self) -> tuple[str, ...]:
+        """The prompt templates that it fills in a search: their content shapes it."""
+        return ()
+
+    @property
     def asks(self) -> SearchModelConfig | None:
         """The language model that it asks when it searches; None if none."""
         return None

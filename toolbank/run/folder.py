@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from toolbank.config.assets import AssetKind
 from toolbank.config.checked import find_adapter
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
@@ -27,6 +28,12 @@ from toolbank.system.outputs import (
     check_run_folder,
     set_aside,
 )
+
+# Of what has changed, how much is named, and how long a value may be.
+_MOST_DIFFERENCES, _LONGEST_VALUE = 3, 40
+
+KEPT_KINDS: tuple[AssetKind, ...] = ("prompts", "crawlers")
+"""Kinds of files found by name of which a run keeps those that it was made with."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,7 @@ class RunFolder:
         return (
             *(path for path in made if path not in (self.journal, self.verify)),
             *(self.bank, self.catalogue, self.checkpoints, self.logs, self.report),
+            *(self.path / kind for kind in KEPT_KINDS),
             self.quality,
             *(self.recipe, self._stamps_path, self.origin),
         )
@@ -255,15 +263,35 @@ class RunFolder:
         finally:
             lock.release()
 
-    def is_done(self, stage: str, key: str) -> bool:
-        """Whether `stage` finished with this key and its files are as it left them."""
+    def is_done(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
+        """Whether `stage` finished with this key and these assets, and its files are unchanged.
+
+        `assets` maps titles to hashes. Stamps of version 0.7.0 have none, and only the key counts.
+        """
         stamp = self._stamps().get(stage)
         return (
             stamp is not None
             and stamp.key == key
+            and stamp.assets in (None, dict(assets))
             and stamp.complete
             and not self._changed(stamp)
         )
+
+    def explain_todo(
+        self, stage: str, depends: Mapping[str, Any], assets: Mapping[str, str]
+    ) -> str:
+        """Why a stage that was run before is to be run again; "" where it never was."""
+        stamp = self._stamps().get(stage)
+        if stamp is None or not (stamp.key or stamp.complete):
+            return ""
+        if harm := self.explain_harm(stage):
+            return harm
+        if other := find_other_assets(stamp.assets or {}, assets):
+            verb = "differs" if len(other) == 1 else "differ"
+            return f"{', '.join(other)} {verb} from the run's"
+        if stamp.key != stage_key(stage, depends):
+            return describe_differences(stamp.depends, json_value(depends))
+        return "" if stamp.complete else "it was not completed"
 
     def find_unended(self, stages: Iterable[str]) -> list[str]:
         """Those that no run has brought to their end; what they left is not looked at."""
@@ -294,11 +322,54 @@ class RunFolder:
         return ""
 
     def stamp(
-        self, stage: str, key: str, outputs: Iterable[Path], *, complete: bool
+        self,
+        stage: str,
+        key: str,
+        outputs: Iterable[Path],
+        *,
+        complete: bool,
+        depends: Mapping[str, Any] | None = None,
+        assets: Mapping[str, str] | None = None,
     ) -> None:
-        """Note that `stage` has left these files."""
-        stamp = _Stamp(key=key, complete=complete, outputs=self._hashes(outputs))
+        """Note that `stage` has left these files, and what they follow from."""
+        stamp = _Stamp(
+            key=key,
+            complete=complete,
+            outputs=self._hashes(outputs),
+            assets=None if assets is None else dict(assets),
+            depends=json_value(depends or {}),
+        )
         self._write_stamps({**self._stamps(), stage: stamp})
+
+    def note_assets(self, stage: str, assets: Mapping[str, str]) -> None:
+        """Note which assets a stage uses, before it uses them."""
+        stamps = self._stamps()
+        stamp = stamps.get(stage) or _Stamp(key="", complete=False, outputs={})
+        if stamp.assets != dict(assets):
+            stamps[stage] = stamp.model_copy(update={"assets": dict(assets)})
+            self._write_stamps(stamps)
+
+    def read_assets(
+        self, pending: Collection[str] = ()
+    ) -> dict[str, dict[str, str] | None]:
+        """The hashes of the assets of each stage that has left results, or is among `pending`.
+
+        None where none were noted, as by version 0.7.0.
+        """
+        stamps = self._stamps().items()
+        return {name: s.assets for name, s in stamps if s.key or name in pending}
+
+    def find_pending(self) -> list[str]:
+        """The stages that were begun and have left no result yet."""
+        return [name for name, stamp in self._stamps().items() if not stamp.key]
+
+    def outputs(self, stages: Iterable[str]) -> list[Path]:
+        """The files that these stages have left."""
+        stamps = self._stamps()
+        names = [
+            name for one in stages if one in stamps for name in stamps[one].outputs
+        ]
+        return [self.path / name for name in dict.fromkeys(names)]
 
     def reopen(self, stages: Iterable[str]) -> None:
         """Note that stages that are done are to be made again; their files stay until then."""
@@ -382,12 +453,55 @@ class _Stamp(BaseModel):
     key: str
     complete: bool
     outputs: dict[str, str]
+    assets: dict[str, str] | None = None
+    depends: dict[str, Any] = {}
 
 
 def stage_key(stage: str, depends: Mapping[str, Any]) -> str:
     """Name of all that a stage depends on: equal keys, equal results."""
     text = json.dumps([stage, depends], sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def json_value(depends: Mapping[str, Any]) -> Any:
+    """What a stage depends on as it is read back from JSON."""
+    return json.loads(json.dumps(depends, default=str))
+
+
+def find_other_assets(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The titles of assets that are not the same in both."""
+    return sorted(
+        title
+        for title in before.keys() | now.keys()
+        if before.get(title) != now.get(title)
+    )
+
+
+def describe_differences(before: Any, now: Any) -> str:
+    """Which parts of what a stage depends on have changed, such as "config.model is b, was a"."""
+    if not before:
+        return "what it follows from has changed"
+    found = list(_differences("", before, now))
+    more = f" and {len(found) - _MOST_DIFFERENCES:,} more" * (
+        len(found) > _MOST_DIFFERENCES
+    )
+    return f"{', '.join(found[:_MOST_DIFFERENCES])}{more}"
+
+
+def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
+    if before == now:
+        return
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys((*before, *now)):
+            inner = f"{name}.{key}" if name else str(key)
+            yield from _differences(inner, before.get(key), now.get(key))
+        return
+    texts = [json.dumps(value, ensure_ascii=False) for value in (now, before)]
+    if any(len(text) > _LONGEST_VALUE for text in texts):
+        # A hash, or a list of many.
+        yield f"{name} changed"
+    else:
+        yield f"{name} is {texts[0]}, was {texts[1]}"
 
 
 def hash_tree(folder: Path) -> dict[str, str]:

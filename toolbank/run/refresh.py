@@ -14,6 +14,7 @@ from toolbank.bank.catalogue import Catalogue
 from toolbank.bank.files import read_column
 from toolbank.bank.records import Tool
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
+from toolbank.run.assets import keep_assets, using_assets
 from toolbank.run.catalogue import count_begun, has_begun, read_catalogue
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.keeping import (
@@ -80,38 +81,44 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
     """
     folder = open_run(run)
     file = load_recipe(str(run))
-    recipe = file.recipe
-    if recipe.dataset is not None:
+    if file.recipe.dataset is not None:
         raise InputError(
             f"{run}: a run on a dataset, which has no sources to be read again."
         )
     if not (folder.bank / "tools.parquet").is_file():
         raise InputError(f"{run}: has no tools yet. {advise_to_finish(run)}")
+    with using_assets(file, folder):
+        return _refresh(file, folder, dry_run=dry_run, force=force)
+
+
+def _refresh(
+    file: RecipeFile, folder: RunFolder, *, dry_run: bool, force: bool
+) -> Refreshed:
     folder.check()
-    stage = SourcesStage(recipe, folder)
+    stage = SourcesStage(file.recipe, folder)
     before = read_catalogue(folder)
-    with file.at_work():
-        check_stages(file, [stage], [stage.name])
-        demand(stage.sends(), stage.name)
-        stage.prepare()
-        collected, failed = _collect(file, folder, dry_run=dry_run, force=force)
+    check_stages(file, [stage], [stage.name])
+    demand(stage.sends(), stage.name)
+    stage.prepare()
+    collected, failed = _collect(file, folder, dry_run=dry_run, force=force)
     if not force and (loss := explain_loss(folder, collected)):
         raise ToolbankError(loss)
     changes = compare_tools(before.tools, collected.tools)
-    catalogue = _foresee(recipe, folder, before, collected.tools)
+    catalogue = _foresee(file.recipe, folder, before, collected.tools)
     kept = not dry_run and not (catalogue == before and stage.is_done)
     if kept:
         with folder.locked():
             if read_catalogue(folder) != before:
                 raise ToolbankError(
-                    f"{run}: another process has changed its tools meanwhile. Try again."
+                    f"{folder.path}: another process has changed its tools meanwhile. Try again."
                 )
-            files = keep_tools(recipe, folder, collected)
+            files = keep_tools(file.recipe, folder, collected)
             # A source that is gone has no version: its stage is not done.
             with suppress(InputError):
-                folder.stamp(stage.name, stage.key, files, complete=True)
+                keep_assets(folder, stage)
+                stage.stamp(stage.depends(), files, complete=True)
     return Refreshed(
-        recipe,
+        file.recipe,
         folder,
         changes,
         catalogue,

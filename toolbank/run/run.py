@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.executor import release_engines
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
+from toolbank.run.assets import AssetChange, find_changes, keep_assets, read_kept
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
 from toolbank.run.inputs import inputs_here
@@ -24,7 +26,7 @@ from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_text
 from toolbank.system.outputs import set_aside
-from toolbank.system.shell import advise_to_finish
+from toolbank.system.shell import advise_to_finish, command
 from toolbank.system.terminal import print_message
 from toolbank.system.trust import demand
 
@@ -81,12 +83,22 @@ def run_recipe(
 
 def find_todo(stages: Sequence[Stage]) -> list[str]:
     """The names of stages that are not done, and of those that stand on one that is not."""
-    todo: list[str] = []
-    stale: set[str] = set()
+    return list(explain_todo(stages))
+
+
+def explain_todo(stages: Sequence[Stage]) -> dict[str, str]:
+    """By the name of each stage that is to be run: why again, or "" where it never was."""
+    todo: dict[str, str] = {}
+    stale: dict[str, str] = {}
     for stage in stages:
-        if not stale.isdisjoint(stage.needs) or not stage.is_done:
-            todo.append(stage.name)
-            stale |= {stage.kind, stage.name}
+        # Whose own reason is that of the stage before needs no other.
+        before = next((stale[name] for name in stage.needs if name in stale), "")
+        if before or not stage.is_done:
+            why = stage.explain_todo()
+            if before and not (why or stage.folder.find_unended([stage.name])):
+                why = f"{before} is run again"
+            todo[stage.name] = why
+            stale |= dict.fromkeys((stage.kind, stage.name), stage.name)
     return todo
 
 
@@ -103,9 +115,66 @@ def _run(
     stages = make_stages(recipe.recipe, folder)
     folder.check()
     chosen = _choose(recipe, stages, start, until)
-    others = find_differences(recipe.recipe, stages)
-    if others and not replace:
-        raise _refuse_other(recipe, folder, others)
+    own, comparison = current_folders(), compare_with_run(recipe, folder, stages)
+    with looking_in(comparison.folders):
+        return _run_chosen(
+            given, recipe, stages, chosen, start, own, comparison, replace=replace
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a recipe differs from what a run folder holds, and which files found by name count.
+
+    `others` says what makes it another recipe, a line each. `changes` are files found by name that
+    are not the run's. `folders` finds the run's files first, and the recipe's in place of changed
+    ones.
+    """
+
+    others: tuple[str, ...]
+    changes: tuple[AssetChange, ...]
+    folders: AssetFolders
+
+    def demand_none(self, recipe: RecipeFile, folder: RunFolder) -> None:
+        """Refuse a recipe that differs.
+
+        Raises:
+            InputError: it does; says how.
+        """
+        if self.others:
+            raise _refuse_other(recipe, folder, self.others)
+        if self.changes:
+            raise _refuse_changes(recipe, folder, self.changes)
+
+
+def compare_with_run(
+    recipe: RecipeFile, folder: RunFolder, stages: Sequence[Stage]
+) -> Comparison:
+    """Compare a recipe that is at work with the run in a folder."""
+    own, kept = current_folders(), read_kept(folder, stages)
+    with looking_in(kept.folders):
+        others = find_differences(recipe.recipe, stages)
+    if others:
+        # All is made anew, by the recipe's own files.
+        return Comparison(tuple(others), (), own)
+    changes = find_changes(kept, stages)
+    return Comparison((), tuple(changes), kept.accept(changes))
+
+
+def _run_chosen(
+    given: RecipeFile,
+    recipe: RecipeFile,
+    stages: Sequence[Stage],
+    chosen: Sequence[Stage],
+    start: str | None,
+    own: AssetFolders,
+    comparison: Comparison,
+    *,
+    replace: bool,
+) -> RunResult:
+    folder, others = stages[0].folder, comparison.others
+    if not replace:
+        comparison.demand_none(recipe, folder)
     todo = [stage.name for stage in stages] if others else find_todo(stages)
     to_run = check_stages(recipe, chosen, [*todo, start])
     for stage in to_run:
@@ -125,14 +194,17 @@ def _run(
     with folder.locked():
         keep_earlier_grades(folder)
         # What another process has made while this one got ready counts.
-        found = find_differences(recipe.recipe, stages)
-        if found and found != others:
-            raise _refuse_other(recipe, folder, found)
+        with looking_in(own):
+            found = compare_with_run(recipe, folder, stages)
+        if (found.others, found.changes) != (others, comparison.changes):
+            found.demand_none(recipe, folder)
         if start:
             _require_before(recipe, start, stages)
         resolved = _resolved(recipe, stages)
-        if found:
+        if found.others:
             _replace(folder)
+        elif found.changes:
+            _replace_changed(folder, found.changes, find_todo(stages))
         elif is_edited(folder):
             kept = set_aside(folder.path, [folder.recipe])
             print_message(f"{folder.recipe}: edited since; as it was, it is in {kept}")
@@ -144,21 +216,25 @@ def _run(
         _bring_replies(recipe.recipe)
         write_text(folder.recipe, resolved)
         write_origin(folder, recipe.recipe, inputs_here(stages, recipe.path))
-        own = [f"{recipe.path}: yours, used"] if recipe.own else []
+        own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
         notes = note_left_out(given.recipe, recipe.recipe)
         notes += [note for stage in stages for note in stage.notes()]
-        for note in (*filter(None, [lost]), *own, *notes):
+        for note in dict.fromkeys((*filter(None, [lost]), *own_recipe, *notes)):
             print_message(note)
         again = [stage.name for stage in stages if stage.kind == start]
         if len(again) > 1 and not set(again) & set(find_todo(stages)):
             folder.reopen(again)
+        ended = folder.read_assets()
         for stage in stages:
-            _refresh(stage)
-            anew = again == [stage.name]
-            if stage in chosen and (outcome := _run_stage(stage, anew)):
-                done[stage.name] = outcome
-                if outcome.waiting:
-                    break
+            if stage not in chosen and stage.name not in ended:
+                continue
+            with looking_in(keep_assets(folder, stage)):
+                _refresh(stage)
+                anew = again == [stage.name]
+                if stage in chosen and (outcome := _run_stage(stage, anew)):
+                    done[stage.name] = outcome
+                    if outcome.waiting:
+                        break
     return RunResult(
         folder,
         tuple(done),
@@ -178,6 +254,8 @@ def check_stages(
         InputError: a file that the recipe names is missing or one that the run writes, or a stage
             asks for what can't be.
     """
+    if stages:
+        _demand_prompts(recipe, stages[0].folder)
     for config in recipe.recipe.search_models if stages else ():
         if stages[0].folder.is_written(config.replies):
             raise InputError(
@@ -205,6 +283,18 @@ def _bring_replies(recipe: Recipe) -> None:
 
     for config in recipe.search_models:
         bring_replies(config)
+
+
+def _demand_prompts(recipe: RecipeFile, folder: RunFolder) -> None:
+    """Refuse a folder of prompts that is not there, where the run has none of its own."""
+    path = recipe.recipe.prompts
+    if path is None or path.is_dir() or path == folder.path.resolve() / path.name:
+        return
+    if not current_folders().kept:
+        raise InputError(
+            f"{recipe.path}: prompts: {path}: no such folder. Create it: toolbank init NAME "
+            "--prompts copies the bundled prompts. Or leave the key out."
+        )
 
 
 def _refuse_own(recipe: RecipeFile, stage: Stage, path: Path) -> None:
@@ -248,6 +338,35 @@ def _refuse_other(
     )
 
 
+def _refuse_changes(
+    recipe: RecipeFile, folder: RunFolder, changes: Sequence[AssetChange]
+) -> InputError:
+    return InputError(
+        "\n".join(
+            [
+                f"{folder.path}: was made with other files than {recipe.path} has now. Nothing was "
+                "changed.",
+                *(change.describe() for change in changes),
+                "To go on with the run's own files:",
+                f"  {command('run', folder.path)}",
+                "To use the recipe's, add --replace to `toolbank run`: the results that follow from "
+                f"them move to {folder.path / 'replaced'} and are made again, and the journal stays. "
+                "Or give another folder with --out.",
+            ]
+        )
+    )
+
+
+def _replace_changed(
+    folder: RunFolder, changes: Sequence[AssetChange], todo: Sequence[str]
+) -> None:
+    """Set aside the run's own files that have changed, and what the stages to do have left."""
+    titles = [change.old.title for change in changes if change.old]
+    files = [folder.path / title for title in titles]
+    kept = set_aside(folder.path, [*files, *folder.outputs(todo)])
+    print_message(f"{folder.path}: what other files had shaped is in {kept}")
+
+
 def _replace(folder: RunFolder) -> None:
     kept = set_aside(folder.path, folder.results)
     print_message(f"{folder.path}: what another recipe has made there is in {kept}")
@@ -280,8 +399,8 @@ def _refresh(stage: Stage) -> None:
 
 def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
     """What a stage left, or None where it was done already."""
-    folder, key = stage.folder, stage.key
-    if not anew and folder.is_done(stage.name, key):
+    folder, depends = stage.folder, stage.depends()
+    if not anew and stage.is_done:
         print_message(f"{stage.name:<24} done already")
         return None
     changed = folder.changed_files(stage.name)
@@ -304,7 +423,7 @@ def _run_stage(stage: Stage, anew: bool) -> Outcome | None:
             f"stopped in stage {stage.name}. {str(error) or rest}"
         ) from error
     if not outcome.waiting:
-        folder.stamp(stage.name, key, outcome.files, complete=not outcome.lacks)
+        stage.stamp(depends, outcome.files, complete=not outcome.lacks)
     took = f"({time.monotonic() - begun:.1f} s)"
     print_message(f"{stage.name:<24} {outcome.message} {took}", indent=_MESSAGE_COLUMN)
     for problem in outcome.problems:
@@ -319,10 +438,12 @@ def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
         origin = [line for line in lines[:1] if line.startswith(RESOLVED)]
     else:
         origin = [f"{RESOLVED}{recipe.path.name}, sha256 {recipe.sha256}"]
-    files = [
-        f"# {asset.kind}/{asset.name}: sha256 {asset.sha256}"
+    files = {
+        f"# {asset.title}: sha256 {asset.sha256}"
         for stage in stages
-        for asset in stage.assets()
-    ]
-    dumped = dump_recipe(recipe.recipe, stages[0].folder.path)
-    return "\n".join([*origin, *files, dumped])
+        for asset in stage.all_assets()
+    }
+    # The run's own are in its folder.
+    own = recipe.recipe.model_copy(update={"prompts": Path("prompts")})
+    dumped = dump_recipe(own, stages[0].folder.path)
+    return "\n".join([*origin, *sorted(files), dumped])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from toolbank.config.assets import Asset, find_asset
 from toolbank.run.folder import RunFolder, hash_tree, stage_key
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file
 
 if TYPE_CHECKING:
-    from toolbank.config.assets import Asset
     from toolbank.llm.limits.stop import EarlyEnd
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
@@ -57,6 +57,11 @@ class Stage(ABC):
 
     leaves: ClassVar[tuple[str, ...]] = ()
     """Files in the run folder that go where a recipe has no such stage, since others read them."""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What its calls are called in the run's journal; () where it makes none."""
+        return ()
 
     @classmethod
     def of(cls, recipe: Recipe, folder: RunFolder) -> list[Self]:
@@ -146,9 +151,27 @@ class Stage(ABC):
         """Prompts and crawlers that it reads by name: the user's own, or those that come along."""
         return ()
 
+    @property
+    def reads_assets(self) -> bool:
+        """Whether its assets shape its result; an engine may need no prompts."""
+        return True
+
+    def all_assets(self) -> tuple[Asset, ...]:
+        """Its assets, and the schemas of replies to its prompt templates."""
+        from toolbank.llm.templates import find_schema
+
+        found = self.assets()
+        templates = [a.name for a in found if a.name.endswith(".j2")]
+        schemas = {asset.title: asset for asset in map(find_schema, templates)}
+        return (*found, *schemas.values())
+
+    def asset_hashes(self) -> dict[str, str]:
+        """The hash of each of these files by title."""
+        return {asset.title: asset.sha256 for asset in self.all_assets()}
+
     def notes(self) -> list[str]:
         """What the user should know before it runs, such as which files of his own it uses."""
-        return [f"{a.kind}/{a.name}: yours, used" for a in self.assets() if a.own]
+        return [f"{a.kind}/{a.name}: yours, used" for a in self.all_assets() if a.own]
 
     def refresh(self) -> tuple[Path, ...]:
         """Bring what a done stage left up to date with what its result doesn't follow from.
@@ -166,9 +189,27 @@ class Stage(ABC):
     def is_done(self) -> bool:
         """Whether what it left is there, and follows from what there is now."""
         try:
-            return self.folder.is_done(self.name, self.key)
+            return self.folder.is_done(self.name, self.key, self.asset_hashes())
         except InputError:
             return False
+
+    def stamp(
+        self, depends: Mapping[str, Any], files: Iterable[Path], *, complete: bool
+    ) -> None:
+        """Note in the run folder that these files follow from what it depended on."""
+        key = stage_key(self.name, depends)
+        assets = self.asset_hashes()
+        self.folder.stamp(
+            self.name, key, files, complete=complete, depends=depends, assets=assets
+        )
+
+    def explain_todo(self) -> str:
+        """Why it has to be run again; "" where it was never run."""
+        try:
+            depends, assets = self.depends(), self.asset_hashes()
+        except InputError as error:
+            return str(error).partition("\n")[0]
+        return self.folder.explain_todo(self.name, depends, assets)
 
 
 def hash_file(path: Path) -> str:
@@ -221,5 +262,6 @@ def model_hashes(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, str]]
 def files_read(config: RetrieverConfig, recipe: Recipe) -> list[str]:
     """Hashes of the files that a retriever, or one that it builds on, reads."""
     own = [hash_file(path) for path in config.files]
+    own += [find_asset("prompts", name).sha256 for name in config.templates]
     needed = (other for other in recipe.retrievers if other.label in config.needs)
     return own + [digest for other in needed for digest in files_read(other, recipe)]

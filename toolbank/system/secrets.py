@@ -330,7 +330,12 @@ def without_credentials(value: Any) -> Any:
             return "(not a URL)"
         host = parts.netloc.rpartition("@")[2]
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
-    return _USER.sub(r"\1", value) if isinstance(value, str) else value
+    return without_users(value) if isinstance(value, str) else value
+
+
+def without_users(text: str) -> str:
+    """The text whose URLs have lost user names and passwords."""
+    return _USER.sub(r"\1", text)
 
 
 @cache

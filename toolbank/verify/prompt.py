@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
@@ -15,36 +14,6 @@ from toolbank.llm.templates import PromptTemplate
 from toolbank.verify.candidates import Candidate
 
 TEMPLATE = "verify.j2"
-
-_TOOL = {"type": "string"}
-_WHY = {"type": "string"}
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "needed": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"tool": _TOOL, "why": _WHY},
-                "required": ["tool", "why"],
-                "additionalProperties": False,
-            },
-        },
-        "alternatives": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"tool": _TOOL, "for": _TOOL, "why": _WHY},
-                "required": ["tool", "for", "why"],
-                "additionalProperties": False,
-            },
-        },
-        "aside": {"type": "string"},
-    },
-    "required": ["needed", "alternatives", "aside"],
-    "additionalProperties": False,
-}
 
 
 class VerifyPrompts:
@@ -75,7 +44,7 @@ class VerifyPrompts:
             attempt=number_of(query.query),
             step="verify",
             messages=(Message("user", prompt),),
-            schema=SCHEMA,
+            schema=self._template.schema,
             task=VerifyTask(query.id, tuple(names)),
         )
 

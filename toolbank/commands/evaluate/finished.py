@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from toolbank.bank.bank import Bank
 from toolbank.config.explain import first_problem
 from toolbank.evaluation.config import EvaluateConfig
-from toolbank.recipe import load_recipe
-from toolbank.run.folder import open_run
+from toolbank.recipe import Recipe, load_recipe
+from toolbank.run.assets import using_assets
+from toolbank.run.folder import RunFolder, open_run
 from toolbank.run.inputs import list_inputs
 from toolbank.run.stages.evaluate import evaluate_sets, file_sets
 from toolbank.run.stages.fit import FitStage
@@ -21,7 +22,7 @@ from toolbank.system.files import json_text
 from toolbank.system.numbers import count
 from toolbank.system.outputs import check_output, write_output
 from toolbank.system.shell import advise_to_finish, command
-from toolbank.system.trust import command_of, demand
+from toolbank.system.trust import demand
 
 
 def evaluate_run(
@@ -41,12 +42,28 @@ def evaluate_run(
     Raises:
         InputError: the run is not finished, or a file is missing or has broken lines.
     """
+    folder = open_run(path)
+    file = load_recipe(str(folder.recipe))
+    with using_assets(file, folder):
+        return _evaluate(
+            file.recipe, folder, on, out, overwrite=overwrite, everything=everything
+        )
+
+
+def _evaluate(
+    recipe: Recipe,
+    folder: RunFolder,
+    on: Sequence[Path],
+    out: Path | None,
+    *,
+    overwrite: bool,
+    everything: bool,
+) -> str:
     from toolbank.evaluation.details import format_details
     from toolbank.evaluation.sets import describe_labels, held_out_set
     from toolbank.evaluation.table import format_notes, format_table
 
-    folder = open_run(path)
-    recipe = load_recipe(str(folder.recipe)).recipe
+    path = folder.path
     inputs: list[Path] = []
     if out is not None:
         inputs = [*on, *list_inputs(recipe, folder, out)]
@@ -62,9 +79,8 @@ def evaluate_run(
         raise InputError(
             f"{path}: {stage.name} is not fitted on this bank. {advise_to_finish(path)}"
         )
-    with command_of(str(path), ()):
-        for stage in FitStage.of(recipe, folder):
-            demand(stage.sends(), stage.name)
+    for stage in FitStage.of(recipe, folder):
+        demand(stage.sends(), stage.name)
     try:
         EvaluateConfig(on=tuple(on))
     except ValidationError as error:

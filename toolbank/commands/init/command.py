@@ -50,7 +50,8 @@ def init(
     prompts: Annotated[
         bool,
         typer.Option(
-            "--prompts", help="Also copy the prompts to ./prompts, to change them."
+            "--prompts",
+            help="Also copy the prompts to `prompts` beside the recipe, to change them.",
         ),
     ] = False,
 ) -> None:
@@ -102,6 +103,6 @@ def init(
             )
         echo(foretell(unnamed))
     if prompts:
-        others += copy_prompts(Path("prompts"))
+        others += copy_prompts(path.parent / "prompts")
     for other in others:
         echo(f"Wrote {other}")

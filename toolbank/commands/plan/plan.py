@@ -32,6 +32,7 @@ from toolbank.commands.plan.trainings import (
     trains,
 )
 from toolbank.commands.plan.verify import describe_verify
+from toolbank.config.assets import looking_in
 from toolbank.encoders.locate import locate
 from toolbank.encoders.model import find_here
 from toolbank.generate.loop import most_queries
@@ -43,8 +44,12 @@ from toolbank.run.advice import advise_before
 from toolbank.run.catalogue import read_catalogue
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
-from toolbank.run.origin import find_differences
-from toolbank.run.run import check_stages, find_todo
+from toolbank.run.run import (
+    Comparison,
+    check_stages,
+    compare_with_run,
+    explain_todo,
+)
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.dataset import read_split
 from toolbank.run.stages.sources import (
@@ -87,23 +92,35 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
     given = replace(recipe, recipe=keep_domain(kept, folder))
     recipe = suit_dataset(given, folder)
     stages = make_stages(recipe.recipe, folder)
-    others = find_differences(recipe.recipe, stages)
-    todo = [stage.name for stage in stages] if others else find_todo(stages)
-    check_stages(recipe, stages, todo)
-    lines = [f"{recipe.recipe.name}, in {out}"]
-    lines += _note_replace(out, others) if others else _note_other_settings(recipe, out)
-    if lost := folder.explain_lost_stamps():
-        lines.append(f"  {lost}")
-    lines += [
-        f"  {stage.name:<24} {'to do' if stage.name in todo else 'done'}"
-        for stage in stages
-    ]
-    lines += [f"  {note}" for note in note_left_out(given.recipe, recipe.recipe)]
     with recipe.at_work():
-        lines += _note_unnamed([stage for stage in stages if stage.name in todo])
-    for paragraph in _describe_stages(recipe, folder, todo, measure):
-        lines += ["", *paragraph] if paragraph else []
+        comparison = compare_with_run(recipe, folder, stages)
+        with looking_in(comparison.folders):
+            todo = explain_todo(stages)
+            if comparison.others:
+                todo = {stage.name: todo.get(stage.name, "") for stage in stages}
+            check_stages(recipe, stages, list(todo))
+            lines = [f"{recipe.recipe.name}, in {out}"]
+            lines += _note_comparison(recipe, out, comparison)
+            if lost := folder.explain_lost_stamps():
+                lines.append(f"  {lost}")
+            lines += [
+                f"  {stage.name:<24} {_describe_todo(todo.get(stage.name))}"
+                for stage in stages
+            ]
+            lines += [
+                f"  {note}" for note in note_left_out(given.recipe, recipe.recipe)
+            ]
+            lines += _note_unnamed([stage for stage in stages if stage.name in todo])
+            for paragraph in _describe_stages(recipe, folder, list(todo), measure):
+                lines += ["", *paragraph] if paragraph else []
     return "\n".join(lines)
+
+
+def _describe_todo(why: str | None) -> str:
+    """Whether a stage is done, or why it has to be run again."""
+    if why is None:
+        return "done"
+    return f"to do again: {why}" if why else "to do"
 
 
 def _describe_stages(
@@ -129,8 +146,25 @@ def _describe_stages(
         yield list(_describe_searches(recipe, folder, read, todo))
 
 
-def _note_replace(out: Path, others: Sequence[str]) -> list[str]:
-    """That the folder is another recipe's."""
+def _note_comparison(
+    recipe: RecipeFile, out: Path, comparison: Comparison
+) -> list[str]:
+    """That the folder is another recipe's, or was made with other prompts or settings."""
+    others = comparison.others
+    if not others:
+        if not comparison.changes:
+            return _note_other_settings(recipe, out)
+        return [
+            "  The folder was made with other files than the recipe has now. A run needs --replace,",
+            f"  which moves what follows from them to {out / 'replaced'}, or another --out.",
+            *(
+                f"    {line}"
+                for change in comparison.changes
+                for line in change.describe().splitlines()
+            ),
+            "  To go on with the run's own files:",
+            f"  {command('plan', out)}",
+        ]
     return [
         "  The folder holds what another recipe has made. A run needs --replace, which moves that",
         f"  to {out / 'replaced'}, or another --out.",
@@ -143,7 +177,9 @@ def _note_other_settings(recipe: RecipeFile, out: Path) -> list[str]:
     if not is_run_folder(out):
         return []
     try:
+        # The run's prompts are its own.
         left = load_recipe(str(out)).recipe
+        left = left.model_copy(update={"prompts": recipe.recipe.prompts})
         if dump_recipe(left, out) == dump_recipe(recipe.recipe, out):
             return []
     except InputError:

@@ -42,8 +42,8 @@ def planner(
     The run's recipe has a section `planner`; `evaluate` writes planner.json.
     """
     from toolbank.commands.planner.models import open_planner
+    from toolbank.run.assets import using_assets
     from toolbank.system.errors import InputError
-    from toolbank.system.trust import command_of
 
     if (query is None) == (action == "use"):
         raise InputError(
@@ -59,7 +59,7 @@ def planner(
             f"--setting {setting}: for `planner use`; {action} takes all settings of the recipe."
         )
     opened = open_planner(run, settings or [])
-    with opened.folder.locked(), command_of(str(run), ()):
+    with opened.folder.locked(), using_assets(opened.file, opened.folder):
         if action == "train":
             _train(opened)
         elif action == "evaluate":

@@ -17,7 +17,7 @@ from toolbank.planner.candidates import Candidates
 from toolbank.planner.config import PlannerConfig, PlannerSetting
 from toolbank.planner.plans import Example, read_plans, unroll
 from toolbank.planner.prompt import TEMPLATE, Prompts
-from toolbank.recipe import Recipe, load_recipe
+from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.fitted import load_fitted
 from toolbank.run.folder import RunFolder, hash_tree, open_run, stage_key
 from toolbank.run.stage import bank_hashes
@@ -41,9 +41,14 @@ _MADE = "made.json"
 class RunPlanner:
     """The planner that the recipe of a finished run has."""
 
-    recipe: Recipe
+    file: RecipeFile
     folder: RunFolder
     config: PlannerConfig
+
+    @property
+    def recipe(self) -> Recipe:
+        """The run's recipe."""
+        return self.file.recipe
 
     @cached_property
     def bank(self) -> Bank:
@@ -260,7 +265,8 @@ def open_planner(run: Path, settings: list[str]) -> RunPlanner:
         InputError: there is no run, or its recipe has no planner or one that can't be had.
     """
     folder = open_run(run)
-    recipe = load_recipe(str(folder.recipe), settings).recipe
+    file = load_recipe(str(folder.recipe), settings)
+    recipe = file.recipe
     if recipe.planner is None:
         raise InputError(
             f"{folder.recipe}: no `planner`. Add it to your recipe and run that again, or say "
@@ -268,7 +274,7 @@ def open_planner(run: Path, settings: list[str]) -> RunPlanner:
         )
     if not (folder.bank / "queries.parquet").is_file():
         raise InputError(f"{run}: no bank yet. {advise_to_finish(run)}")
-    return RunPlanner(recipe, folder, recipe.planner)
+    return RunPlanner(file, folder, recipe.planner)
 
 
 def _read_key(folder: Path) -> str:

@@ -26,10 +26,14 @@ def preview(
     """Show a few prompts, the replies, and what the checks say of them; keep nothing."""
     from toolbank.commands.preview.preview import PreviewStoppedError, preview_attempts
     from toolbank.recipe import load_recipe
+    from toolbank.run.assets import using_assets
+    from toolbank.run.folder import RunFolder
 
     loaded = load_recipe(recipe, settings or ())
     folder = find_folder(recipe, out, loaded.recipe.name)
-    with loaded.at_work():
+    # Of a run, its own prompts are shown; of a recipe, those that it has now.
+    is_run = loaded.path.parent == folder
+    with using_assets(loaded, RunFolder(folder)) if is_run else loaded.at_work():
         try:
             shown = preview_attempts(loaded.recipe, folder, count, loaded.path)
         except PreviewStoppedError as stopped:

@@ -30,10 +30,13 @@ def refresh(
 ) -> None:
     """Read the sources of a run again, and say what changed; call no model."""
     from toolbank.commands.refresh.describe import describe, summarise
+    from toolbank.recipe import load_recipe
+    from toolbank.run.assets import using_assets
     from toolbank.run.refresh import refresh_run
 
     refreshed = refresh_run(run, dry_run=dry_run, force=force)
-    if as_json:
-        typer.echo(json.dumps(summarise(refreshed), ensure_ascii=False))
-    else:
-        echo("\n".join(describe(refreshed)))
+    with using_assets(load_recipe(str(run)), refreshed.folder):
+        if as_json:
+            typer.echo(json.dumps(summarise(refreshed), ensure_ascii=False))
+        else:
+            echo("\n".join(describe(refreshed)))

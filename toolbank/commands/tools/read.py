@@ -6,6 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from toolbank.commands.options import find_folder
 from toolbank.config.assets import has_asset
 from toolbank.sources.collect import collect_tools
 from toolbank.sources.kind import Collected, SourceConfig
@@ -66,8 +67,8 @@ def _read_recipe(text: str) -> Collected:
         read = kind.read(recipe.dataset)
         source = {"source": recipe.dataset.place, **read.left_out.as_info()}
         return Collected(read.tools, {"sources": [source]})
-    folder = RunFolder(Path("runs") / recipe.name)
-    if SourcesStage(recipe, folder).is_done:
-        return kept_tools(folder)
+    folder = RunFolder(find_folder(text, None, recipe.name))
     with loaded.at_work(), tempfile.TemporaryDirectory() as cache:
+        if SourcesStage(recipe, folder).is_done:
+            return kept_tools(folder)
         return collect_tools(recipe.sources, Path(cache))

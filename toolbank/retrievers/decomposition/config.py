@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from toolbank.config.assets import find_asset
 from toolbank.config.choice import Choice
 from toolbank.llm.config import SearchModelConfig
 from toolbank.retrievers.decomposition.prompt import TEMPLATE, make_request
@@ -61,9 +59,9 @@ class DecompositionConfig(TwoStageConfig):
         return "decomposition"
 
     @property
-    def files(self) -> tuple[Path, ...]:
+    def templates(self) -> tuple[str, ...]:
         """The prompt, where a model splits the requests."""
-        return (find_asset("prompts", TEMPLATE).path,) if self.asks else ()
+        return (TEMPLATE,) if self.asks else ()
 
     @property
     def asks(self) -> DecomposeConfig | None:

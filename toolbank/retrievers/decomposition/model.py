@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.llm.json_answer import Rejection, check_finish, find_answer
 from toolbank.llm.searches import ask_all, explain_unanswered
-from toolbank.llm.templates import PromptTemplate
-from toolbank.retrievers.decomposition.prompt import KEY, TEMPLATE, make_request
+from toolbank.retrievers.decomposition.prompt import KEY, make_request
 from toolbank.system.numbers import count
 from toolbank.system.terminal import print_above_bars
 
 if TYPE_CHECKING:
+    from toolbank.llm.templates import PromptTemplate
     from toolbank.retrievers.decomposition.config import DecomposeConfig
 
 
-def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str]]:
+def ask_subtasks(
+    texts: Sequence[str], config: DecomposeConfig, template: PromptTemplate
+) -> list[list[str]]:
     """The subtasks of each request, at least one.
 
     One whose reply is no list of subtasks stays whole; how many there are is told.
@@ -29,7 +31,6 @@ def ask_subtasks(texts: Sequence[str], config: DecomposeConfig) -> list[list[str
             new search asks for the rest.
     """
     distinct = list(dict.fromkeys(texts))
-    template = PromptTemplate(TEMPLATE)
     replies = ask_all([make_request(template, text) for text in distinct], config)
     answered = [reply for reply in replies if isinstance(reply, ChatReply)]
     if failures := [reply for reply in replies if isinstance(reply, EngineError)]:

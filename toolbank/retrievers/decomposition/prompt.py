@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatRequest, Message, number_of
 
@@ -13,13 +13,6 @@ TEMPLATE = "decompose.j2"
 
 KEY = "subtasks"
 """What an answer holds them under."""
-
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {KEY: {"type": "array", "items": {"type": "string"}}},
-    "required": [KEY],
-    "additionalProperties": False,
-}
 
 
 def make_request(template: PromptTemplate, text: str) -> ChatRequest:
@@ -32,5 +25,5 @@ def make_request(template: PromptTemplate, text: str) -> ChatRequest:
         attempt=number_of(text),
         step="decompose",
         messages=(Message("user", template.render(request=text)),),
-        schema=_SCHEMA,
+        schema=template.schema,
     )

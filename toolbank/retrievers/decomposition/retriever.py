@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from toolbank.bank.bank import Bank
 from toolbank.llm.engines import find_engine
+from toolbank.llm.templates import PromptTemplate
 from toolbank.ranking.topk import Hits, blocks, join
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.decomposition.config import DecompositionConfig
+from toolbank.retrievers.decomposition.prompt import TEMPLATE
 from toolbank.retrievers.decomposition.rules import split_request
 from toolbank.retrievers.interleave import interleave
 from toolbank.retrievers.two_stage import TwoStage
@@ -20,6 +23,7 @@ class DecompositionRetriever(TwoStage):
     """The hits of a request's subtasks, interleaved: ProTIP's baseline (arXiv 2312.10332, 4.2)."""
 
     config: DecompositionConfig
+    prompt: PromptTemplate
 
     def fit(self, bank: Bank, context: FitContext = ALONE) -> None:  # noqa: ARG002
         """Take the first stage; nothing is trained, and no request is split.
@@ -31,6 +35,7 @@ class DecompositionRetriever(TwoStage):
             kind = find_engine(asks)
             kind.check(asks)
             kind.check_access(asks)
+            self.prompt = PromptTemplate(TEMPLATE)
         self.take_stages(context.fitted)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -66,4 +71,20 @@ class DecompositionRetriever(TwoStage):
             return [split_request(query) for query in queries]
         from toolbank.retrievers.decomposition.model import ask_subtasks
 
-        return ask_subtasks(queries, self.config.asks)
+        return ask_subtasks(queries, self.config.asks, self.prompt)
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what it is built on, and the prompt."""
+        super().save_parts(folder)
+        if self.config.asks:
+            self.prompt.save(folder / "prompts")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what it is built on, and the prompt.
+
+        Raises:
+            InputError: a file is missing or damaged, or of other tools.
+        """
+        super().load_parts(folder)
+        if self.config.asks:
+            self.prompt = PromptTemplate.saved(TEMPLATE, folder / "prompts")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.config.assets import find_asset
 from toolbank.llm.config import SearchModelConfig
 from toolbank.retrievers.kind import RetrieverKind, TwoStageConfig
 from toolbank.retrievers.llm.prompt import KEY, TEMPLATE, make_request, summarise
@@ -45,9 +43,9 @@ class LlmConfig(SearchModelConfig, TwoStageConfig):
         return False
 
     @property
-    def files(self) -> tuple[Path, ...]:
+    def templates(self) -> tuple[str, ...]:
         """The prompt."""
-        return (find_asset("prompts", TEMPLATE).path,)
+        return (TEMPLATE,)
 
     @property
     def asks(self) -> LlmConfig:

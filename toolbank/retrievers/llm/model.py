@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 from toolbank.chat.chat import ChatReply, EngineError
 from toolbank.llm.json_answer import Rejection, check_finish, find_answer
 from toolbank.llm.searches import ask_all
-from toolbank.llm.templates import PromptTemplate
-from toolbank.retrievers.llm.prompt import KEY, TEMPLATE, Shown, make_request
+from toolbank.retrievers.llm.prompt import KEY, Shown, make_request
 from toolbank.system.numbers import count
 from toolbank.system.terminal import one_line, print_above_bars
 
 if TYPE_CHECKING:
+    from toolbank.llm.templates import PromptTemplate
     from toolbank.retrievers.llm.config import LlmConfig
 
 _EXCERPT = 100
 
 
-def ask_orders(shown: Mapping[str, Shown], config: LlmConfig) -> dict[str, list[int]]:
+def ask_orders(
+    shown: Mapping[str, Shown], config: LlmConfig, template: PromptTemplate
+) -> dict[str, list[int]]:
     """For each request, the positions of the tools that the model chooses of those shown, best first.
 
     A request that it gave no usable answer for is not among them. How many there are and why,
@@ -30,7 +32,6 @@ def ask_orders(shown: Mapping[str, Shown], config: LlmConfig) -> dict[str, list[
         InputError: the engine or the prompt can't be used.
         ToolbankError: as `ask_all` does.
     """
-    template = PromptTemplate(TEMPLATE)
     requests = [make_request(template, *pair) for pair in shown.items()]
     orders: dict[str, list[int]] = {}
     unread: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.chat.chat import ChatRequest, Message, number_of
 
@@ -17,12 +17,6 @@ TEMPLATE = "rank.j2"
 KEY = "tools"
 """What an answer holds the numbers of the tools under."""
 
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {KEY: {"type": "array", "items": {"type": "integer"}}},
-    "required": [KEY],
-    "additionalProperties": False,
-}
 _SUMMARY_CHARACTERS = 240
 
 Shown = Sequence[tuple[str, str]]
@@ -43,7 +37,7 @@ def make_request(template: PromptTemplate, text: str, tools: Shown) -> ChatReque
         attempt=number_of(text),
         step="rank",
         messages=(Message("user", template.render(request=text, tools=listed)),),
-        schema=_SCHEMA,
+        schema=template.schema,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
 from toolbank.llm.engines import find_engine
+from toolbank.llm.templates import PromptTemplate
 from toolbank.ranking.topk import Hits, by_rank
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.llm.config import LlmConfig
 from toolbank.retrievers.llm.model import ask_orders
-from toolbank.retrievers.llm.prompt import summarise
+from toolbank.retrievers.llm.prompt import TEMPLATE, summarise
 from toolbank.retrievers.stored import Arrays, Texts, integers
 from toolbank.retrievers.two_stage import TwoStage
 from toolbank.system.numbers import count
@@ -37,6 +39,7 @@ class LlmRetriever(TwoStage):
     config: LlmConfig
     summaries: tuple[str, ...]
     seed: int
+    prompt: PromptTemplate
 
     arrays: ClassVar[Arrays] = {"seed": integers(low=0, high=2**_SEED_BITS)}
     texts: ClassVar[Texts] = {"summaries": "tools"}
@@ -53,6 +56,7 @@ class LlmRetriever(TwoStage):
         self.take_stages(context.fitted)
         self.summaries = tuple(map(summarise, bank.tools))
         self.seed = unsigned(context.seed, _SEED_BITS)
+        self.prompt = PromptTemplate(TEMPLATE)
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Indices and scores of the best min(k, n_tools) tools: two arrays [n_queries, k].
@@ -82,6 +86,7 @@ class LlmRetriever(TwoStage):
                 for text, tools in asked.items()
             },
             self.config,
+            self.prompt,
         )
         for row, text in enumerate(queries):
             if text in orders:
@@ -98,6 +103,20 @@ class LlmRetriever(TwoStage):
         """Add tools to the first stage, and what is said of them."""
         super().extend(tools)
         self.summaries = (*self.summaries, *map(summarise, tools))
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what it is built on, and the prompt."""
+        super().save_parts(folder)
+        self.prompt.save(folder / "prompts")
+
+    def load_parts(self, folder: Path) -> None:
+        """Read what it is built on, and the prompt.
+
+        Raises:
+            InputError: a file is missing or damaged, or of other tools.
+        """
+        super().load_parts(folder)
+        self.prompt = PromptTemplate.saved(TEMPLATE, folder / "prompts")
 
     def _draw_order(self, text: str, hits: Sequence[int]) -> list[int]:
         """The tools of some hits in an order that says nothing of how well they do."""

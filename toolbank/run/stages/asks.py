@@ -31,6 +31,11 @@ class AsksStage(Stage):
         """What the journal holds."""
         return "Every reply that came is kept."
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Its calls."""
+        return self._config.call_steps
+
     def depends(self) -> dict[str, Any]:
         """The tools, those that are withheld, the settings that shape asks, and the prompt."""
         from toolbank.run.catalogue import depends_on_catalogue
@@ -103,6 +108,11 @@ class AsksStage(Stage):
     def assets(self) -> tuple[Asset, ...]:
         """The prompt."""
         return self._prompts
+
+    @property
+    def reads_assets(self) -> bool:
+        """Whether a model reads the prompts."""
+        return self._writer.asks_model
 
     def notes(self) -> list[str]:
         """Whether the prompt is the user's own, where a model reads it."""

@@ -18,6 +18,7 @@ from toolbank.system.version import __version__
 from toolbank.training.ranks import world_size
 
 if TYPE_CHECKING:
+    from toolbank.config.assets import Asset
     from toolbank.recipe import Recipe
     from toolbank.retrievers.kind import RetrieverConfig
     from toolbank.run.folder import RunFolder
@@ -129,6 +130,18 @@ class FitStage(Stage):
     def files(self) -> tuple[Path, ...]:
         """What the retriever reads besides."""
         return self.config.files
+
+    def assets(self) -> tuple[Asset, ...]:
+        """The prompt templates of its searches, and of those that it builds on."""
+        from toolbank.config.assets import find_asset
+
+        labels, names = {self.config.label}, dict[str, None]()
+        # A retriever builds on those before it.
+        for config in reversed(self.recipe.retrievers):
+            if config.label in labels:
+                labels.update(config.needs)
+                names |= dict.fromkeys(config.templates)
+        return tuple(find_asset("prompts", name) for name in names)
 
     def places(self) -> tuple[Path, ...]:
         """The encoders that lie in a folder."""

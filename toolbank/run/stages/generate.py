@@ -41,6 +41,11 @@ class GenerateStage(Stage):
         """What the journal holds."""
         return "Every reply that came is kept."
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Its calls."""
+        return self.recipe.generate.call_steps
+
     def depends(self) -> dict[str, Any]:
         """The tools, the settings that shape queries, and the prompts."""
         from toolbank.encoders.resolve import encoder_identity
@@ -204,13 +209,19 @@ class GenerateStage(Stage):
 
         return tuple(prompt_assets(self.recipe.domain_name, self.recipe.generate))
 
+    @property
+    def reads_assets(self) -> bool:
+        """Whether a model reads the prompts."""
+        return self._writer.asks_model
+
     def notes(self) -> list[str]:
         """Which prompts are the user's own, and whether there are examples of the domain."""
         from toolbank.generate.prompts import prompt_notes
 
         if not self._writer.asks_model:
             return []
-        return prompt_notes(self.recipe.domain_name, self.recipe.generate)
+        notes = prompt_notes(self.recipe.domain_name, self.recipe.generate)
+        return list(dict.fromkeys([*super().notes(), *notes]))
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in bank.json."""

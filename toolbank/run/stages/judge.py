@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.assets import find_asset
+from toolbank.config.assets import Asset, find_asset
 from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
@@ -29,10 +29,13 @@ class JudgeStage(Stage):
         """What the journal holds."""
         return "Every verdict that came is kept."
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Its calls."""
+        return self.recipe.judge.call_steps
+
     def depends(self) -> dict[str, Any]:
         """The bank, what it is held against, and the settings that shape verdicts."""
-        from toolbank.judge.model import TEMPLATE
-
         against = self.recipe.judge.against
         return {
             "bank": bank_hashes(self.folder),
@@ -40,7 +43,7 @@ class JudgeStage(Stage):
             "against": against
             if against == "draft"
             else [hash_file(path) for path in self._others],
-            "prompt": find_asset("prompts", TEMPLATE).sha256,
+            "prompt": self.assets()[0].sha256,
             "seed": self.recipe.seed,
             "toolbank": __version__,
         }
@@ -95,6 +98,23 @@ class JudgeStage(Stage):
 
         if judge := find_judge(self.recipe.judge):
             judge.check_access(self.recipe.judge)
+
+    def assets(self) -> tuple[Asset, ...]:
+        """The prompt."""
+        from toolbank.judge.model import TEMPLATE
+
+        return (find_asset("prompts", TEMPLATE),)
+
+    @property
+    def reads_assets(self) -> bool:
+        """Whether a model judges."""
+        from toolbank.judge.engine import find_judge
+
+        return find_judge(self.recipe.judge) is not None
+
+    def notes(self) -> list[str]:
+        """Whether the prompt is the user's own, where a model reads it."""
+        return super().notes() if self.reads_assets else []
 
     def refresh(self) -> tuple[Path, ...]:
         """The calls in judge.json."""

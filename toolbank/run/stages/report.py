@@ -51,7 +51,10 @@ class ReportStage(Stage):
             ),
             "hits": hash_tree(folder.hits),
             "models": model_hashes(recipe, folder),
-            "recipe": recipe.model_dump(mode="json", exclude=set(recipe.unused_keys)),
+            # The run's prompts are its own, wherever the recipe has them.
+            "recipe": recipe.model_dump(
+                mode="json", exclude={"prompts", *recipe.unused_keys}
+            ),
             "toolbank": __version__,
         }
 

@@ -44,6 +44,11 @@ class VerifyStage(Stage):
         """What the journal holds."""
         return "Every reply that came is kept." if self._kind else ""
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Its calls."""
+        return self._config.call_steps if self._config else ()
+
     def depends(self) -> dict[str, Any]:
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
         config = shape(self._config) if self._config else {}

@@ -1,0 +1,264 @@
+"""A run folder holds the prompts that it was made with, and a later start uses them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.commands.in_process import toolbank
+from tests.servers.chat import Answer, ChatServer
+from tests.world import good_reply, write_recipe
+from toolbank.config.assets import shipped
+
+STAGES = {
+    "asks": "{}",
+    "judge": "{engine: openai, base_url: URL, model: m, pairs: 4, criteria: [naturalness]}",
+    "verify": "{engine: openai, base_url: URL, model: m}",
+    "retrievers": "[{type: bm25}, {type: llm, first_stage: bm25, base_url: URL, model: m, "
+    "replies: ranks.sqlite}, {type: decomposition, first_stage: bm25, decompose: "
+    "{base_url: URL, model: m, replies: parts.sqlite}}]",
+}
+
+
+def answer(call):
+    """What a good model says to each kind of call."""
+    keys = set(call.keys)
+    if keys == {"reason", "winner"}:
+        return Answer.json({"reason": "It is shorter.", "winner": "A"})
+    if keys == {"needed", "alternatives", "aside"}:
+        return Answer.json({"needed": [], "alternatives": [], "aside": ""})
+    if keys == {"tools"}:
+        return Answer.json({"tools": [2, 1]})
+    if keys == {"subtasks"}:
+        return Answer.json({"subtasks": ["the mean of numbers"]})
+    return Answer.json(good_reply(call))
+
+
+@pytest.fixture
+def server():
+    with ChatServer(answer) as server:
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path, server):
+    """A folder with a recipe of every stage that calls a model, and prompts of its own."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    recipe = Path(
+        write_recipe(
+            folder, queries=12, base_url=server.url, model="m", engine="openai"
+        )
+    )
+    text = recipe.read_text().partition("retrievers:")[0]
+    generate = recipe.read_text().splitlines()[-1]
+    more = "".join(f"{key}: {value}\n" for key, value in STAGES.items())
+    recipe.write_text(f"{text}{generate}\n{more.replace('URL', server.url)}")
+    for name in ("write", "asks", "judge", "verify", "rank", "decompose"):
+        edit(folder / "prompts", f"{name}.j2", "Read with care.")
+    return folder
+
+
+def edit(folder, name, line):
+    """Put a line before the bundled template's, in a user's folder."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{line}\n{(shipped('prompts') / name).read_text()}")
+    return path
+
+
+def run(cwd, *arguments, code=0):
+    ended = toolbank("run", *arguments, cwd=cwd)
+    assert ended.returncode == code, ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def test_no_stage_of_a_finished_run_is_bought_again_from_any_folder(
+    project, server, tmp_path
+):
+    run(project, "mine.yaml")
+    steps = {frozenset(call.keys) for call in server.calls}
+    assert len(steps) == 7  # write, polish, ask, judge, verify, rank, decompose
+    assert all("Read with care." in c.prompt for c in server.calls if not c.asks_polish)
+    bought = len(server.calls)
+    other = tmp_path / "other"
+    for name in ("write", "asks", "judge", "verify", "rank"):
+        edit(other / "prompts", f"{name}.j2", "Something else.")
+    (other / "prompts" / "examples").mkdir()
+    shutil.copy(
+        shipped("prompts") / "examples/numpy.jsonl",
+        other / "prompts/examples/tools.jsonl",
+    )
+    linked = tmp_path / "linked"
+    linked.symlink_to(project)
+    made = project / "runs" / "mine"
+    for folder in (project, other, made, Path("/"), linked, tmp_path):
+        for given in (project / "mine.yaml", linked / "mine.yaml", made):
+            said = run(folder, str(given))
+            assert "done already" in said
+            assert not (folder / "runs").exists() or folder in (project, linked)
+            planned = toolbank("plan", str(given), cwd=folder).stdout
+            assert "to do" not in planned
+    # The run needs the user's prompts no more, wherever it is.
+    shutil.rmtree(project / "prompts")
+    run(project, "mine.yaml")
+    moved = tmp_path / "moved"
+    shutil.move(made, moved)
+    run(other, str(moved))
+    said = toolbank("search", str(moved), "a mean", "--retriever", "llm", cwd=other)
+    assert said.returncode == 0
+    assert len(server.calls) == bought + 1
+    assert "Read with care." in server.calls[-1].prompt
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "stays"),
+    [("judge.j2", "judge", "generate"), ("write.j2", "generate", "sources")],
+)
+def test_other_prompts_stop_a_run_and_replace_accepts_them(
+    project, server, name, stage, stays
+):
+    run(project, "mine.yaml")
+    bought, made = len(server.calls), project / "runs" / "mine"
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    edit(project / "prompts", name, "Be quick about it.")
+    said = run(project, "mine.yaml", code=2)
+    assert "-Read with care." in said
+    assert "+Be quick about it." in said
+    assert "--replace" in said
+    planned = toolbank("plan", "mine.yaml", cwd=project).stdout
+    [line] = [line for line in planned.splitlines() if line.split()[:1] == [stage]]
+    assert f"prompts/{name} differs from the run's" in line
+    changed = {p for p, content in before.items() if p.read_bytes() != content}
+    assert {path.name for path in changed} <= {".lock.owner"}
+    # Its own are still used where the run itself is given.
+    run(project, str(made))
+    assert len(server.calls) == bought
+    said = run(project, "mine.yaml", "--replace")
+    assert f"{stays:<24} done already" in said
+    assert any("Be quick about it." in call.prompt for call in server.calls[bought:])
+    old = made / "replaced" / "1"
+    assert "Read with care." in (old / "prompts" / name).read_text()
+    assert "Be quick about it." in (made / "prompts" / name).read_text()
+    bought = len(server.calls)
+    run(project, "mine.yaml")
+    assert len(server.calls) == bought
+
+
+def test_prompts_are_kept_before_the_first_paid_call(project, server):
+    server.script = lambda call: (
+        answer(call) if call.number < 9 else Answer.error(401, "no more")
+    )
+    run(project, "mine.yaml", "--until", "generate", code=1)
+    kept = project / "runs" / "mine" / "prompts" / "write.j2"
+    assert "Read with care." in kept.read_text()
+    edit(project / "prompts", "write.j2", "Be quick about it.")
+    server.script, bought = answer, len(server.calls)
+    assert "+Be quick" in run(project, "mine.yaml", "--until", "generate", code=2)
+    assert len(server.calls) == bought
+
+
+def test_a_template_that_was_never_used_can_be_repaired(project):
+    (project / "prompts" / "verify.j2").write_text("{{ nothing }}")
+    run(project, "mine.yaml", "--until", "verify", code=2)
+    edit(project / "prompts", "verify.j2", "Read with care.")
+    run(project, "mine.yaml", "--until", "verify")
+
+
+def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
+    (project / "prompts").rename(tmp_path / "shared")
+    recipe = project / "mine.yaml"
+    recipe.write_text(f"prompts: ../shared\n{recipe.read_text()}")
+    run(tmp_path, str(recipe), "--until", "generate")
+    assert "Read with care." in server.calls[0].prompt
+    (tmp_path / "shared").rename(tmp_path / "gone")
+    run(project, "mine.yaml", "--until", "generate", "--out", tmp_path / "runs/mine")
+    said = run(project, "mine.yaml", "--out", "new", code=2)
+    assert "prompts:" in said
+    assert str(tmp_path / "shared") in said
+
+
+def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, server):
+    run(project, "mine.yaml", "--until", "generate")
+    bought = len(server.calls)
+    schema = json.loads((shipped("prompts") / "schemas/polish.json").read_text())
+    schema["properties"]["query"]["description"] = "Words of a user."
+    own = project / "prompts" / "schemas" / "polish.json"
+    own.parent.mkdir()
+    own.write_text(json.dumps(schema))
+    said = run(project, "mine.yaml", "--until", "generate", code=2)
+    assert "Words of a user." in said
+    own.unlink()
+    examples = project / "prompts" / "examples" / "tools.jsonl"
+    examples.parent.mkdir()
+    shutil.copy(shipped("prompts") / "examples/numpy.jsonl", examples)
+    said = run(project, "mine.yaml", "--until", "generate", code=2)
+    assert str(examples) in said
+    assert len(server.calls) == bought
+
+
+def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
+    project, server, tmp_path
+):
+    run(project, "mine.yaml")
+    bought, made = len(server.calls), project / "runs" / "mine"
+    # That version kept no prompts, noted nothing of them in stages.json, and nothing to explain.
+    shutil.rmtree(made / "prompts")
+    stamps = json.loads((made / "stages.json").read_text())
+    for stamp in stamps.values():
+        del stamp["assets"], stamp["depends"]
+    (made / "stages.json").write_text(json.dumps(stamps))
+    for path in made.glob("models/*/prompts"):
+        stamp = stamps[f"retrievers/{path.parent.name}"]
+        for name in [name for name in stamp["outputs"] if "/prompts/" in name]:
+            del stamp["outputs"][name]
+        shutil.rmtree(path)
+    (made / "stages.json").write_text(json.dumps(stamps))
+    (tmp_path / "other").mkdir()
+    run(tmp_path / "other", str(made))
+    assert len(server.calls) == bought
+    assert "Read with care." in (made / "prompts" / "judge.j2").read_text()
+    shutil.rmtree(project / "prompts")
+    run(tmp_path / "other", str(made))
+    assert len(server.calls) == bought
+
+
+def test_a_template_of_the_run_that_was_edited_is_found_again_or_stops_it(
+    project, server
+):
+    run(project, "mine.yaml", "--until", "generate")
+    bought, made = len(server.calls), project / "runs" / "mine"
+    kept = made / "prompts" / "write.j2"
+    kept.write_text("Edited {{ domain }}")
+    run(project, "mine.yaml", "--until", "generate")
+    assert "Read with care." in kept.read_text()
+    shutil.rmtree(project / "prompts")
+    kept.write_text("Edited {{ domain }}")
+    said = run(project, str(made), "--until", "generate", code=2)
+    assert "prompts/write.j2" in said
+    assert len(server.calls) == bought
+
+
+def test_no_link_in_a_strangers_run_leads_to_a_file_outside_of_it(project, server):
+    run(project, "mine.yaml", "--until", "generate")
+    made, secret = project / "runs" / "mine", project / "secret"
+    secret.write_text("my secret")
+    shutil.rmtree(project / "prompts")
+    for kept in (made / "prompts" / "write.j2", made / "prompts" / "polish.j2"):
+        kept.unlink()
+        kept.symlink_to(secret)
+    said = run(project, str(made), "--from", "generate", code=2)
+    assert "my secret" not in said
+    assert not any("my secret" in call.prompt for call in server.calls)
+
+
+def test_the_prompts_are_published(project):
+    run(project, "mine.yaml")
+    ended = toolbank("publish", "runs/mine", "--to", "public", cwd=project)
+    assert ended.returncode == 0, ended.stderr
+    for name in ("write.j2", "verify.j2", "schemas/judge.json"):
+        kept = (project / "runs/mine/prompts" / name).read_bytes()
+        assert (project / "public/prompts" / name).read_bytes() == kept
+    assert (project / "public/prompts/examples/generic.jsonl").is_file()
+    assert "prompts: prompts\n" in (project / "public/recipe.yaml").read_text()
