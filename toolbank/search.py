@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_tools
 from toolbank.config.assets import own_folders
@@ -156,29 +156,44 @@ def describe_lacks(run: Path) -> str:
     )
 
 
-def calibrator(run: Path) -> Callable[[Retriever, Retriever], Calibration | None]:
-    """What says of a packed retriever of a run what its scores mean; None where that can't be told.
+class Calibrator:
+    """Calibrates the packed retrievers of a run, on requests that they have not learnt from."""
 
-    It is given the retriever as it was packed, and the one that it was packed from.
+    def __init__(self, run: Path) -> None:
+        """Choose the `requests` to calibrate on; a saved finder has none.
 
-    A saved finder has no queries to learn it from. Where a bank's requests are of the reference's
-    own words, people's are refused by what is learnt from them: nothing is learnt.
+        Raises:
+            InputError: the bank, or a file of evaluate.on, is damaged.
+        """
+        from toolbank.bank.bank import Bank
+        from toolbank.calibration.requests import CalibrationRequests
+        from toolbank.run.stages.evaluate import choose_calibration_requests
 
-    Raises:
-        InputError: the bank is damaged.
-    """
-    from toolbank.bank.bank import Bank
-    from toolbank.calibration.fit import fit_calibration
-    from toolbank.config.checked import read_checked
-    from toolbank.generate.writers import has_copied_wording
+        self._bank = Bank(())
+        if is_saved(run):
+            self.requests = CalibrationRequests(
+                reason="a saved finder has no requests to calibrate on"
+            )
+            return
+        folder = open_run(run)
+        self._bank = Bank.load(folder.bank).without_gone()
+        on = load_recipe(str(folder.recipe)).recipe.evaluate.on
+        self.requests = choose_calibration_requests(self._bank, on)
 
-    if is_saved(run):
-        return lambda *_: None
-    folder = open_run(run).bank
-    if has_copied_wording(read_checked(folder / "bank.json", dict[str, Any])):
-        return lambda *_: None
-    bank = Bank.load(folder).without_gone()
-    return lambda packed, fitted: fit_calibration(packed, bank, packed_from=fitted)
+    def __call__(self, packed: Retriever, fitted: Retriever) -> Calibration | str:
+        """Calibrate a retriever as it was packed, or say why that can't be done.
+
+        `fitted` is the one that it was packed from.
+        """
+        from toolbank.calibration.fit import FIRST, fit_calibration
+
+        if self.requests.reason:
+            return self.requests.reason
+        queries = self.requests.queries
+        found = fit_calibration(packed, self._bank, queries, packed_from=fitted)
+        if found is None:
+            return f"none of {self.requests.origin} has a right tool in its top {FIRST}"
+        return found
 
 
 def read_requests_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:

@@ -49,8 +49,8 @@ class Asked:
             one for one in EVERY if one.domain not in besides
         )
         self.retriever, self.tool2vec, self.bank = retriever, tool2vec, bank
-        self.calibration = fit.fit_calibration(retriever, bank)
         queries = bank.split("validation")
+        self.calibration = fit.fit_calibration(retriever, bank, queries)
         texts = [query.query for query in queries]
         right = self.right(queries, retriever.search(texts, DEPTH))
         cosines = tool2vec.search(texts, 1)[1][:, 0]

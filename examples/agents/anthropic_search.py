@@ -40,7 +40,7 @@ def use(finder, block):
                 "tool_name": finder.function(hit.tool)["function"]["name"],
             }
             for hit in hits
-        ] or "No tool fits."
+        ] or "No tool is found."
     else:
         result = call(finder.describe(block.name), block.input)
     return {"type": "tool_result", "tool_use_id": block.id, "content": result}

@@ -1,4 +1,4 @@
-"""Scores that mean something, and that nothing fits."""
+"""Scores that mean something, and whether anything fits."""
 
 import numpy as np
 import pytest
@@ -55,6 +55,10 @@ def make_bank(n=60):
     return Bank(TOOLS, queries)
 
 
+def fit_on_validation(retriever, bank, **options):
+    return fit_calibration(retriever, bank, bank.split("validation"), **options)
+
+
 @pytest.fixture(scope="module")
 def retriever():
     made = create_retriever(Bm25Config())
@@ -64,7 +68,7 @@ def retriever():
 
 @pytest.fixture(scope="module")
 def calibration(retriever):
-    return fit_calibration(retriever, make_bank())
+    return fit_on_validation(retriever, make_bank())
 
 
 def best(calibration, retriever, queries):
@@ -90,7 +94,7 @@ def test_probabilities_fall_as_the_scores_do(calibration, retriever):
 
 
 @pytest.mark.parametrize("n", [49, 80, 149, 320])
-def test_of_further_requests_two_in_a_hundred_are_refused_at_most(n):
+def test_of_further_requests_two_in_a_hundred_are_marked_at_most(n):
     draw = np.random.default_rng(n)
     # Of numbers that are evenly spread from 0 to 1 a threshold refuses the share that it is.
     refused = np.mean([choose_threshold(draw.random(n)) for _ in range(20_000)])
@@ -115,8 +119,8 @@ def test_what_is_said_of_an_example_hangs_on_others_alone():
 
 def test_the_threshold_is_of_requests_that_the_fit_has_not_seen(retriever, monkeypatch):
     monkeypatch.setattr(fit, "_cross_fit", lambda columns, *_: np.full(len(columns), 3))
-    calibration = fit_calibration(retriever, make_bank())
-    assert calibration.threshold == calibration.best_chance(np.array(3.0))
+    calibration = fit_on_validation(retriever, make_bank())
+    assert calibration.threshold == min(calibration.best_chance(np.array(3.0)), 0.5)
 
 
 def test_where_other_domains_lie_is_told_by_what_was_packed(retriever, monkeypatch):
@@ -128,9 +132,20 @@ def test_where_other_domains_lie_is_told_by_what_was_packed(retriever, monkeypat
 
     monkeypatch.setattr(fit, "_find_direction", find)
     other = create_retriever(Bm25Config())
-    fit_calibration(retriever, make_bank(), packed_from=other)
-    fit_calibration(retriever, make_bank())
+    fit_on_validation(retriever, make_bank(), packed_from=other)
+    fit_on_validation(retriever, make_bank())
     assert asked == [other, retriever]
+
+
+@pytest.mark.parametrize("odds", [-1.0, 0.5, 3.0, 40.0])
+def test_a_hit_that_is_likelier_than_not_is_never_marked(retriever, monkeypatch, odds):
+    # Requests that a retriever knows by heart all have a first hit that is all but sure.
+    monkeypatch.setattr(
+        fit, "_cross_fit", lambda columns, *_: np.full(len(columns), odds)
+    )
+    calibration = fit_on_validation(retriever, make_bank())
+    reached = calibration.best_chance(np.array(odds))
+    assert calibration.threshold == min(reached, 0.5)
 
 
 def test_it_is_saved_and_read(calibration, retriever, tmp_path):
@@ -143,7 +158,7 @@ def test_it_is_saved_and_read(calibration, retriever, tmp_path):
 
 
 def test_without_queries_to_learn_from_there_is_none(retriever):
-    assert fit_calibration(retriever, make_bank(10)) is None
+    assert fit_on_validation(retriever, make_bank(10)) is None
 
 
 def test_what_serves_in_a_tools_place_is_left_out_with_it():

@@ -1,8 +1,19 @@
 """A packed finder for the tests, of eight tools, searched by their words."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from toolbank.bank.bank import Bank
 from toolbank.bank.call import HttpCall
 from toolbank.bank.records import Tool
+from toolbank.calibration.calibration import Calibration
+from toolbank.packed.layout import (
+    read_manifest,
+    version_folder,
+    write_manifest,
+    write_version,
+)
 from toolbank.packed.write import write_packed
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -40,3 +51,32 @@ def write_pack(folder, tools=TOOLS, **options):
     retriever = create_retriever(Bm25Config())
     retriever.fit(Bank(tuple(tools)))
     return write_packed(folder, {"bm25": retriever}, tools, **options)
+
+
+FITTING = ("lock the door of my house", "send a letter to my aunt", "play a song")
+UNFITTING = ("the house", "a person of few words", "last song of the city hall")
+"""Requests that share a word or two with some tools, which do something else."""
+
+
+def write_calibrated_pack(folder):
+    """Pack BM25 over these tools, calibrated: a hit of score 1 is as likely needed as not."""
+    calibration = Calibration()
+    calibration.centre, calibration.spread = np.zeros(3), np.ones(3)
+    calibration.direction, calibration.scale = np.zeros(0), np.array(1.0)
+    calibration.fits = np.array([2.0, 0, 0, 0, -2.0])
+    calibration.needed = np.array([0.5, 0, 1, 0])
+    calibration.threshold = np.array(0.5)
+    return write_pack(folder, calibrate=lambda *_: calibration)
+
+
+def make_0_7_0(folder, version):
+    """Turn a pack into what version 0.7.0 wrote, which had no uncalibrated.json; its version."""
+    place = version_folder(folder, version)
+    manifest = read_manifest(place)
+    (place / "uncalibrated.json").unlink()
+    files = tuple(file for file in manifest.files if file[0] != "uncalibrated.json")
+    manifest = replace(manifest, files=files)
+    write_manifest(place, manifest)
+    place.rename(version_folder(folder, manifest.version))
+    write_version(folder, manifest.version)
+    return manifest.version

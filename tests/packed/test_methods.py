@@ -109,6 +109,7 @@ def test_those_with_networks_are_also_written_in_8_bits(fitted, bank, tmp_path):
 
     def calibrate(retriever, _):
         scored.append(retriever.search(QUERIES, 6)[1])
+        return "it is a test"
 
     write_packed(tmp_path, some, bank.tools, None, calibrate, ("fp32", "int8"))
     found = search_without_torch(tmp_path)

@@ -8,11 +8,18 @@ import pytest
 from filelock import FileLock
 
 import toolbank
-from tests.calibration.test_calibration import make_bank
+from tests.calibration.test_calibration import fit_on_validation, make_bank
 from tests.commands.in_process import toolbank as toolbank_command
-from tests.packed.packs import REQUESTS, TOOLS, write_pack
+from tests.packed.packs import (
+    FITTING,
+    REQUESTS,
+    TOOLS,
+    UNFITTING,
+    make_0_7_0,
+    write_calibrated_pack,
+    write_pack,
+)
 from toolbank.bank.records import Tool
-from toolbank.calibration.fit import fit_calibration
 from toolbank.calibration.signals import DEPTH
 from toolbank.packed.catalogue import Wanted
 from toolbank.packed.finder import PackedFinder, open_packed
@@ -34,7 +41,7 @@ def names(answer):
 def test_a_packed_finder_finds_what_serves_a_request(finder):
     answer = finder.answer("send a letter to my aunt")
     assert names(answer)[0] == "mail.send"
-    assert not answer.none
+    assert answer.fits is None
     assert answer.hits[0].tool == TOOLS[6]
     scores = [hit.score for hit in answer.hits]
     assert scores == sorted(scores, reverse=True)
@@ -120,7 +127,7 @@ def test_only_wanted_tools_are_hits(finder):
         "music.stop",
     }
     nothing = Wanted(kinds=frozenset({"operation"}), tags=frozenset({"sound"}))
-    assert finder.answer("get_weather", wanted=nothing).none
+    assert not finder.answer("get_weather", wanted=nothing).hits
     with pytest.raises(
         InputError, match="No tool has the tag 'zebra'; there are: sound"
     ):
@@ -133,7 +140,7 @@ def test_what_is_below_min_score_is_no_hit(finder):
     assert [hit.score for hit in finder.answer("song house city", 8, least).hits] == [
         hit.score for hit in every if hit.score >= least
     ]
-    assert finder.answer("zebra", min_score=0.9).none
+    assert not finder.answer("zebra", min_score=0.9).hits
 
 
 def test_pinned_tools_are_listed_whatever_was_asked(tmp_path):
@@ -166,7 +173,7 @@ def test_a_new_version_lies_beside_the_old_one(tmp_path):
         second,
     }
     assert names(old.answer("send a letter")) == ["mail.send", "mail.read"]
-    assert open_packed(tmp_path).answer("send a letter").none
+    assert not open_packed(tmp_path).answer("send a letter").hits
     third = write_pack(tmp_path, TOOLS[4:])
     assert {place.name for place in (tmp_path / "versions").glob("[!.]*")} == {
         second,
@@ -215,10 +222,10 @@ def test_a_harmed_mark_is_told_by_a_search(tmp_path):
     )
 
 
-def test_a_search_shows_what_comes_nearest_where_nothing_fits(tmp_path):
+def test_a_search_with_min_score_0_lists_tools_where_none_is_found(tmp_path):
     write_pack(tmp_path)
     done = toolbank_command("search", tmp_path, "zebra", cwd=tmp_path)
-    assert "Nothing fits" in done.stdout
+    assert "No tool is found" in done.stdout
     nearest = ("zebra", "--min-score", "0", "--k", "8")
     done = toolbank_command("search", tmp_path, *nearest, cwd=tmp_path)
     assert len(done.stdout.splitlines()) == 8
@@ -262,7 +269,7 @@ def test_min_score_0_always_gives_k(finder):
     weather = Wanted(sources=frozenset({"weather"}))
     few = finder.answer("send a letter", k=5, min_score=0, wanted=weather)
     assert set(names(few)) == {"get_weather", "GET /storms"}
-    assert finder.answer("zebra", k=3).none
+    assert not finder.answer("zebra", k=3).hits
 
 
 class Scoring(Retriever):
@@ -294,7 +301,8 @@ def test_scores_without_a_calibration_stay_apart_and_below_an_exact_name(finder)
 def test_who_searches_is_told_what_scores_mean(tmp_path):
     write_pack(tmp_path / "finder")
     told = toolbank_command("search", "finder", "send a letter", cwd=tmp_path).stderr
-    assert told == "by bm25, whose scores only order the hits\n"
+    assert told.startswith("by bm25; scores only rank the hits, because ")
+    assert "without requests to calibrate on" in told
 
 
 def test_a_version_that_is_open_is_searched_when_it_is_deleted(finder, tmp_path):
@@ -315,15 +323,70 @@ def test_scores_are_learnt_of_the_retriever_as_it_was_packed(tmp_path):
     def calibrate(retriever, packed_from):
         asked.append(retriever)
         assert packed_from.index.places.flags.writeable, "what was packed"
-        return fit_calibration(retriever, bank)
+        return fit_on_validation(retriever, bank)
 
     write_pack(tmp_path, bank.tools, calibrate=calibrate)
     (retriever,) = asked
     assert not retriever.index.places.flags.writeable, "not what is read of a file"
     finder = open_packed(tmp_path)
     query = bank.queries[0].query
-    wanted = fit_calibration(finder.retrievers["bm25"], bank).chances(
+    wanted = fit_on_validation(finder.retrievers["bm25"], bank).chances(
         retriever, [query], retriever.search([query], DEPTH)
     )
     hits = finder.answer(query).hits
     np.testing.assert_allclose([hit.score for hit in hits], wanted[0][: len(hits)])
+
+
+def test_hits_are_returned_whatever_the_threshold_which_only_marks_the_answer(tmp_path):
+    write_calibrated_pack(tmp_path)
+    finder = open_packed(tmp_path)
+    for asked, fits in ((FITTING, True), (UNFITTING, False)):
+        for answer in finder.answer_many(asked):
+            assert answer.fits is fits and answer.hits
+            assert (answer.hits[0].score >= 0.5) is fits
+    best = finder.answer(UNFITTING[0]).hits[0].score
+    for least in (0, best, (1 + best) / 2):
+        answer = finder.answer(UNFITTING[0], min_score=least)
+        assert answer.fits is False
+        assert all(hit.score >= least for hit in answer.hits)
+    assert not answer.hits
+    high = finder.answer(FITTING[0], min_score=0.999)
+    assert high.fits is True and not high.hits
+    assert finder.answer("zebra").fits is False, "no tool is found"
+    assert finder.answer("mail.send").fits is True, "an exact name"
+
+
+def test_the_mark_is_of_the_tools_that_are_wanted(tmp_path):
+    write_calibrated_pack(tmp_path)
+    finder = open_packed(tmp_path)
+    for source, fits in (("home", True), ("post", False)):
+        wanted = Wanted(sources=frozenset({source}))
+        assert finder.answer("play a song", wanted=wanted).fits is fits
+
+
+def test_a_search_prints_the_mark_and_the_hits(tmp_path):
+    write_calibrated_pack(tmp_path / "finder")
+    for asked, mark in ((FITTING[1], "fits: true"), (UNFITTING[1], "fits: false")):
+        done = toolbank_command("search", "finder", asked, cwd=tmp_path)
+        first, *hits = done.stdout.splitlines()
+        assert first.startswith(mark) and "mail.send" in hits[0]
+        assert "probability" in done.stderr
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_a_pack_of_version_0_7_0_is_searched_without_its_calibration(tmp_path, one):
+    version = make_0_7_0(tmp_path, write_calibrated_pack(tmp_path))
+    assert (tmp_path / "versions" / version / "calibration" / "bm25").is_dir()
+    finder = open_packed(tmp_path, one=one)
+    for answer in finder.answer_many((*FITTING, *UNFITTING)):
+        assert answer.fits is None and answer.hits
+    said = finder.explain_scores("bm25")
+    assert "earlier version" in said and "toolbank pack RUN --out DIR" in said
+    done = toolbank_command("search", tmp_path, FITTING[0], cwd=tmp_path)
+    assert said in done.stderr and "fits" not in done.stdout
+
+
+def test_why_there_is_no_calibration_is_packed(tmp_path):
+    for reason in ("it has 3 requests", "41 of 98 requests repeat a train request"):
+        write_pack(tmp_path, calibrate=lambda *_, why=reason: why)
+        assert reason in open_packed(tmp_path).explain_scores("bm25")

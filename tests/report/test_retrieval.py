@@ -36,17 +36,20 @@ def test_twins_are_one_entry_with_the_requests_of_each_and_a_figure(run):
 
 def test_what_a_score_means_is_shown_for_each_retriever(run):
     assert "What a score means" not in write(run)
-    of_one = {"n_validation": 90, "threshold": 0.25, "lost": 0.02, "n": 40}
+    of_one = {"n_requests": 90, "threshold": 0.25, "lost": 0.02, "n": 40}
     of_one |= {"n_served": 30, "refused": 1, "error": 0.15, "counts": [300, 100]}
     of_one |= {"said": [0.1, 0.6], "happened": [0.05, 0.9]}
     rows = [of_one | {"retriever": name} for name in RETRIEVERS]
-    write_json(run / "calibration.json", rows)
+    requests = {"origin": "90 requests of evaluate.on (mine)"}
+    record = {"requests": requests, "retrievers": rows}
+    write_json(run / "calibration.json", record)
     html = write(run)
     captions = [one.text() for one in parse(html).css("#retrieval figcaption")]
     captions = [one for one in captions if "calibration error" in one]
     assert len(captions) == 2
     assert "0.150" in captions[0]
-    assert "below 25.0 % nothing fits, which refuses 1 of 30 served" in captions[0]
+    assert "below 25.0 % fits: false, which marks 1 of 30 served" in captions[0]
+    assert "90 requests of evaluate.on (mine)" in text_of(html, "#retrieval")
     titles = [one.text() for one in parse(html).css("#retrieval title")]
     assert "10 % said, 5 % needed, of 300 hits" in titles
     assert "60 % said, 90 % needed, of 100 hits" in titles

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.packed.packs import REQUESTS, TOOLS, write_pack
+from tests.packed.packs import REQUESTS, TOOLS, write_calibrated_pack, write_pack
 from tests.serve.servers import KEY, serving
 
 
@@ -12,6 +12,15 @@ def server(tmp_path_factory):
     write_pack(folder / "home", requests=REQUESTS)
     write_pack(folder / "letters", TOOLS[6:])
     with serving(folder / "home", f"post={folder / 'letters'}") as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def marking(tmp_path_factory):
+    """A server of a calibrated finder, whose answers have `fits`."""
+    folder = tmp_path_factory.mktemp("marking")
+    write_calibrated_pack(folder)
+    with serving(f"marking={folder}") as running:
         yield running
 
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 import yaml
 
-from tests.packed.packs import TOOLS, write_pack
+from tests.packed.packs import FITTING, TOOLS, UNFITTING, write_pack
 from tests.serve.servers import KEY, serving
 from toolbank.bank.call import McpCall
 from toolbank.bank.records import Tool
@@ -80,7 +80,7 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
                 assert said in await ask("search_tools", query="rain", k=k)
             assert found["pinned"][0]["name"] == "mail.read"
             nothing = await ask("search_tools", query="zebra")
-            assert nothing["none"] is True and nothing["hits"] == []
+            assert nothing["hits"] == []
             tool = await ask("describe_tool", name="get_weather")
             assert tool["parameters"] == TOOLS[4].parameters
             assert "No tool is called 'zebra'" in await ask(
@@ -89,6 +89,20 @@ def test_an_agent_searches_and_reads_schemas_over_stdio(tmp_path):
             assert "is empty" in await ask("search_tools", query=" ")
             assert "k is 0" in await ask("search_tools", query="a", k=0)
             assert "at most 10,000" in await ask("search_tools", query="a" * 10_001)
+
+    anyio.run(session)
+
+
+def test_an_agent_is_given_the_mark_and_the_hits(marking):
+    async def session():
+        address = f"http://127.0.0.1:{marking.port}/mcp"
+        async with asking(address) as (client, ask):
+            [search, *_] = (await client.list_tools()).tools
+            assert "`fits` false" in search.description
+            for asked, fits in ((FITTING, True), (UNFITTING, False)):
+                for query in asked:
+                    found = await ask("search_tools", query=query)
+                    assert found["fits"] is fits and found["hits"]
 
     anyio.run(session)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.packed.packs import REQUESTS, TOOLS
+from tests.packed.packs import FITTING, REQUESTS, TOOLS, UNFITTING
 from tests.serve.servers import KEY, serving
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
@@ -147,14 +147,23 @@ def test_filters_and_two_retrievers_side_by_side(chromium, address):
         expect(page.locator(".hits")).to_have_count(2)
 
 
-def test_nothing_fits_and_the_requests_nearest(chromium, address):
+def test_no_tool_is_found_and_the_requests_nearest(chromium, address):
     with opened(chromium, f"{address}?q=zebra") as page:
-        expect(page.locator("#said")).to_contain_text("No tool here is likely")
-        page.get_by_text("Show the nearest all the same").click()
-        expect(page.locator(".hit")).to_have_count(5)
+        expect(page.locator("#said")).to_contain_text("No tool is found")
         page.locator("#q").fill("will it rain in Bergen")
         expect(page.locator("#near")).to_contain_text("will it rain in Oslo")
         expect(page.locator("#near")).to_contain_text("get_weather")
+
+
+def test_the_mark_stands_above_the_hits_and_does_not_contradict_them(chromium, marking):
+    address = f"http://{marking.host}:{marking.port}/"
+    for asked, mark in ((FITTING, ""), (UNFITTING, "Probably none of these tools")):
+        for query in asked:
+            with opened(chromium, f"{address}?q={query}") as page:
+                expect(page.locator(".hit").first).to_be_visible()
+                expect(page.locator("#said")).to_contain_text(mark)
+                share = page.locator(".hit .share").first.text_content()
+                assert (int(share.split()[0]) < 50) is bool(mark)
 
 
 def test_texts_of_strangers_are_shown_as_text(chromium, address):

@@ -32,7 +32,7 @@ def test_a_newer_version_is_taken(tmp_path):
         version = write_pack(folder, TOOLS[:4])
         health = wait_for(server, 4)
         assert health["finders"]["finder"]["version"] == version
-        assert server.ask("/search?q=send+a+letter").json["none"]
+        assert not server.ask("/search?q=send+a+letter").json["hits"]
 
 
 def test_a_damaged_version_is_refused_and_the_old_one_goes_on(tmp_path):

@@ -1,10 +1,20 @@
 """Searching over HTTP: what is asked, what is answered, and what is refused."""
 
+import re
 import subprocess
 import sys
 from urllib.parse import quote
 
 import pytest
+
+from tests.packed.packs import (
+    FITTING,
+    UNFITTING,
+    make_0_7_0,
+    write_calibrated_pack,
+    write_pack,
+)
+from tests.serve.servers import serving
 
 
 def names(result):
@@ -14,9 +24,8 @@ def names(result):
 def test_hits_have_names_scores_and_summaries(server):
     answer = server.ask("/search?q=send+a+letter&k=2")
     assert answer.status == 200
-    assert set(answer.json) == {"hits", "none", "calibrated"}
+    assert set(answer.json) == {"hits", "calibrated"}
     assert answer.json["calibrated"] is False
-    assert answer.json["none"] is False
     first, second = answer.json["hits"]
     assert first["name"] == "mail.send"
     assert first["summary"] == "Send a letter to a person."
@@ -28,12 +37,58 @@ def test_the_exact_name_comes_first_with_score_1(server):
     assert (first["name"], first["score"]) == ("GET /storms", 1)
 
 
-def test_nothing_fits_is_said(server):
+def test_where_no_tool_is_found_there_are_no_hits(server):
     assert server.ask("/search?q=zebra").json == {
         "hits": [],
-        "none": True,
         "calibrated": False,
     }
+
+
+def test_an_answer_is_marked_and_has_its_hits(marking):
+    def count():
+        metrics = marking.ask("/metrics").body.decode()
+        found = re.search(r'nothing_fits_total{finder="marking"} (\d+)', metrics)
+        return int(found[1]) if found else 0
+
+    before = count()
+    for asked, fits in ((FITTING, True), (UNFITTING, False)):
+        for query in asked:
+            answer = marking.ask(f"/search?q={quote(query)}").json
+            assert set(answer) == {"hits", "fits"} and answer["hits"]
+            assert answer["fits"] is fits
+            assert (answer["hits"][0]["score"] >= 0.5) is fits
+    [none] = marking.ask("/search", {"queries": [UNFITTING[0]], "min_score": 0.9}).json[
+        "results"
+    ]
+    assert none == {"hits": [], "fits": False}
+    answer = marking.ask("/search?q=zebra").json
+    assert answer == {"hits": [], "fits": False}
+    assert count() - before == len(UNFITTING) + 2
+
+
+def test_the_description_says_what_an_answer_has(marking):
+    described = marking.ask("/openapi.json").json["paths"]["/search"]["get"]
+    content = described["responses"]["200"]["content"]["application/json"]
+    properties = content["schema"]["properties"]
+    for query in (FITTING[0], UNFITTING[0]):
+        assert set(marking.ask(f"/search?q={quote(query)}").json) <= set(properties)
+    assert properties["fits"]["type"] == "boolean" and "none" not in properties
+
+
+def test_why_scores_are_not_calibrated_is_said_when_it_starts_and_by_facets(tmp_path):
+    write_pack(tmp_path / "new", calibrate=lambda *_: "of a reason")
+    make_0_7_0(tmp_path / "old", write_calibrated_pack(tmp_path / "old"))
+    with serving(tmp_path / "new", tmp_path / "old") as server:
+        said = [next(server.read_errors()) for _ in range(2)]
+        for line, name, why in zip(
+            said, ("new", "old"), ("of a reason", "an earlier version"), strict=True
+        ):
+            assert name in line and why in line
+            facets = server.ask(f"/{name}/facets").json
+            assert facets["calibrated"] == [] and why in facets["uncalibrated"]["bm25"]
+            answer = server.ask(f"/{name}/search?q={quote(UNFITTING[0])}").json
+            assert answer["hits"] and answer["calibrated"] is False
+            assert "fits" not in answer
 
 
 def test_hits_are_filtered(server):

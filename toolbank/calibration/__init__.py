@@ -1,1 +1,1 @@
-"""What a retriever's scores mean: how likely a tool is needed, and when nothing fits."""
+"""What a retriever's scores mean: how likely a tool is needed, and whether any fits."""

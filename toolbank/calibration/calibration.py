@@ -26,7 +26,7 @@ class Calibration(Stored):
     slope of the second is negative, so that hits stay in their order. `scale` is the deviation of
     the best hit's score.
 
-    Where no hit reaches `threshold`, nothing fits.
+    An answer without a hit that reaches `threshold` is marked as not fitting.
     """
 
     centre: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Fitting a calibration to the validation queries of a bank."""
+"""Fitting a calibration to requests that a retriever has not learnt from."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from toolbank.bank.siblings import group_siblings
 from toolbank.bank.twins import find_first_twins
 from toolbank.calibration.background import find_foreign
 from toolbank.calibration.calibration import Calibration, describe_hits, embed_requests
+from toolbank.calibration.requests import LEAST
 from toolbank.calibration.signals import DEPTH, read_signals
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.logistic import regress
 
 LOST = 0.02
-"""The share of requests with a right tool among their first hits that may be refused."""
+"""The share of requests with a right tool among their first hits that may be below the threshold."""
+EVEN = 0.5
+"""The highest threshold: an answer is not marked where its best hit is likelier needed than not."""
 FIRST = 5
-_LEAST = 20
 _MOST_NEAR = 2_000
 _ANY = -1e9
 _FOLDS = 5
@@ -35,27 +37,27 @@ _PRIOR = 0.1
 def fit_calibration(
     retriever: Retriever,
     bank: Bank,
+    queries: Sequence[Query],
     seed: int = 0,
     packed_from: Retriever | None = None,
 ) -> Calibration | None:
-    """Fit a retriever's calibration to the validation queries, which it has not learnt from.
+    """Fit a retriever's calibration to labelled `queries`, those of `choose_requests`.
 
-    That anything fits is learnt from three kinds of requests: the validation queries whose first
-    hits have a right tool; the same without the families of their own tools among the hits, as if
-    the module or server that they ask for were not in the catalogue; and requests of other domains.
-    How likely a hit is needed is learnt from the validation queries as they are. Of further requests
-    with a right tool among the first hits the threshold refuses a share of `LOST` at most, as far as
-    can be expected: it is chosen by what fits to the other queries say of each (see
-    `choose_threshold`).
+    Their labels are tools of the bank. That anything fits is learnt from three kinds of requests:
+    the queries whose first hits have a right tool; the same without the families of their own tools
+    among the hits, as if the module or server that they ask for were not in the catalogue; and
+    requests of other domains. How likely a hit is needed is learnt from the queries as they are. Of
+    further requests with a right tool among the first hits a share of `LOST` at most is below the
+    threshold, as far as can be expected: it is chosen by what fits to the other queries say of each
+    (see `choose_threshold`), and `EVEN` at most.
 
     Of a packed retriever, `packed_from` is the one that it was made of: where requests of other
     domains lie is told by its encoder, which is faster, and need not be asked for each precision.
 
     Returns:
-        None where there are fewer than 20 validation queries, or none of them has a right hit.
+        None where there are fewer than 20 queries, or none of them has a right hit.
     """
-    queries = bank.split("validation")
-    if len(queries) < _LEAST:
+    if len(queries) < LEAST:
         return None
     texts = [query.query for query in queries]
     absent = find_families(bank, queries)
@@ -96,7 +98,8 @@ def fit_calibration(
     # A query and the same without its tools are one example.
     examples = np.concatenate([np.arange(len(part)) for part in signals])
     unseen = _cross_fit(columns, fits, examples)[: len(served)][served]
-    made.threshold = np.asarray(made.best_chance(np.array(choose_threshold(unseen))))
+    lowest = made.best_chance(np.array(choose_threshold(unseen)))
+    made.threshold = np.minimum(lowest, EVEN)
     return made
 
 
@@ -137,6 +140,7 @@ def find_own(bank: Bank, queries: Sequence[Query]) -> list[NDArray[np.int64]]:
     found = []
     for query in queries:
         named = (*query.tools, *bank.alternatives(query))
+        # An alternative may be a tool that a refresh has removed.
         places = [bank.index[name] for name in named if name in bank.index]
         same = np.isin(first, first[places]) | np.isin(sibling, sibling[places])
         found.append(np.flatnonzero(same))

@@ -1,9 +1,9 @@
-"""How a retriever's calibration does on queries that neither has seen: a line of calibration.json."""
+"""What retrievers are calibrated on, and how well: calibration.json."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +13,11 @@ from pydantic import Field
 from toolbank.bank.bank import Bank
 from toolbank.calibration.fit import FIRST, LOST, fit_calibration, mark_right
 from toolbank.calibration.reliability import measure_reliability
+from toolbank.calibration.requests import CalibrationRequests
 from toolbank.calibration.signals import DEPTH
 from toolbank.config.checked import read_checked
 from toolbank.retrievers.base import Retriever
-from toolbank.system.files import write_json
+from toolbank.system.files import read_json, write_json
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -28,13 +29,14 @@ class Calibrated:
 
     Of their first hits, by bins of equal width, `said` is the mean probability, `happened` the
     share that was needed, `counts` how many there are; bins without any are left out. `error` is
-    the expected calibration error. Below `threshold` nothing fits; it was chosen by `n_validation`
-    validation queries to refuse a share `lost` of further ones that are served at most, and refuses
-    `refused` of the `n_served` test queries that are: those with a right tool among the first five.
+    the expected calibration error. An answer whose best hit is below `threshold` is marked as not
+    fitting. The threshold was chosen by `n_requests` requests, so that of further ones that are served a share `lost` at
+    most is marked so; of the `n_served` test queries that are, those with a right tool among the
+    first five, it is `refused`.
     """
 
     retriever: str
-    n_validation: _Count
+    n_requests: _Count
     threshold: _Share
     lost: _Share
     n: _Count
@@ -50,14 +52,26 @@ class Calibrated:
             raise ValueError("said, happened and counts are as long as each other")
 
 
-def measure_calibration(retriever: Retriever, bank: Bank) -> Calibrated | None:
-    """Calibrate a retriever on the validation queries, and measure that on the test queries.
+@dataclass(frozen=True)
+class CalibrationRecord:
+    """What the retrievers of a run are calibrated on, but for the queries, and how well."""
+
+    requests: CalibrationRequests = field(default_factory=CalibrationRequests)
+    retrievers: tuple[Calibrated, ...] = ()
+
+
+def measure_calibration(
+    retriever: Retriever, bank: Bank, requests: CalibrationRequests
+) -> Calibrated | None:
+    """Calibrate a retriever on requests, and measure that on the test queries.
 
     Returns:
         None where `fit_calibration` can't learn what scores mean, or there are no test queries.
     """
     queries = bank.split("test")
-    calibration = fit_calibration(retriever, bank) if queries else None
+    calibration = None
+    if queries:
+        calibration = fit_calibration(retriever, bank, requests.queries)
     if calibration is None:
         return None
     texts = [query.query for query in queries]
@@ -71,7 +85,7 @@ def measure_calibration(retriever: Retriever, bank: Bank) -> Calibrated | None:
     threshold = float(calibration.threshold)
     return Calibrated(
         retriever=retriever.name,
-        n_validation=len(bank.split("validation")),
+        n_requests=len(requests.queries),
         threshold=threshold,
         lost=LOST,
         n=len(queries),
@@ -84,15 +98,28 @@ def measure_calibration(retriever: Retriever, bank: Bank) -> Calibrated | None:
     )
 
 
-def write_calibrated(path: Path, measured: Sequence[Calibrated]) -> None:
+def write_calibration(
+    path: Path, requests: CalibrationRequests, measured: Sequence[Calibrated]
+) -> None:
     """Write a calibration.json, atomically."""
-    write_json(path, [asdict(one) for one in measured])
+    origin = asdict(requests)
+    del origin["queries"]
+    content = {"requests": origin, "retrievers": [asdict(one) for one in measured]}
+    write_json(path, content)
 
 
-def read_calibrated(path: Path) -> list[Calibrated]:
+def read_calibration_record(path: Path) -> CalibrationRecord:
     """Read a calibration.json.
+
+    One of version 0.7.0, a list, doesn't say what the retrievers were calibrated on.
 
     Raises:
         InputError: the file is missing or damaged.
     """
-    return read_checked(path, list[Calibrated])
+    if isinstance(read_json(path), list):
+        reason = (
+            "an earlier version of toolbank evaluated the run, and did not check whether its "
+            "validation requests nearly repeat train requests"
+        )
+        return CalibrationRecord(CalibrationRequests(reason=reason))
+    return read_checked(path, CalibrationRecord)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from toolbank.system.shell import command
 from toolbank.system.terminal import print_message
 
 if TYPE_CHECKING:
+    from toolbank.calibration.requests import CalibrationRequests
     from toolbank.encoders.encoder import Precision
 
 
@@ -45,10 +47,10 @@ def pack(
     both: Annotated[bool, typer.Option("--both", help="Networks in both.")] = False,
 ) -> None:
     """Write what is needed to search and serve, and nothing else, without torch."""
-    from toolbank.packed.layout import list_uncalibrated
+    from toolbank.packed.layout import read_manifest, read_uncalibrated, version_folder
     from toolbank.packed.write import check_packable, write_packed
     from toolbank.search import (
-        calibrator,
+        Calibrator,
         describe_lacks,
         open_finder,
         read_requests_of,
@@ -66,14 +68,30 @@ def pack(
     finders = [open_finder(run, label) for label in labels]
     packed = {finder.retriever.name: finder.retriever for finder in finders}
     requests = read_requests_of(run) if with_requests else None
+    calibrator = Calibrator(run)
     version = write_packed(
-        out, packed, finders[0].tools, requests, calibrator(run), precisions
+        out, packed, finders[0].tools, requests, calibrator, precisions
     )
-    for label in list_uncalibrated(out, version):
-        print_message(
-            f"{label}: too few validation queries of people's wording to say what its scores mean; "
-            "they only order the hits, and none is refused for a low one"
-        )
+    place = version_folder(out, version)
+    reasons = read_uncalibrated(place, read_manifest(place))
+    for line in _describe_calibration(calibrator.requests, reasons):
+        print_message(line)
     tools = count(len(finders[0].tools), "tool")
     echo(f"Packed {', '.join(packed)} of {tools} to {out} (version {version})")
     echo(f'  Search it: {command("search", out)} "..."')
+
+
+def _describe_calibration(
+    requests: CalibrationRequests, reasons: Mapping[str, str]
+) -> Iterator[str]:
+    """What the retrievers were calibrated on, and why those with `reasons` were not."""
+    from toolbank.calibration.requests import REMEDY
+
+    yield from requests.warn_of_near()
+    if skipped := requests.describe_skipped():
+        yield skipped
+    if requests.origin:
+        yield f"Calibrated on {requests.origin}."
+    for reason in dict.fromkeys(reasons.values()):
+        labels = ", ".join(label for label, why in reasons.items() if why == reason)
+        yield f"{labels}: scores only rank the hits, because {reason}. {REMEDY}"

@@ -37,7 +37,7 @@ def search(
         float | None,
         typer.Option(
             metavar="P",
-            help="Of a packed finder: the least probability of a hit; 0 always gives k.",
+            help="Of a packed finder: the least score of a hit; 0 always gives k.",
         ),
     ] = None,
     retriever: Annotated[

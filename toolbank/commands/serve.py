@@ -85,6 +85,8 @@ def serve(
     if mcp:
         _check_stdio(context, folders)
     shelf = Shelf(folders, pin or [], print_message)
+    for name in shelf.names:
+        print_message(f"{name}: {shelf.explain_scores(name)}")
     caller = _make_caller(shelf, call or [], call_config, call_writes)
     if mcp:
         serve_stdio(shelf, log, caller, log_text=log_text)

@@ -11,11 +11,16 @@ from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
 
 @dataclass(frozen=True)
 class Labelled:
-    """Requests with their tools, and how many lines need no tool and are left out."""
+    """Requests with their tools, and how many lines need no tool and are left out.
+
+    `choices` are the ids of requests that come from a feedback log: somebody searched, and chose
+    the tool among the hits.
+    """
 
     name: str
     queries: tuple[Query, ...]
     refusals: int
+    choices: frozenset[str] = frozenset()
 
 
 def read_labelled(path: Path) -> Labelled:
@@ -30,12 +35,17 @@ def read_labelled(path: Path) -> Labelled:
     rows = read_lines(path, _parse)
     if not rows:
         raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
-    queries = tuple(query for query in rows if query.tools)
-    return Labelled(path.stem, queries, len(rows) - len(queries))
+    queries = tuple(query for query, _ in rows if query.tools)
+    choices = frozenset(query.id for query, is_choice in rows if is_choice)
+    return Labelled(path.stem, queries, len(rows) - len(queries), choices)
 
 
-def _parse(row: dict[str, Any], number: int) -> Query:
+def _parse(row: dict[str, Any], number: int) -> tuple[Query, bool]:
+    """A request, and whether it is a choice of a feedback log."""
     tools = get_texts(row, "tools")
     is_blank = not tools and row.get("query") == ""
     query = "" if is_blank else get_text(row, "query")
-    return Query(id=get_id(row, number), query=query, tools=tools)
+    return (
+        Query(id=get_id(row, number), query=query, tools=tools),
+        row.get("event") == "choice",
+    )

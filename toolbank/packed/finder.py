@@ -1,4 +1,4 @@
-"""Searching a packed finder: hits with probabilities, exact names first, or that nothing fits."""
+"""Searching a packed finder: hits with probabilities, exact names first, and whether any fits."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from toolbank.packed.layout import (
     check_files,
     check_list,
     read_manifest,
+    read_uncalibrated,
     read_version,
     version_folder,
 )
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _NAMED = 20
 """Most tools that one request can name exactly."""
+_UNKNOWN = "it has no calibration"
 _SIGN = re.compile(r"[._/:\-]")
 _PART = re.compile(r"[^\s'\"`(),;?!<>\[\]{}]+(?:\(\))?")
 
@@ -50,12 +52,14 @@ class Answer:
     """What was found for one request.
 
     The hits' scores fall; they are probabilities that the tool is needed, or only order the hits
-    where the retriever has no calibration. Exact names come first with 1. `none` says that nothing reached the least score; there are no hits then. `pinned` are
-    tools that are listed whatever was asked.
+    where the retriever has no calibration. Exact names come first with 1. `fits` says whether the
+    best of all hits, whatever the least score, reaches the retriever's threshold: where it is False,
+    probably none of them serves the request. It is None without a calibration. `pinned` are tools
+    that are listed whatever was asked.
     """
 
     hits: tuple[Hit, ...]
-    none: bool
+    fits: bool | None
     pinned: tuple[Tool, ...] = ()
 
 
@@ -66,7 +70,7 @@ class PackedFinder:
     named. `requests` has the bank's requests where they were packed; None where not. `pinned` are
     tools that are listed whatever was asked. `networks`, those that retrievers share, stay open as
     long as it does. A retriever that has none of `calibrations` gives
-    scores that only order the hits, and refuses none for a low one.
+    scores that only order the hits; `uncalibrated` says why, by the retriever's label.
     """
 
     def __init__(
@@ -78,11 +82,13 @@ class PackedFinder:
         requests: RequestIndex | None = None,
         pin: Sequence[str] = (),
         networks: Sequence[OnnxNetwork] = (),
+        uncalibrated: Mapping[str, str] | None = None,
     ) -> None:
         self._networks = networks
         self.version, self.tools = version, catalogue
         self.retrievers, self.requests = retrievers, requests
         self.calibrations = calibrations or {}
+        self.uncalibrated = uncalibrated or {}
         self.pin(pin)
 
     def pin(self, names: Sequence[str]) -> None:
@@ -125,9 +131,9 @@ class PackedFinder:
     ) -> list[Answer]:
         """What is found for each request, in their order.
 
-        `min_score` is the least probability of a hit; unset, it is the retriever's threshold for
-        the best one: where that is reached, all k hits are given. With 0 there are always k, those
-        that the retriever doesn't find behind the others with score 0.
+        `min_score` is the least score of a hit; unset, all hits that the retriever finds are given,
+        also where none of them fits. With 0 there are always k, those that the retriever doesn't
+        find behind the others with score 0.
 
         Raises:
             InputError: k is no whole number of at least 1, `min_score` is not from 0 to 1, a
@@ -179,6 +185,12 @@ class PackedFinder:
         """The bank's requests nearest to a request; none where they were not packed."""
         return self.requests.nearest(query, n) if self.requests else []
 
+    def explain_scores(self, label: str) -> str:
+        """What the scores of a retriever are, and why they are no more, for people."""
+        if label in self.calibrations:
+            return "scores are the probability that the tool is needed"
+        return f"scores only rank the hits, because {self.uncalibrated.get(label, _UNKNOWN)}"
+
     def _answer(
         self,
         query: str,
@@ -187,38 +199,43 @@ class PackedFinder:
         wanted: Wanted,
         label: str,
     ) -> Answer:
-        fits = self.tools.wanted(wanted) if wanted else None
+        allowed = self.tools.wanted(wanted) if wanted else None
         named = [
             place
             for place in dict.fromkeys(self._named(query))
-            if fits is None or fits[place]
+            if allowed is None or allowed[place]
         ][:_NAMED]
         scored = [(place, 1.0) for place in named]
         taken = set(named)
         scored += [
             (place, score)
-            for place, score in self._search(query, k + len(taken), fits, label)
+            for place, score in self._search(query, k + len(taken), allowed, label)
             if place not in taken
         ]
         scored = scored[:k]
         if min_score == 0 and len(scored) < k:
-            rest = self._rest({place for place, _ in scored}, fits)
+            rest = self._rest({place for place, _ in scored}, allowed)
             scored += [(place, 0.0) for place in islice(rest, k - len(scored))]
-        calibration = self.calibrations.get(label)
-        least = float(calibration.threshold) if calibration and min_score is None else 0
-        if not scored or max(score for _, score in scored) < least:
-            scored = []
+        fits = self._fits(max((score for _, score in scored), default=0.0), label)
         if min_score is not None:
             scored = [(place, score) for place, score in scored if score >= min_score]
         hits = tuple(Hit(self.tools[place], score) for place, score in scored)
-        return Answer(hits, not hits, self.pinned)
+        return Answer(hits, fits, self.pinned)
+
+    def _fits(self, best: float, label: str) -> bool | None:
+        """Whether the best score reaches a retriever's threshold; None without a calibration."""
+        calibration = self.calibrations.get(label)
+        # A tool that the retriever doesn't find has 0, whatever the threshold.
+        if calibration is None:
+            return None
+        return best > 0 and best >= float(calibration.threshold)
 
     def _rest(
-        self, taken: Container[int], fits: NDArray[np.bool_] | None
+        self, taken: Container[int], allowed: NDArray[np.bool_] | None
     ) -> Iterator[int]:
-        """The tools that fit and are not taken, in the catalogue's order."""
+        """The tools that are allowed and not taken, in the catalogue's order."""
         for place in range(len(self.tools)):
-            if place not in taken and (fits is None or fits[place]):
+            if place not in taken and (allowed is None or allowed[place]):
                 yield place
 
     def _named(self, query: str) -> Iterator[int]:
@@ -248,13 +265,13 @@ class PackedFinder:
         self,
         query: str,
         k: int,
-        fits: NDArray[np.bool_] | None,
+        allowed: NDArray[np.bool_] | None,
         label: str,
     ) -> list[tuple[int, float]]:
-        """Positions and probabilities of the k best tools that fit."""
+        """Positions and probabilities of the k best tools that are allowed."""
         retriever, calibration = self.retrievers[label], self.calibrations.get(label)
         n_tools, depth = len(self.tools), max(k, DEPTH)
-        if not n_tools or (fits is not None and not fits.any()):
+        if not n_tools or (allowed is not None and not allowed.any()):
             return []
         while True:
             depth = min(depth, n_tools)
@@ -268,21 +285,19 @@ class PackedFinder:
             pairs = [
                 (int(place), float(chance))
                 for place, chance in zip(indices[0], chances[0], strict=True)
-                if place >= 0 and (fits is None or fits[place])
+                if place >= 0 and (allowed is None or allowed[place])
             ]
             if len(pairs) >= k or depth == n_tools or indices[0, -1] < 0:
                 return sorted(pairs, key=lambda pair: -pair[1])[:k]
             depth *= 4
 
 
-def read_calibration(folder: Path, label: str) -> Calibration | None:
-    """The calibration of a version's retriever; None where it has none.
+def read_calibration(folder: Path, label: str) -> Calibration:
+    """The calibration of a version's retriever.
 
     Raises:
-        InputError: it is damaged.
+        InputError: it is missing or damaged.
     """
-    if not (folder / CALIBRATION / label).is_dir():
-        return None
     calibration = Calibration()
     calibration.load_state(folder / CALIBRATION / label, {})
     return calibration
@@ -348,17 +363,25 @@ def open_packed(
             raise InputError(
                 f"{place / RETRIEVERS / label}: damaged (of other tools). {AGAIN}"
             )
+    uncalibrated = read_uncalibrated(place, manifest)
     calibrations = {
-        label: learnt
+        label: read_calibration(place, label)
         for label in labels
-        if (learnt := read_calibration(place, label)) is not None
+        if label not in uncalibrated
     }
     requests = RequestIndex.read(place) if RequestIndex.lies_in(place) else None
     if requests is not None and not one:
         requests.prepare()
     catalogue = Catalogue(place, names)
     return PackedFinder(
-        version, catalogue, loaded, calibrations, requests, pin, networks
+        version,
+        catalogue,
+        loaded,
+        calibrations,
+        requests,
+        pin,
+        networks,
+        uncalibrated,
     )
 
 

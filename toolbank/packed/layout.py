@@ -4,6 +4,7 @@ finder/finder.json                 which version counts; one rename switches it
 finder/versions/VERSION/pack.json  what it holds, and every file with its SHA-256
                         tools.jsonl, offsets.npy, facets.json, called.json
                         retrievers/NAME/, calibration/NAME/
+                        uncalibrated.json             why retrievers have no calibration
                         encoders/SHA256/              that retrievers share
                         requests.jsonl                with requests
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,13 @@ from toolbank.system.files import read_json, reading, sha256_file, write_json
 LAYOUT = 2
 _KIND = "packed finder"
 RETRIEVERS, CALIBRATION = "retrievers", "calibration"
+_UNCALIBRATED = "uncalibrated.json"
 _MARK, _PACK = "finder.json", "pack.json"
 AGAIN = "Pack it again: toolbank pack RUN --out DIR."
+_EARLIER = (
+    "an earlier version of toolbank packed this finder, and did not check whether the requests "
+    f"that it calibrated on nearly repeat train requests. {AGAIN}"
+)
 _VERSION = re.compile("[0-9a-f]{16}")
 
 
@@ -149,15 +155,26 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def list_uncalibrated(folder: Path, version: str) -> list[str]:
-    """The labels of retrievers of a version whose scores only order hits.
+def write_uncalibrated(folder: Path, reasons: Mapping[str, str]) -> None:
+    """Write why retrievers of a version, by their labels, have no calibration."""
+    write_json(folder / _UNCALIBRATED, dict(reasons))
+
+
+def read_uncalibrated(folder: Path, manifest: Manifest) -> dict[str, str]:
+    """Why retrievers of a version have no calibration, by their labels.
+
+    A version that toolbank 0.7.0 packed has none that counts: its calibrations may be learnt from
+    requests that nearly repeat train requests.
 
     Raises:
-        InputError: the manifest is missing or damaged.
+        InputError: the file is damaged.
     """
-    place = version_folder(folder, version)
-    labels = read_manifest(place).retrievers
-    return [label for label in labels if not (place / CALIBRATION / label).is_dir()]
+    if all(name != _UNCALIBRATED for name, _ in manifest.files):
+        return dict.fromkeys(manifest.retrievers, _EARLIER)
+    reasons = read_json(folder / _UNCALIBRATED)
+    if not isinstance(reasons, dict):
+        raise InputError(f"{folder / _UNCALIBRATED}: damaged. {AGAIN}")
+    return {str(label): str(reason) for label, reason in reasons.items()}
 
 
 def check_list(folder: Path, manifest: Manifest) -> None:

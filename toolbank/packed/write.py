@@ -27,6 +27,7 @@ from toolbank.packed.layout import (
     read_version,
     version_folder,
     write_manifest,
+    write_uncalibrated,
     write_version,
 )
 from toolbank.packed.requests import write_requests
@@ -43,8 +44,12 @@ if TYPE_CHECKING:
 
 _NEW, _LOCK = ".new-", ".lock"
 Requests = Iterable[tuple[str, tuple[str, ...]]]
-Calibrate = Callable[["Retriever", "Retriever"], Calibration | None]
-"""Of a retriever as it was packed, and of the one that it was packed from."""
+Calibrate = Callable[["Retriever", "Retriever"], Calibration | str]
+"""Calibrates a retriever as it was packed, given that and the one that it was packed from.
+
+A text says why it has no calibration.
+"""
+_NO_REQUESTS = "it was packed without requests to calibrate on"
 
 
 def write_packed(
@@ -61,7 +66,7 @@ def write_packed(
     deleted. `requests` are the bank's, with the names of their tools, if they are to go in.
     Retrievers with networks are written in the first of `precisions`, and in each further one as
     LABEL-PRECISION. `calibrate` gives what the scores of each mean, as it is written and read again:
-    in 8 bits they are others.
+    in 8 bits they are others. Why a retriever has no calibration is written, too.
 
     Returns:
         The version, which follows from the content.
@@ -143,6 +148,7 @@ def _pack(
 ) -> tuple[str, ...]:
     """Write the retrievers; of those with networks, one of each further precision besides."""
     labels: list[str] = []
+    reasons: dict[str, str] = {}
     each = [(precision, label) for precision in precisions for label in retrievers]
     packings = {precision: Packing(made, precision) for precision in precisions}
     with tqdm(each, "pack", unit="retriever", disable=None) as shown:
@@ -155,13 +161,16 @@ def _pack(
             retriever.pack(folder, packing)
             if first or len(packing.networks) > before:
                 labels.append(name)
-                found = None
+                found: Calibration | str = _NO_REQUESTS
                 if calibrate:
                     found = calibrate(load_retriever(folder), retriever)
-                if found is not None:
+                if not isinstance(found, Calibration):
+                    reasons[name] = found or _NO_REQUESTS
+                else:
                     found.save_state(made / CALIBRATION / name)
             else:
                 shutil.rmtree(folder)
+    write_uncalibrated(made, reasons)
     return tuple(labels)
 
 

@@ -11,7 +11,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_frame
 from toolbank.bank.records import AttemptRecord
 from toolbank.bank.schema import make_frame
-from toolbank.calibration.measured import Calibrated, read_calibrated
+from toolbank.calibration.measured import CalibrationRecord, read_calibration_record
 from toolbank.config.checked import check, read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import (
@@ -136,7 +136,7 @@ class Content:
     figures: list[Figure]
     differences: list[Difference]
     labels: list[SetLabels]
-    calibrated: list[Calibrated]
+    calibration: CalibrationRecord
     warnings: list[str]
     hits: Mapping[str, list[Found]]
     models: Path
@@ -203,7 +203,9 @@ def read_content(run: Path) -> Content:
         figures=figures,
         differences=_read_if_there(run / "comparisons.json", read_differences, []),
         labels=_read_if_there(run / "labels.json", read_labels, []),
-        calibrated=_read_if_there(run / "calibration.json", read_calibrated, []),
+        calibration=_read_if_there(
+            run / "calibration.json", read_calibration_record, CalibrationRecord()
+        ),
         warnings=read_warnings(run / "warnings.json"),
         hits=_read_hits(run / "hits", figures),
         models=run / "models",

@@ -13,6 +13,7 @@ from typing import Any
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.bank.twins import find_first_twins
+from toolbank.calibration.requests import REMEDY
 from toolbank.config.yaml import dump_mapping
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Difference
@@ -130,7 +131,8 @@ def describe_page(content: Content, config: ReportConfig) -> dict[str, Any]:
         "misses": describe_misses(content),
         "failure_parts": PARTS,
         "sweeps": describe_sweeps(content, k),
-        "calibrated": content.calibrated,
+        "calibration": content.calibration,
+        "calibration_remedy": REMEDY,
         "warnings": content.warnings,
         "labels": [label for label in content.labels if label.unknown],
         "comparisons": content.judge.comparisons if content.judge else [None],

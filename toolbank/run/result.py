@@ -61,6 +61,7 @@ def _describe_bank(result: RunResult) -> str:
 
 
 def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
+    from toolbank.calibration.measured import read_calibration_record
     from toolbank.evaluation.details import format_details
     from toolbank.evaluation.figures import (
         read_differences,
@@ -84,6 +85,8 @@ def _describe_figures(result: RunResult, everything: bool) -> Iterator[str]:
     recipe = load_recipe(str(folder.recipe)).recipe
     choice = choose_retriever(folder, recipe.retrievers)
     yield wrap(f"A search takes {choice.label}: {choice.why}.", WIDTH)
+    record = read_calibration_record(folder.calibration)
+    yield "\n".join(wrap(warning, WIDTH) for warning in record.requests.warn_of_near())
 
 
 def _describe_next(result: RunResult, everything: bool) -> str:

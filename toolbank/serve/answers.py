@@ -40,8 +40,8 @@ class Refusal(Exception):  # noqa: N818 - an answer like others
         return JSONResponse(content, self.status, self.headers)
 
 
-def describe_answer(answer: Answer, *, calibrated: bool) -> dict[str, Any]:
-    """An `Answer` as JSON; that its scores are not calibrated is said."""
+def describe_answer(answer: Answer) -> dict[str, Any]:
+    """An `Answer` as JSON: without a calibration `calibrated` is false, and there is no `fits`."""
     content: dict[str, Any] = {
         "hits": [
             {
@@ -50,11 +50,12 @@ def describe_answer(answer: Answer, *, calibrated: bool) -> dict[str, Any]:
                 "summary": hit.tool.summary,
             }
             for hit in answer.hits
-        ],
-        "none": answer.none,
+        ]
     }
-    if not calibrated:
+    if answer.fits is None:
         content["calibrated"] = False
+    else:
+        content["fits"] = answer.fits
     if answer.pinned:
         content["pinned"] = [
             {"name": tool.name, "summary": tool.summary} for tool in answer.pinned

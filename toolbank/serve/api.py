@@ -102,6 +102,7 @@ class Api:
                 "tools": len(finder.tools),
                 "retrievers": list(finder.retrievers),
                 "calibrated": sorted(finder.calibrations),
+                "uncalibrated": finder.uncalibrated,
                 "facets": finder.tools.facets,
                 "pinned": [
                     {"name": tool.name, "summary": tool.summary}

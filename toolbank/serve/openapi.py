@@ -26,7 +26,7 @@ _LISTED = {
 }
 _ANSWER = {
     "type": "object",
-    "required": ["hits", "none"],
+    "required": ["hits"],
     "properties": {
         "hits": {
             "type": "array",
@@ -39,16 +39,21 @@ _ANSWER = {
                         "type": "number",
                         "minimum": 0,
                         "maximum": 1,
-                        "description": "how likely the tool is needed",
+                        "description": "how likely the tool is needed; only a rank where "
+                        "calibrated is false",
                     },
                     "summary": {"type": "string"},
                 },
             },
         },
-        "none": {"type": "boolean", "description": "nothing fits"},
+        "fits": {
+            "type": "boolean",
+            "description": "false: probably none of the hits serves the request; absent without "
+            "a calibration",
+        },
         "calibrated": {
             "const": False,
-            "description": "scores only order the hits; absent where they are probabilities",
+            "description": "scores only rank the hits; absent where they are probabilities",
         },
         "pinned": {"type": "array", "items": _LISTED},
         "id": {"type": "string", "description": "by which /feedback names the search"},
@@ -59,7 +64,7 @@ _LEAST = {
     "type": "number",
     "minimum": 0,
     "maximum": 1,
-    "description": "the least score; unset, the finder's threshold",
+    "description": "the least score of a hit; unset, hits of any score are given",
 }
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _QUERY = {"type": "string", "minLength": 1, "maxLength": MOST_QUERY}

@@ -42,7 +42,7 @@ class Searches:
                 for query in asked.queries
             ]
         )
-        self.metrics.nothing[name] += sum(none for _, none in results)
+        self.metrics.nothing[name] += sum(is_unfit for _, is_unfit in results)
         self.metrics.searched(name, time.perf_counter() - began)
         return [written for written, _ in results]
 
@@ -60,8 +60,7 @@ class Searches:
             )
         except InputError as error:
             raise Refusal(400, str(error)) from error
-        label = asked.retriever or next(iter(finder.retrievers))
-        content = describe_answer(answer, calibrated=label in finder.calibrations)
+        content = describe_answer(answer)
         if self.log is not None:
             content["id"] = self.log.searched(name, query, answer)
-        return write(content), answer.none
+        return write(content), answer.fits is False or not answer.hits

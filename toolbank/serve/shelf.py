@@ -94,7 +94,15 @@ class Shelf:
         self._finders[name] = finder
         self._refused.pop(name, None)
         self.reloads += 1
-        self._say(f"{name}: now version {finder.version}, {len(finder.tools):,} tools")
+        self._say(
+            f"{name}: now version {finder.version}, {len(finder.tools):,} tools; "
+            f"{self.explain_scores(name)}"
+        )
+
+    def explain_scores(self, name: str) -> str:
+        """What the scores of a finder's default retriever are, for people."""
+        finder = self._finders[name]
+        return finder.explain_scores(next(iter(finder.retrievers)))
 
     def _refuse(self, name: str, what: tuple[str, set[LeftFile]], why: str) -> None:
         before, _ = self._refused.get(name, (None, None))

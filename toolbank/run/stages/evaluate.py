@@ -26,6 +26,7 @@ from toolbank.system.version import __version__
 if TYPE_CHECKING:
     from toolbank.bank.bank import Bank
     from toolbank.calibration.measured import Calibrated
+    from toolbank.calibration.requests import CalibrationRequests
     from toolbank.evaluation.config import EvaluateConfig
     from toolbank.evaluation.evaluate import Measured
     from toolbank.evaluation.figures import Difference, Figure
@@ -78,7 +79,7 @@ class EvaluateStage(Stage):
     def work(self) -> Outcome:
         """Search with every retriever, and write what is found and the figures."""
         from toolbank.bank.bank import Bank
-        from toolbank.calibration.measured import write_calibrated
+        from toolbank.calibration.measured import write_calibration
         from toolbank.evaluation.figures import write_figures
         from toolbank.evaluation.hits import write_hits
         from toolbank.evaluation.sets import (
@@ -99,13 +100,14 @@ class EvaluateStage(Stage):
             *([by_verified] if by_verified else []),
             *file_sets(bank, recipe.evaluate.on),
         ]
+        requests = choose_calibration_requests(bank, recipe.evaluate.on)
         validation = make_set("validation", bank, bank.split("validation"))
         found: list[list[Measured]] = []
         calibrated: list[Calibrated] = []
         try:
             for retriever in _load_all(recipe, folder):
                 found.append(_measure(retriever, [validation, *sets], recipe.evaluate))
-                calibrated += _calibrate(retriever, bank)
+                calibrated += _calibrate(retriever, bank, requests)
         except Waiting as waiting:
             return Outcome("waits for replies", (), waiting=str(waiting))
         chosen_by = _make_figures([of_one[:1] for of_one in found], recipe)
@@ -115,7 +117,7 @@ class EvaluateStage(Stage):
         write_figures(folder.metrics, evaluation.figures)
         write_figures(folder.comparisons, evaluation.differences)
         write_figures(folder.labels, [describe_labels(evaluated) for evaluated in sets])
-        write_calibrated(folder.calibration, calibrated)
+        write_calibration(folder.calibration, requests, calibrated)
         warnings = warn_of_setbacks(chosen_by, recipe.retrievers, bank, recipe.seed)
         write_json(folder.warnings, warnings)
         folder.clear(folder.hits)
@@ -190,16 +192,42 @@ def _load_all(recipe: Recipe, folder: RunFolder) -> Iterator[Retriever]:
         yield load_fitted(recipe, folder, config.label)
 
 
-def _calibrate(retriever: Retriever, bank: Bank) -> list[Calibrated]:
+def choose_calibration_requests(
+    bank: Bank, paths: Sequence[Path]
+) -> CalibrationRequests:
+    """The requests that a bank's retrievers are calibrated on; `paths` are those of evaluate.on.
+
+    Raises:
+        InputError: a file that is there is broken.
+    """
+    from toolbank.calibration.requests import (
+        TrainRequests,
+        choose_requests,
+        find_plain_encoder,
+    )
+    from toolbank.generate.writers import has_copied_wording
+    from toolbank.loaders.labelled import read_labelled
+
+    return choose_requests(
+        bank,
+        [read_labelled(path) for path in paths if path.is_file()],
+        TrainRequests(bank, find_plain_encoder),
+        copied=has_copied_wording(bank.info),
+        missing=[str(path) for path in paths if not path.is_file()],
+    )
+
+
+def _calibrate(
+    retriever: Retriever, bank: Bank, requests: CalibrationRequests
+) -> list[Calibrated]:
     """What a retriever's probabilities are worth, where they can be learnt without asking a model."""
     from toolbank.calibration.measured import measure_calibration
-    from toolbank.generate.writers import has_copied_wording
     from toolbank.retrievers import answering_for
 
-    if retriever.config.asks or has_copied_wording(bank.info):
+    if retriever.config.asks or requests.reason:
         return []
     with answering_for(retriever.config, "be searched"):
-        measured = measure_calibration(retriever, bank)
+        measured = measure_calibration(retriever, bank, requests)
     return [] if measured is None else [measured]
 
 

@@ -125,8 +125,8 @@ class _Server(MCPServer[Any]):
 def _describe_search(finder: PackedFinder) -> str:
     if next(iter(finder.retrievers)) in finder.calibrations:
         scores = (
-            "`score` is how likely a tool is needed; `none` says that nothing fits: say it in "
-            "other words, or do without. With `min_score` 0 there are always k hits."
+            "`score` is how likely a tool is needed. `fits` false: probably none of the hits serves "
+            "the request; say it in other words, or do without."
         )
     else:
         scores = "`score` only orders the hits: the best may not fit, either."

@@ -97,7 +97,7 @@ function tellOptions() {
 
 // Searching
 
-async function search(state, least = "") {
+async function search(state) {
   const number = ++asked;
   byId("near").hidden = true;
   if (!state.q) {
@@ -108,14 +108,14 @@ async function search(state, least = "") {
   say("Searching…");
   if (!about.version) return start();
   const { q, k, source, kind, tag, retriever, beside } = state;
-  const ask = (by) => fetchJson("search", { q, k, source, kind, tag, retriever: by, min_score: least });
+  const ask = (by) => fetchJson("search", { q, k, source, kind, tag, retriever: by });
   try {
     const sides = beside ? [retriever, beside] : [retriever];
     const [near, ...answers] = await Promise.all([
       fetchJson("nearest", { q }).catch(() => ({ requests: [] })), ...sides.map(ask),
     ]);
     if (number !== asked) return;
-    showAnswers(state, sides, answers);
+    showAnswers(sides, answers);
     showNear(near.requests ?? []);
   } catch (error) {
     if (number === asked) {
@@ -129,23 +129,26 @@ function say(text, ...more) {
   byId("said").replaceChildren(text, ...more);
 }
 
-function showAnswers(state, sides, answers) {
-  const nothing = answers.every((answer) => answer.none);
+function showAnswers(sides, answers) {
   const found = byId("found");
   found.className = answers.length > 1 ? "two" : "";
   found.replaceChildren(...answers.map((answer, side) => {
     const place = make("section", { class: "hits" });
     const by = sides[side] || about.retrievers[0] || "";
+    const note = (text) => place.append(make("p", { class: "note", text }));
     const means = answer.calibrated !== false;
     if (answers.length > 1) place.append(make("h2", { text: by }));
-    if (!means && answer.hits.length) place.append(make("p", { class: "note", text: "Bars only order these hits: what the scores mean is not known here." }));
-    if (answer.none && !nothing) place.append(make("p", { class: "note", text: "Nothing fits." }));
+    if (!means && answer.hits.length) note(`Bars only rank these hits${about.uncalibrated?.[by] ? `, because ${about.uncalibrated[by]}` : ""}.`);
+    if (answers.length > 1 && describeFit(answer)) note(describeFit(answer));
     place.append(make("ol", {}, ...answer.hits.map((hit, rank) => showHit(hit, rank, answer, means))));
     return place;
   }));
-  const anyway = make("button", { type: "button", text: "Show the nearest all the same", on: { click: () => search(state, "0") } });
-  if (nothing) say("No tool here is likely to do that. ", anyway);
-  else say("");
+  say(answers.length > 1 ? "" : describeFit(answers[0]));
+}
+
+function describeFit(answer) {
+  if (!answer.hits.length) return "No tool is found. Say it in other words.";
+  return answer.fits === false ? "Probably none of these tools does that. Say it in other words." : "";
 }
 
 function showHit(hit, rank, answer, means) {

@@ -1,0 +1,260 @@
+"""Requests to calibrate on: labelled, and other than those that retrievers have learnt from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolbank.bank.bank import Bank
+from toolbank.bank.records import Query
+from toolbank.loaders.labelled import Labelled
+from toolbank.system.errors import InputError
+from toolbank.system.numbers import count
+
+LEAST = 20
+"""Requests that a calibration needs at least."""
+NEAR = 0.8
+"""The cosine above which a request nearly repeats a train request."""
+MOST_NEAR = 0.2
+"""The share of validation requests that may nearly repeat a train request, itself excluded."""
+REMEDY = (
+    f"To calibrate, label at least {LEAST} requests in people's own words in a file of evaluate.on, "
+    "and run the recipe again."
+)
+_HARM = {
+    "validation": "the choice of the default retriever favours methods that learn from requests",
+    "test": "figures on them favour methods that learn from requests",
+    "evaluate.on": "figures on them, and what is calibrated on them, promise too much",
+}
+_BLOCK = 1_000
+_NO_WORD = re.compile(r"\W+")
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How many of `n` requests nearly repeat a train request.
+
+    `near` is None where that is not known, as without the encoder that tells it.
+    """
+
+    n: int
+    near: int | None
+
+    @property
+    def is_near(self) -> bool:
+        """Whether too many do for what is learnt from them to hold for others."""
+        return bool(self.near) and (self.near or 0) >= MOST_NEAR * self.n
+
+    def describe(self, what: str) -> str:
+        """The figure in words, such as "41 of 98 validation requests nearly repeat ..."."""
+        near, n = self.near or 0, self.n
+        verb = "repeats" if near == 1 else "repeat"
+        return (
+            f"{near:,} of {count(n, f'{what} request')} ({near / n:.0%}) nearly {verb} a train "
+            f"request (cosine above {NEAR})"
+        )
+
+
+class TrainRequests:
+    """The requests that a bank's retrievers learn from, asks among them."""
+
+    def __init__(self, bank: Bank, find_encoder: Callable[[], Embed]) -> None:
+        """Read them; `find_encoder` is called when vectors are needed, and may raise InputError."""
+        self._texts = list(dict.fromkeys(query.query for query in bank.train_queries))
+        self._words = {_bare(text) for text in self._texts}
+        self._find_encoder = find_encoder
+        self.why_unknown = ""
+        """Why nearness can't be measured; "" as long as it can."""
+
+    def __contains__(self, text: str) -> bool:
+        """Whether one of them has the same words in the same order."""
+        return _bare(text) in self._words
+
+    def measure(self, texts: Sequence[str]) -> Nearness:
+        """How many texts have a train request with a cosine above `NEAR`, or are one."""
+        n = len(texts)
+        if not n or not self._words:
+            return Nearness(n, 0)
+        if self._vectors is None:
+            return Nearness(n, None)
+        embed, train = self._vectors
+        vectors = embed(texts)
+        highest = np.full(n, -1.0, np.float32)
+        for start in range(0, len(train), _BLOCK):
+            cosines = vectors @ train[start : start + _BLOCK].T
+            highest = np.maximum(highest, cosines.max(axis=1))
+        return Nearness(n, int(np.sum(highest > NEAR)))
+
+    @cached_property
+    def _vectors(self) -> tuple[Embed, NDArray[np.float32]] | None:
+        try:
+            embed = self._find_encoder()
+            return embed, embed(self._texts)
+        except InputError as error:
+            self.why_unknown = str(error)
+            return None
+
+
+def find_plain_encoder() -> Embed:
+    """What embeds requests by the plain all-MiniLM-L6-v2, if that is on this machine.
+
+    Raises:
+        InputError: it is not, or a library that runs it is missing.
+    """
+    from toolbank.encoders import load_encoder
+    from toolbank.encoders.model import find_here
+    from toolbank.encoders.sentence.config import DEFAULT_MODEL, SentenceConfig
+    from toolbank.system.distribution import advise_to_install
+    from toolbank.system.extras import telling_extras
+
+    with telling_extras():
+        if find_here(DEFAULT_MODEL) is None:
+            raise InputError(
+                f"{DEFAULT_MODEL} is not on this machine. {advise_to_install('minilm')}"
+            )
+        return load_encoder(SentenceConfig()).encode_queries
+
+
+@dataclass(frozen=True)
+class CalibrationRequests:
+    """Requests to calibrate on, or why there are none.
+
+    `origin` says in words what the `queries` are, such as "20 requests of evaluate.on", and
+    `reason`, where there are none, why. `skipped` counts requests of evaluate.on that can't be used,
+    by reason; `near` says of validation, test and evaluate.on how many nearly repeat a train request.
+    """
+
+    queries: tuple[Query, ...] = ()
+    origin: str = ""
+    reason: str = ""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    near: Mapping[str, Nearness] = field(default_factory=dict)
+
+    def describe_skipped(self) -> str:
+        """How many requests of evaluate.on can't be used, and why; "" if all can."""
+        if not self.skipped:
+            return ""
+        why = "; ".join(f"{n:,}: {reason}" for reason, n in self.skipped.items())
+        n = sum(self.skipped.values())
+        return f"evaluate.on: {count(n, 'request')} not used to calibrate ({why})"
+
+    def warn_of_near(self) -> list[str]:
+        """A sentence for each set whose requests nearly repeat too many train requests."""
+        near = self.near
+        return [
+            f"{near[name].describe(name)}: {harm}."
+            for name, harm in _HARM.items()
+            if name in near and near[name].is_near
+        ]
+
+
+def choose_requests(
+    bank: Bank,
+    files: Sequence[Labelled],
+    train: TrainRequests,
+    *,
+    copied: bool = False,
+    missing: Sequence[str] = (),
+) -> CalibrationRequests:
+    """Choose the requests to calibrate on, of which at least `LEAST` are needed.
+
+    These are the labelled requests of `files`, those of evaluate.on. Where they are too few, the
+    choices of a feedback log among the files are added. Where these are too few as well, they are
+    the bank's validation requests, unless a share of `MOST_NEAR` of them nearly repeats a train
+    request or they are `copied` from the reference's own words. A request of a file that labels a
+    tool that the bank lacks, or that is a train request word for word, is skipped. Requests of the
+    same text count once. `missing` are names of files that can't be read.
+    """
+    skipped = Counter(f"{name} can't be read" for name in missing)
+    labelled: list[Query] = []
+    choices: list[Query] = []
+    for file in files:
+        for query in file.queries:
+            if any(name not in bank.index for name in query.tools):
+                skipped["a label names a tool that the bank lacks"] += 1
+            elif query.query in train:
+                skipped["a train request has the same words"] += 1
+            else:
+                kept = choices if query.id in file.choices else labelled
+                # An id of the bank's own would bring that request's verified labels.
+                kept.append(query.model_copy(update={"id": f"{file.name}:{query.id}"}))
+    validation = _merge(
+        query
+        for query in bank.split("validation")
+        if all(name in bank.index for name in query.tools)
+    )
+    sets = {
+        "validation": validation,
+        "test": bank.split("test"),
+        "evaluate.on": (*labelled, *choices),
+    }
+    near = {
+        name: train.measure([query.query for query in queries])
+        for name, queries in sets.items()
+        if queries
+    }
+
+    def chosen(queries: tuple[Query, ...], origin: str) -> CalibrationRequests:
+        return CalibrationRequests(queries, origin, "", dict(skipped), near)
+
+    names = ", ".join(file.name for file in files)
+    for queries, of in (
+        (_merge(labelled), f"evaluate.on ({names})"),
+        (_merge((*labelled, *choices)), f"evaluate.on, choices among them ({names})"),
+    ):
+        if len(queries) >= LEAST:
+            return chosen(queries, f"{count(len(queries), 'request')} of {of}")
+    n_file = len(_merge((*labelled, *choices)))
+    reason = _explain_validation(validation, near.get("validation"), train, copied)
+    if not reason:
+        return chosen(validation, count(len(validation), "validation request"))
+    if files or missing:
+        reason += f", and evaluate.on has {count(n_file, 'usable request')} of the {LEAST} that are needed"
+    return CalibrationRequests((), "", reason, dict(skipped), near)
+
+
+def _explain_validation(
+    queries: Sequence[Query],
+    near: Nearness | None,
+    train: TrainRequests,
+    copied: bool,
+) -> str:
+    """Why validation requests can't be calibrated on; "" if they can."""
+    if len(queries) < LEAST or near is None:
+        few = count(len(queries), "validation request is", "validation requests are")
+        return f"{few} too few ({LEAST} are needed)"
+    if copied:
+        return "the validation requests are in the reference's own words"
+    if near.near is None:
+        why = train.why_unknown.rstrip(".")
+        return (
+            "it is not known whether the validation requests nearly repeat train requests "
+            f"({why})"
+        )
+    return near.describe("validation") if near.is_near else ""
+
+
+def _merge(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """Each text once, with the tools of all requests that have it."""
+    merged: dict[str, Query] = {}
+    for query in queries:
+        same = merged.setdefault(_bare(query.query) or query.query, query)
+        tools = tuple(dict.fromkeys((*same.tools, *query.tools)))
+        if tools != same.tools:
+            merged[_bare(query.query) or query.query] = same.model_copy(
+                update={"tools": tools}
+            )
+    return tuple(merged.values())
+
+
+def _bare(text: str) -> str:
+    """A text by its words alone."""
+    return _NO_WORD.sub(" ", text).strip().casefold()
