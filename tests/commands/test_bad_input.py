@@ -107,7 +107,7 @@ def test_a_damaged_journal_and_a_damaged_bank(finished, tmp_path):
     (out / "journal.sqlite").write_bytes(b"rubbish" * 1000)
     bad(
         *(tmp_path, "generate", finished / "mine.yaml", "--out", out),
-        code=1,
+        code=2,
         told=["journal.sqlite", "damaged"],
     )
 

@@ -28,7 +28,8 @@ def test_every_file_of_a_run_is_on_its_page(finished):
         if path.is_file() and not name.startswith("."):
             own = name.replace(path.stem, "<retriever>")
             folder = re.sub(r"^models/.*", "models/<retriever>/", name)
-            assert {name, own, folder} & named, name
+            kept = re.sub("^(prompts|crawlers)/.*", r"\1/", name)
+            assert {name, own, folder, kept} & named, name
 
 
 def test_a_run_leaves_what_was_promised(finished):

@@ -13,7 +13,7 @@ from tests.tiny_models import tiny_encoder
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query, Tool
 from toolbank.encoders.sentence.config import SentenceConfig
-from toolbank.recipe import load_recipe
+from toolbank.recipe import load_recipe, place_replies
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config
@@ -200,7 +200,7 @@ def test_an_engine_that_cannot_split_is_refused_at_the_fit(bank, bm25, tmp_path)
         fit(bank, bm25, decompose=config)
 
 
-def test_the_journal_lies_beside_the_recipe(tmp_path):
+def test_the_journal_is_in_the_run_folder(tmp_path):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(
         "name: mine\n"
@@ -212,9 +212,11 @@ def test_the_journal_lies_beside_the_recipe(tmp_path):
         "    first_stage: bm25\n"
         "    decompose: {model: m, replies: subtasks.sqlite}\n"
     )
-    retrievers = load_recipe(str(recipe)).recipe.retrievers
+    read = load_recipe(str(recipe)).recipe
+    run = tmp_path / "runs/mine"
+    retrievers = place_replies(read, recipe, run).retrievers
     (decompose,) = (r.decompose for r in retrievers if r.type == "decomposition")
-    assert decompose.replies == tmp_path.resolve() / "subtasks.sqlite"
+    assert decompose.replies == run / "subtasks.sqlite"
 
 
 def test_what_a_models_prompt_splits_follows_from_the_prompt(tmp_path, monkeypatch):

@@ -40,11 +40,12 @@ def light(tmp_path, monkeypatch):
     return make
 
 
-def trust(monkeypatch, command):
+def trust(monkeypatch, command, **environment):
     import shlex
 
     before = os.environ.get("TOOLBANK_TRUSTED_COMMANDS", "")
-    line = f"{before};{shlex.join(command)}"
+    values = [f"{name}={value}" for name, value in environment.items()]
+    line = f"{before};{shlex.join([*values, *command])}"
     monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", line)
 
 
@@ -249,6 +250,7 @@ def test_a_command_sees_the_variables_that_the_recipe_names_and_no_others(
     with pytest.raises(ToolbankError, match="no licence in here"):
         KIND.read(light(fault="dies at start"), tmp_path)
     source = light(fault="dies at start", env=("TOKEN",))
+    trust(monkeypatch, source.command, TOKEN="s3cret-token-value")
     with pytest.raises(ToolbankError, match=r"no licence in \*\*\*"):
         KIND.read(source, tmp_path)
     monkeypatch.delenv("TOKEN")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Verified
+from toolbank.bank.labels import LabelledQuery, Verified, apply_labels
 from toolbank.bank.records import Query, Split
 
 _SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -13,15 +13,15 @@ _PROVENANCE = (
 )
 
 
-def select_split(bank: Bank, split: Split) -> list[Query]:
-    """The queries of a split but for those that verification set aside.
+def select_split(bank: Bank, split: Split) -> list[LabelledQuery]:
+    """The queries of a split with their merged labels, but for those that are set aside.
 
     One without a split is for training, or was left out of it.
     """
     left_out = {"withheld", "straddling", "removed"}
     other = None if bank.info.keys() & left_out else "train"
     return [
-        query
+        apply_labels(query, bank.verified.get(query.id))
         for query in bank.queries
         if (query.split or other) == split and not is_aside(query, bank.verified)
     ]

@@ -96,10 +96,7 @@ def _export_datasets(bank: Bank, folder: Path) -> None:
     )
     splits = datasets.DatasetDict()
     for split in _SPLITS:
-        rows = [
-            _row(apply_labels(query, bank.verified.get(query.id)), bank)
-            for query in select_split(bank, split)
-        ]
+        rows = [_row(query, bank) for query in select_split(bank, split)]
         splits[split] = datasets.Dataset.from_dict(
             {column: [row[column] for row in rows] for column in columns},
             features=features,
