@@ -11,6 +11,7 @@ from toolbank.chat.chat import (
     Message,
     PolishTask,
     count_tokens,
+    estimate_tokens,
 )
 from toolbank.generate.config import GenerateConfig
 from toolbank.judge.config import JudgeConfig
@@ -321,3 +322,16 @@ def test_what_is_reported_is_never_lowered(prompt, text, tokens_in, tokens_out):
     assert counted.prompt_tokens >= tokens_in
     assert counted.completion_tokens >= tokens_out
     assert counted.estimated or counted == reply
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("plain words", 4),
+        ("按月份统计销售额", 8),
+        ("売上を集計して", 7),
+        ("sales 销售", 4),
+    ],
+)
+def test_an_estimate_is_rather_too_high_than_too_low(text, tokens):
+    assert estimate_tokens(text) == tokens

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,9 +15,10 @@ from toolbank.bank.records import Tool
 from toolbank.system.errors import ToolbankError
 from toolbank.system.text import replace_surrogates
 
-# A token that nobody counted is taken to be this long, which is short for English, so that an
-# estimate is rather too high than too low.
+# An estimate should rather be too high than too low: tokens of English are longer than this, and
+# a Chinese, Japanese or Korean character has up to one token.
 _CHARACTERS_PER_TOKEN = 3
+_CJK = re.compile("[\u2e80-\U0003ffff]")
 # No tokenizer's tokens are longer than this over a whole text, its runs of spaces aside.
 _LONGEST_TOKEN = 6
 
@@ -141,8 +143,9 @@ class ChatReply:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text by its characters, a run of spaces as one."""
-    return ceil(count_visible(text) / _CHARACTERS_PER_TOKEN)
+    """Estimate the tokens of a text: one for 3 characters, or for each that is CJK or an emoji."""
+    n_cjk = len(_CJK.findall(text))
+    return n_cjk + ceil((count_visible(text) - n_cjk) / _CHARACTERS_PER_TOKEN)
 
 
 def count_visible(text: str) -> int:
@@ -171,7 +174,8 @@ def count_tokens(reply: ChatReply, prompt: str, max_tokens: int) -> ChatReply:
         tokens_in = estimate_tokens(prompt)
     if lacks_out:
         cut = max_tokens if reply.finish == "cut-off" else 0
-        tokens_out = max(tokens_out, cut, ceil(written / _CHARACTERS_PER_TOKEN))
+        unread = ceil(reply.unread / _CHARACTERS_PER_TOKEN)
+        tokens_out = max(tokens_out, cut, estimate_tokens(reply.text) + unread)
     if reply.total_tokens and not (reply.prompt_tokens or reply.completion_tokens):
         tokens_in = min(tokens_in, reply.total_tokens)
         tokens_out = reply.total_tokens - tokens_in

@@ -39,7 +39,7 @@ class StepCalls:
     @property
     def note(self) -> str:
         """What of the tokens and dollars is estimated; "" where nothing is."""
-        return describe_estimated(self.estimated, self.replies)
+        return describe_estimated(self.estimated)
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,9 @@ def describe_calls(
     return added
 
 
-def describe_estimated(estimated: int, replies: int) -> str:
-    """Say of how many replies the tokens are estimated, such as "estimated for 3 of 27 replies"."""
-    if not estimated:
-        return ""
-    if estimated >= replies:
-        return "estimated"
-    return f"estimated for {estimated:,} of {count(replies, 'reply', 'replies')}"
+def describe_estimated(estimated: int) -> str:
+    """Say for how many calls the tokens are estimated, such as "estimated for 3 calls"."""
+    return f"estimated for {count(estimated, 'call')}" if estimated else ""
 
 
 def add_up_calls(parts: Iterable[StepCalls]) -> StepCalls:

@@ -47,7 +47,7 @@ class CallCounts:
         """
         details = []
         if self.prompt_tokens or self.completion_tokens:
-            estimated = describe_estimated(self.estimated, self.asked)
+            estimated = describe_estimated(self.estimated)
             details.append(
                 f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
                 f"{estimated and ', ' + estimated}"

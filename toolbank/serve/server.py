@@ -206,7 +206,8 @@ class _Server(uvicorn.Server):
     def _tell_once(self, what: str) -> None:
         if what not in self._told:
             self._told.add(what)
-            with suppress(OSError):
+            # Standard error may be closed.
+            with suppress(OSError, ValueError):
                 print_message(
                     f"{what} Those that ask for nothing are closed, further ones refused, and the "
                     "others served. (Said once.)"
@@ -233,7 +234,7 @@ class _Patient(H11Protocol):
         return bool(self.cycle.response_complete and is_taken)
 
     def give_up(self) -> None:
-        """Close the connection, for another one; who has not asked yet is told."""
+        """Close the connection to free its place; a client that has sent nothing gets a 503."""
         if self.cycle is None:
             self.transport.write(_write_refusal(_BUSY))
         self.transport.close()

@@ -15,6 +15,7 @@ import numpy as np
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
 from toolbank.bank.record import Record
+from toolbank.llm.executor import release_engines
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text, sha256_file, write_text
 
@@ -139,6 +140,8 @@ def _pool(
     """For each of some requests its candidates, labels first: tool, by whom, and its rank."""
     if not new:
         return
+    # The encoder may need the memory of a model that an earlier stage left loaded.
+    release_engines()
     rows = {query.id: row for row, query in enumerate(bank.queries)}
     lexical, dense = _search(bank, max(most, ROUND_TRIP))
     names = bank.tool_names

@@ -69,7 +69,7 @@ def _tokens(forecast: Forecast) -> str:
     )
     prompts = count(forecast.prompts, "prompt")
     counted = (
-        f"Counted on {prompts}, by the tokens that the journal tells{_estimated(forecast)}"
+        f"Counted on {prompts}, by the tokens that the journal reports{_estimated(forecast)}"
         if forecast.history.characters_per_token
         else f"Counted on {prompts} and on answers as long as the examples', at "
         f"{CHARACTERS_PER_TOKEN} characters a token; models that think first write more"
@@ -83,8 +83,7 @@ def _tokens(forecast: Forecast) -> str:
 def _estimated(forecast: Forecast) -> str:
     """How many of the journal's tokens no endpoint reported."""
     rows = forecast.history.usage.values()
-    replies = sum(row.replies for row in rows)
-    estimated = describe_estimated(sum(row.estimated for row in rows), replies)
+    estimated = describe_estimated(sum(row.estimated for row in rows))
     return f", which are {estimated}" if estimated else ""
 
 

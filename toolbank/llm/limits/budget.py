@@ -171,7 +171,7 @@ class Budget:
         calls_spent = self._calls + self._held
         if config.calls is not None and calls_spent + calls > config.calls:
             return self._describe("calls", config.calls, calls_spent)
-        estimated = describe_estimated(self._estimated, self._replies)
+        estimated = describe_estimated(self._estimated)
         if config.tokens is not None and (
             tokens + self._estimate(calls, guess)[0] > config.tokens
         ):
