@@ -273,6 +273,12 @@ def tokens(usage, content=PLAIN, finish="stop", **message):
         ({"completion_tokens": 9, "total_tokens": 59}, (50, 9, False)),
         ({"prompt_tokens": 50, "total_tokens": 70}, (50, 20, False)),
         ({"total_tokens": 140}, (100, 40, True)),
+        # A sum alone that is less than estimated is shared out; one that can't be is ignored.
+        ({"total_tokens": 80}, (67, 13, True)),
+        (
+            {"prompt_tokens": 10**15, "completion_tokens": 10**15, "total_tokens": 1},
+            (100, 19, True),
+        ),
         ({"prompt_tokens": 50}, (50, 19, True)),
         ({"completion_tokens": 9}, (100, 9, True)),
         *(

@@ -74,3 +74,15 @@ def test_a_prompt_that_no_memory_holds_is_a_mistake_of_its_file(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"big\.j2, line .*more than 10,000,000 signs"):
         PromptTemplate("big.j2").render(value="a")
+
+
+@pytest.mark.parametrize("body", ["{{ m() }}", "{% if value %}{{ m() }}{% endif %}"])
+def test_a_template_that_calls_itself_for_ever_is_a_mistake_of_its_file(
+    body, tmp_path, monkeypatch
+):
+    (tmp_path / "prompts").mkdir()
+    source = f"{{% macro m() %}}{body}{{% endmacro %}}{{{{ m() }}}}"
+    (tmp_path / "prompts" / "deep.j2").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"deep\.j2, line 1: .*recursion"):
+        PromptTemplate("deep.j2").render(value="a")

@@ -176,9 +176,12 @@ def count_tokens(reply: ChatReply, prompt: str, max_tokens: int) -> ChatReply:
         cut = max_tokens if reply.finish == "cut-off" else 0
         unread = ceil(reply.unread / _CHARACTERS_PER_TOKEN)
         tokens_out = max(tokens_out, cut, estimate_tokens(reply.text) + unread)
-    if reply.total_tokens and not (reply.prompt_tokens or reply.completion_tokens):
-        tokens_in = min(tokens_in, reply.total_tokens)
-        tokens_out = reply.total_tokens - tokens_in
+    total = reply.total_tokens
+    is_alone = not (reply.prompt_tokens or reply.completion_tokens)
+    if is_alone and _LONGEST_TOKEN * total >= count_visible(prompt) + written:
+        share = tokens_in / max(tokens_in + tokens_out, 1)
+        tokens_in = min(tokens_in, round(total * share))
+        tokens_out = total - tokens_in
     return replace(
         reply, prompt_tokens=tokens_in, completion_tokens=tokens_out, estimated=True
     )

@@ -119,6 +119,7 @@ class PromptTemplate:
             ArithmeticError,
             LookupError,
             MemoryError,
+            RecursionError,
         ) as error:
             line = getattr(error, "lineno", None) or self._find_line(error) or "?"
             raise InputError(

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from toolbank.config.assets import AssetKind
 from toolbank.config.checked import find_adapter
@@ -206,8 +206,8 @@ class RunFolder:
             InputError: it is such a one.
         """
         check_run_folder(self.path)
-        own = (*self.results, self.journal, self.cache, self.path / "replaced")
-        check_no_link(own)
+        own = (*self.results, self.journal, self.cache, self.verify)
+        check_no_link((*own, self.path / "batch", self.path / "replaced"))
 
     def is_written(self, path: Path) -> bool:
         """Whether a run writes this file or folder, or one that it is in."""
@@ -282,7 +282,7 @@ class RunFolder:
     ) -> str:
         """Why a stage that was run before is to be run again; "" where it never was."""
         stamp = self._stamps().get(stage)
-        if stamp is None or not (stamp.key or stamp.complete):
+        if stamp is None or not self.has_run(stage):
             return ""
         if harm := self.explain_harm(stage):
             return harm
@@ -292,6 +292,11 @@ class RunFolder:
         if stamp.key != stage_key(stage, depends):
             return describe_differences(stamp.depends, json_value(depends))
         return "" if stamp.complete else "it was not completed"
+
+    def has_run(self, stage: str) -> bool:
+        """Whether a stage was ever run here, to its end or not."""
+        stamp = self._stamps().get(stage)
+        return stamp is not None and bool(stamp.key or stamp.complete)
 
     def find_unended(self, stages: Iterable[str]) -> list[str]:
         """Those that no run has brought to their end; what they left is not looked at."""
@@ -447,12 +452,19 @@ def open_run(path: Path) -> RunFolder:
     return folder
 
 
+def _check_inside(name: str) -> str:
+    """Refuse a name that leads out of the folder: the file may be a stranger's."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise ValueError(f"{name} is not in the folder")
+    return name
+
+
 class _Stamp(BaseModel):
     """What a stage depended on when it ran, and the hashes of the files that it left."""
 
     key: str
     complete: bool
-    outputs: dict[str, str]
+    outputs: dict[Annotated[str, AfterValidator(_check_inside)], str]
     assets: dict[str, str] | None = None
     depends: dict[str, Any] = {}
 

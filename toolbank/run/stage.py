@@ -208,7 +208,8 @@ class Stage(ABC):
         try:
             depends, assets = self.depends(), self.asset_hashes()
         except InputError as error:
-            return str(error).partition("\n")[0]
+            why = str(error).partition("\n")[0]
+            return why if self.folder.has_run(self.name) else ""
         return self.folder.explain_todo(self.name, depends, assets)
 
 

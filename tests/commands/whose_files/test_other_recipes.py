@@ -1,5 +1,7 @@
 """No recipe writes over the results of another."""
 
+import hashlib
+import json
 import shutil
 import subprocess
 
@@ -81,6 +83,40 @@ def test_a_run_writes_through_no_link(project):
     (project / "lnotes").symlink_to("notes.txt")
     told = ["lnotes: a link that leads to a file, and a run needs a folder"]
     refused(project, "run", "mine.yaml", "--out", "lnotes", told=told)
+
+
+@pytest.mark.parametrize(
+    ("stage", "name"),
+    [
+        ("retrievers/bm25", "models/bm25/../../../../victim/bashrc"),
+        ("evaluate", "hits/../../../victim/bashrc"),
+        ("retrievers/bm25", "{project}/victim/bashrc"),
+    ],
+)
+def test_a_strangers_list_of_files_has_none_removed_outside_of_the_run(
+    project, stage, name
+):
+    victim = project / "victim" / "bashrc"
+    victim.parent.mkdir()
+    victim.write_text("alias ls=ls")
+    listed = project / "runs/mine/stages.json"
+    stages = json.loads(listed.read_text())
+    sha256 = hashlib.sha256(victim.read_bytes()).hexdigest()
+    stages[stage]["outputs"][name.format(project=project)] = sha256
+    stages[stage]["complete"] = False
+    listed.write_text(json.dumps(stages))
+    toolbank("run", "runs/mine", cwd=project)
+    toolbank("run", "runs/mine", "--set", "seed=7", "--replace", cwd=project)
+    assert victim.read_text() == "alias ls=ls"
+
+
+@pytest.mark.parametrize("name", ["verify", "batch"])
+def test_a_run_writes_through_no_link_of_what_it_may_not_have_yet(project, name):
+    shutil.copytree(project / "runs/mine", project / "runs/strange")
+    (project / "elsewhere").mkdir()
+    (project / "runs/strange" / name).symlink_to(project / "elsewhere")
+    told = [f"runs/strange/{name}: a link"]
+    refused(project, "run", "mine.yaml", "--out", "runs/strange", told=told)
 
 
 @pytest.mark.parametrize(
