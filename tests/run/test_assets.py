@@ -258,6 +258,30 @@ def test_a_copy_of_a_runs_recipe_needs_a_folder_of_prompts_if_the_run_has_own_on
     assert "to do" in planned.stdout
 
 
+@pytest.mark.parametrize("name", ["write.j2", "examples/tools.jsonl"])
+def test_prompts_in_the_current_folder_that_are_not_used_are_named(
+    project, tmp_path, name
+):
+    here = tmp_path / "here"
+    if name.endswith(".j2"):
+        edit(here / "prompts", name, "Other words.")
+    else:
+        (here / "prompts/examples").mkdir(parents=True)
+        shutil.copy(
+            shipped("prompts") / "examples/numpy.jsonl", here / "prompts" / name
+        )
+    recipe, out = project / "mine.yaml", ("--out", tmp_path / "out")
+    warned = f"not used (prompts/{name}). To use these files, set `prompts: "
+    planned = toolbank("plan", recipe, *out, cwd=here, COLUMNS="200").stdout
+    assert warned in " ".join(planned.split())
+    said = run(here, recipe, *out, "--until", "generate")
+    assert warned in " ".join(said.split())
+    # All that would use them is done.
+    assert "not used" not in run(here, recipe, *out, "--until", "generate")
+    edit(project / "prompts", "write.j2", "Read with care.")
+    assert "not used" not in run(project, recipe, "--until", "sources")
+
+
 def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, server):
     run(project, "mine.yaml", "--until", "generate")
     bought = len(server.calls)

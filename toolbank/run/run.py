@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.executor import release_engines
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
-from toolbank.run.assets import AssetChange, find_changes, keep_assets, read_kept
+from toolbank.run.assets import (
+    AssetChange,
+    find_changes,
+    keep_assets,
+    note_unused,
+    read_kept,
+)
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import KEPT_KINDS, RunFolder
 from toolbank.run.inputs import inputs_here
@@ -225,6 +231,7 @@ def _run_chosen(
         own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
         notes = note_left_out(given.recipe, recipe.recipe)
         notes += [note for stage in stages for note in stage.notes()]
+        notes += note_unused(recipe.recipe, to_run)
         for note in dict.fromkeys((*filter(None, [lost]), *own_recipe, *notes)):
             print_message(note)
         again = [stage.name for stage in stages if stage.kind == start]
