@@ -1,12 +1,14 @@
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from toolbank.commands.keys import describe_keys
+from toolbank.journal import Journal
 from toolbank.recipe import dump_recipe, load_recipe, place_replies, recipe_schema
 from toolbank.system.errors import InputError
 
@@ -383,6 +385,60 @@ def test_a_recipe_names_no_file_outside_of_the_run_folder(tmp_path, replies, pla
     assert str(file.path) in str(told.value)
     assert "Write a name, such as `replies: " in str(told.value)
     assert "cp " not in str(told.value)
+
+
+ASKED = (
+    "retrievers:\n  - type: bm25\n  - {type: llm, first_stage: bm25, model: m, replies: %s}\n"
+    "  - {type: decomposition, first_stage: bm25, decompose: {model: m, replies: %s}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("former", "placed"),
+    [
+        (("/a/r.sqlite", "/b/r.sqlite"), ["r.sqlite", "r-2.sqlite"]),
+        (("/a/r.sqlite", "/a/r.sqlite"), ["r.sqlite", "r.sqlite"]),
+        (("/a/x.db", "x.db"), ["x-2.db", "x.db"]),
+        (("x.db", "/a/b/x.db"), ["x.db", "x-2.db"]),
+        (("/a/journal.sqlite", "/b/y"), ["journal-2.sqlite", "y"]),
+    ],
+)
+def test_replies_that_an_earlier_version_kept_in_many_folders_stay_apart(
+    tmp_path, former, placed
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "stages.json").write_text("{}")
+    (out / ".lock.owner").write_text("process 1 on here since today\n")
+    (out / "recipe.yaml").write_text(GOOD + ASKED % former)
+    file = load_recipe(str(out))
+    for where in (out, tmp_path / "other"):
+        models = place_replies(file.recipe, file.path, where).search_models
+        assert [model.replies.name for model in models] == placed
+        for model, name in zip(models, former, strict=True):
+            assert model.replies.parent == where
+            if name.startswith("/"):
+                assert model.known_replies == Path(name)
+
+
+@pytest.mark.parametrize("names", [("a/r.sqlite", "b/r.sqlite"), ("c/y.db", "y.db")])
+def test_the_advice_to_copy_replies_never_writes_over_others(tmp_path, names):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with Journal(tmp_path / name):
+            pass
+    out = tmp_path / "out"
+    given = [str(tmp_path / name) for name in names]
+    for number in range(2):
+        file = load_recipe(write(tmp_path, GOOD + ASKED % tuple(given)))
+        with pytest.raises(InputError, match="mkdir -p") as refused:
+            place_replies(file.recipe, file.path, out)
+        said = str(refused.value)
+        subprocess.run(said.partition("in it: ")[2], shell=True, check=True)
+        given[number] = said.partition("`replies: ")[2].partition("`")[0]
+    assert len(list(out.iterdir())) == 2
+    file = load_recipe(write(tmp_path, GOOD + ASKED % tuple(given)))
+    assert place_replies(file.recipe, file.path, out)
 
 
 DATASET = "name: mine\ndataset: {type: jsonl, path: theirs, ordered: true}\n"

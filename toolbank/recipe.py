@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import shlex
@@ -429,40 +430,70 @@ def place_replies(recipe: Recipe, path: Path, folder: Path) -> Recipe:
     """
     home = Path(os.path.realpath(path.parent))
     inside = Path(os.path.realpath(folder))
+    homes = (inside, home) if _is_of_run(path) else (inside,)
 
-    def place(config: SearchModelConfig) -> SearchModelConfig:
+    def find(config: SearchModelConfig) -> tuple[Path, Path | None]:
+        """The file that is meant, and its path in the run folder if that follows from it."""
         given = config.replies
         with suppress(RuntimeError):
             given = given.expanduser()
-        earlier = Path(os.path.normpath(home / given))
-        name = given
-        if given.is_absolute():
-            if earlier.is_relative_to(inside):
-                name = earlier.relative_to(inside)
-            elif _is_of_run(path):
-                is_in = earlier.is_relative_to(home)
-                name = earlier.relative_to(home) if is_in else Path(earlier.name)
+        file = Path(os.path.normpath(home / given))
+        if not given.is_absolute():
+            return file, given
+        inner = (file.relative_to(h) for h in homes if file.is_relative_to(h))
+        return file, next(inner, None)
+
+    found = [find(config) for config in recipe.search_models]
+    taken = {Path("journal.sqlite")}
+    taken |= {Path(os.path.normpath(name)) for _, name in found if name}
+    # Files of one name in different folders stay different files.
+    names: dict[Path, Path] = {}
+    for file, name in found:
+        if name is None and file not in names:
+            names[file] = next(one for one in _number(file) if one not in taken)
+            taken.add(names[file])
+
+    def place(config: SearchModelConfig) -> SearchModelConfig:
+        file, name = find(config)
+        if name is None:
+            name = names[file] if _is_of_run(path) else file
         target = Path(os.path.realpath(inside / name))
         if not target.is_relative_to(inside) or target == inside:
+            wanted = file if file.suffix else Path("replies.sqlite")
+            free = next(
+                one
+                for one in _number(wanted)
+                if one not in taken - {names.get(file)} and not (inside / one).exists()
+            )
             raise InputError(
                 f"{path}: {config.section}.replies: {config.replies} is not in the run folder "
                 f"{folder}, and a recipe's replies are kept there. Write a name, such as "
-                f"`replies: {earlier.name if earlier.suffix else 'replies.sqlite'}`."
-                + _advise_to_copy(earlier, folder)
+                f"`replies: {free}`.{_advise_to_copy(file, folder / free)}"
             )
+        if target == config.replies:
+            return config
+        is_kept = config.known_replies == config.replies
+        earlier = file if is_kept else config.known_replies
         return config.keep_replies(target, None if earlier == target else earlier)
 
     return _change_search_models(recipe, place)
 
 
-def _advise_to_copy(replies: Path, folder: Path) -> str:
+def _number(file: Path) -> Iterator[Path]:
+    """Its name, then names with a number, such as replies-2.sqlite."""
+    yield Path(file.name)
+    for number in itertools.count(2):
+        yield Path(f"{file.stem}-{number}{file.suffix}")
+
+
+def _advise_to_copy(replies: Path, target: Path) -> str:
     """How to go on with replies that are elsewhere, if they are."""
     from toolbank.journal import is_journal
 
     if not is_journal(replies):
         return ""
-    to = shlex.quote(str(folder))
-    return f" To go on with the replies in it: mkdir -p {to} && cp {shlex.quote(str(replies))} {to}"
+    folder, to = shlex.quote(str(target.parent)), shlex.quote(str(target))
+    return f" To go on with the replies in it: mkdir -p {folder} && cp {shlex.quote(str(replies))} {to}"
 
 
 def dump_recipe(recipe: Recipe, folder: Path | None = None) -> str:

@@ -68,6 +68,16 @@ def edit(folder, name, line):
     return path
 
 
+def forget_assets(made):
+    """Make a run one of version 0.7.0: it kept no prompts and noted nothing of them in stages.json."""
+    shutil.rmtree(made / "prompts")
+    stamps = json.loads((made / "stages.json").read_text())
+    for stamp in stamps.values():
+        del stamp["assets"], stamp["depends"]
+    (made / "stages.json").write_text(json.dumps(stamps))
+    return stamps
+
+
 def run(cwd, *arguments, code=0):
     ended = toolbank("run", *arguments, cwd=cwd)
     assert ended.returncode == code, ended.stderr
@@ -146,6 +156,56 @@ def test_other_prompts_stop_a_run_and_replace_accepts_them(
     assert len(server.calls) == bought
 
 
+@pytest.mark.parametrize(
+    ("change", "kept_by"), [("seed=77", "run"), ("seed=3", "version 0.7.0")]
+)
+def test_a_run_started_again_as_another_recipe_uses_its_own_prompts(
+    project, server, tmp_path, change, kept_by
+):
+    run(project, "mine.yaml", "--until", "generate")
+    bought, made = len(server.calls), project / "runs" / "mine"
+    if kept_by == "run":
+        shutil.rmtree(project / "prompts")
+        edit(made / "prompts", "write.j2", "Read with great care.")
+    else:
+        forget_assets(made)
+    arguments = (str(made), "--set", change, "--until", "generate")
+    said = run(tmp_path, *arguments, code=2)
+    assert change.partition("=")[0] in said
+    assert len(server.calls) == bought
+    run(tmp_path, *arguments, "--replace")
+    words = "Read with great care." if kept_by == "run" else "Read with care."
+    asked = [call.prompt for call in server.calls[bought:] if not call.asks_polish]
+    assert asked
+    assert all(words in prompt for prompt in asked)
+    assert words in (made / "prompts" / "write.j2").read_text()
+    assert (made / "replaced" / "1" / "prompts").is_dir() == (kept_by == "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "has_original"), [("write.j2", True), ("polish.j2", False)]
+)
+def test_a_template_edited_in_the_run_is_used_once_replace_accepts_it(
+    project, server, name, has_original
+):
+    edit(project / "prompts", "polish.j2", "Read with care.")
+    run(project, "mine.yaml", "--until", "generate")
+    bought, made = len(server.calls), project / "runs" / "mine"
+    if not has_original:
+        shutil.rmtree(project / "prompts")
+    edit(made / "prompts", name, "Be quick about it.")
+    said = run(project, str(made), "--until", "generate", code=2)
+    assert f"prompts/{name}" in said
+    assert ("+Be quick about it." in said) == has_original
+    assert len(server.calls) == bought
+    for _ in range(2):
+        run(project, str(made), "--until", "generate", "--replace")
+        assert "Be quick about it." in (made / "prompts" / name).read_text()
+    asked = [c for c in server.calls[bought:] if c.asks_polish == (name == "polish.j2")]
+    assert asked
+    assert all("Be quick about it." in call.prompt for call in asked)
+
+
 def test_prompts_are_kept_before_the_first_paid_call(project, server):
     server.script = lambda call: (
         answer(call) if call.number < 9 else Answer.error(401, "no more")
@@ -179,6 +239,49 @@ def test_prompts_of_a_folder_that_the_recipe_names(project, server, tmp_path):
     assert str(tmp_path / "shared") in said
 
 
+@pytest.mark.parametrize("name", ["copy.yaml", "recipes/again.yaml"])
+def test_a_copy_of_a_runs_recipe_needs_a_folder_of_prompts_if_the_run_has_own_ones(
+    project, tmp_path, name
+):
+    run(project, "mine.yaml", "--until", "sources")
+    copy = tmp_path / name
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copy(project / "runs/mine/recipe.yaml", copy)
+    planned = toolbank("plan", copy, cwd=tmp_path)
+    assert planned.returncode == 2
+    assert "no such folder" in planned.stderr
+    shutil.rmtree(project / "prompts")
+    run(project, "mine.yaml", "--until", "sources", "--out", "bundled")
+    shutil.copy(project / "bundled/recipe.yaml", copy)
+    planned = toolbank("plan", copy, cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert "to do" in planned.stdout
+
+
+@pytest.mark.parametrize("name", ["write.j2", "examples/tools.jsonl"])
+def test_prompts_in_the_current_folder_that_are_not_used_are_named(
+    project, tmp_path, name
+):
+    here = tmp_path / "here"
+    if name.endswith(".j2"):
+        edit(here / "prompts", name, "Other words.")
+    else:
+        (here / "prompts/examples").mkdir(parents=True)
+        shutil.copy(
+            shipped("prompts") / "examples/numpy.jsonl", here / "prompts" / name
+        )
+    recipe, out = project / "mine.yaml", ("--out", tmp_path / "out")
+    warned = f"not used (prompts/{name}). To use these files, set `prompts: "
+    planned = toolbank("plan", recipe, *out, cwd=here, COLUMNS="200").stdout
+    assert warned in " ".join(planned.split())
+    said = run(here, recipe, *out, "--until", "generate")
+    assert warned in " ".join(said.split())
+    # All that would use them is done.
+    assert "not used" not in run(here, recipe, *out, "--until", "generate")
+    edit(project / "prompts", "write.j2", "Read with care.")
+    assert "not used" not in run(project, recipe, "--until", "sources")
+
+
 def test_new_examples_of_the_domain_and_other_schemas_are_differences(project, server):
     run(project, "mine.yaml", "--until", "generate")
     bought = len(server.calls)
@@ -203,12 +306,7 @@ def test_a_folder_of_version_0_7_0_goes_on_and_keeps_its_prompts_from_then(
 ):
     run(project, "mine.yaml")
     bought, made = len(server.calls), project / "runs" / "mine"
-    # That version kept no prompts, noted nothing of them in stages.json, and nothing to explain.
-    shutil.rmtree(made / "prompts")
-    stamps = json.loads((made / "stages.json").read_text())
-    for stamp in stamps.values():
-        del stamp["assets"], stamp["depends"]
-    (made / "stages.json").write_text(json.dumps(stamps))
+    stamps = forget_assets(made)
     for path in made.glob("models/*/prompts"):
         stamp = stamps[f"retrievers/{path.parent.name}"]
         for name in [name for name in stamp["outputs"] if "/prompts/" in name]:

@@ -257,8 +257,9 @@ def test_a_batch_by_hand_ends_the_command_well_and_goes_on_when_it_is_answered(
     assert not server.calls
 
 
+@pytest.mark.parametrize("first", ["search", "run"])
 def test_a_run_of_an_earlier_version_goes_on_with_the_replies_that_it_has(
-    make, server, tmp_path
+    make, server, tmp_path, first
 ):
     out, moved = tmp_path / "out", tmp_path / "moved"
     run(make(server.url), out)
@@ -269,8 +270,10 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_replies_that_it_has(
     left["retrievers"][-1]["replies"] = str(tmp_path / "hers.sqlite")
     (out / "recipe.yaml").write_text("# Resolved from x\n" + yaml.safe_dump(left))
     before = (tmp_path / "hers.sqlite").read_bytes()
-    finder = load(out, "llm")
-    finder.search(f"natural, please 0 {NAMES[0]}", k=3)
+    if first == "search":
+        load(out, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)
+    else:
+        assert not run_recipe(load_recipe(str(out)), out, start="evaluate").todo
     run(str(out), out)
     out.rename(moved)
     load(moved, "llm").search(f"natural, please 0 {NAMES[0]}", k=3)

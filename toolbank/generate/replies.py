@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from toolbank.config.assets import shipped
 from toolbank.llm.json_answer import Rejection, find_answer
 from toolbank.system.text import replace_surrogates
 
@@ -14,30 +15,10 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 
-_TEXT = {"type": "string"}
-_YES_OR_NO = {"type": "boolean"}
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-# In the order in which they are best thought of: first what to use and why, then the words.
-DRAFT_SCHEMA = _object(
-    {
-        "declined": _YES_OR_NO,
-        "reason": _TEXT,
-        "tools": {"type": "array", "items": _TEXT},
-        "explanation": _TEXT,
-        "draft": _TEXT,
-    }
-)
-POLISHED_SCHEMA = _object({"already_good": _YES_OR_NO, "reason": _TEXT, "query": _TEXT})
+# Replies are checked by the bundled schemas. The schemas of a user are only sent.
+_FOLDER = shipped("prompts") / "schemas"
+DRAFT_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "write.json").read_bytes())
+POLISHED_SCHEMA: dict[str, Any] = json.loads((_FOLDER / "polish.json").read_bytes())
 _SCHEMAS = {"draft": DRAFT_SCHEMA, "polished": POLISHED_SCHEMA}
 
 _DRAFT_DEFAULTS = {"declined": False, "reason": ""}

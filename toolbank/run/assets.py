@@ -30,7 +30,7 @@ from toolbank.system.files import atomic_path, sha256_file
 from toolbank.system.outputs import set_aside
 
 if TYPE_CHECKING:
-    from toolbank.recipe import RecipeFile
+    from toolbank.recipe import Recipe, RecipeFile
     from toolbank.run.folder import RunFolder
     from toolbank.run.stage import Stage
 
@@ -154,6 +154,33 @@ def find_changes(kept: KeptAssets, stages: Sequence[Stage]) -> list[AssetChange]
             for change in _compare(kept, used, theirs):
                 found.setdefault(change.title, change)
     return list(found.values())
+
+
+def note_unused(recipe: Recipe, stages: Sequence[Stage]) -> list[str]:
+    """Say which folders in the current one are not used, though these stages would differ by them."""
+    notes, folders = [], current_folders()
+    reading = [stage for stage in stages if stage.reads_assets]
+    used = {title: a for stage in reading for title, a in _list_assets(stage).items()}
+    for kind in KEPT_KINDS:
+        here, own = Path.cwd() / kind, folders.own_folder(kind)
+        is_named = kind == "prompts" and recipe.prompts is not None
+        if is_named or not here.is_dir() or here.resolve() == own.resolve():
+            continue
+        with looking_in(AssetFolders({**folders.own, kind: here})):
+            theirs = (a for stage in reading for a in _list_assets(stage).values())
+            other = {
+                a.title
+                for a in theirs
+                if a.own and a.path.is_relative_to(here)
+                if a.title not in used or used[a.title].sha256 != a.sha256
+            }
+        if other:
+            named = ", ".join(sorted(other))
+            remedy = f"copy them into {own}"
+            if kind == "prompts":
+                remedy = f"set `prompts: {here}` in the recipe"
+            notes.append(f"{here}: not used ({named}). To use these files, {remedy}.")
+    return notes
 
 
 def keep_assets(folder: RunFolder, stage: Stage) -> AssetFolders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +14,15 @@ from typing import TYPE_CHECKING
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.executor import release_engines
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
-from toolbank.run.assets import AssetChange, find_changes, keep_assets, read_kept
+from toolbank.run.assets import (
+    AssetChange,
+    find_changes,
+    keep_assets,
+    note_unused,
+    read_kept,
+)
 from toolbank.run.domain import keep_domain
-from toolbank.run.folder import RunFolder
+from toolbank.run.folder import KEPT_KINDS, RunFolder
 from toolbank.run.inputs import inputs_here
 from toolbank.run.origin import find_differences, is_edited, write_origin
 from toolbank.run.stage import Outcome, Stage
@@ -115,10 +122,10 @@ def _run(
     stages = make_stages(recipe.recipe, folder)
     folder.check()
     chosen = _choose(recipe, stages, start, until)
-    own, comparison = current_folders(), compare_with_run(recipe, folder, stages)
+    comparison = compare_with_run(recipe, folder, stages)
     with looking_in(comparison.folders):
         return _run_chosen(
-            given, recipe, stages, chosen, start, own, comparison, replace=replace
+            given, recipe, stages, chosen, start, comparison, replace=replace
         )
 
 
@@ -127,12 +134,13 @@ class Comparison:
     """How a recipe differs from what a run folder holds, and which files found by name count.
 
     `others` says what makes it another recipe, a line each. `changes` are files found by name that
-    are not the run's. `folders` finds the run's files first, and the recipe's in place of changed
-    ones.
+    are not the run's. `own` finds the recipe's files; `folders` finds the run's files first, and
+    the recipe's in place of changed ones.
     """
 
     others: tuple[str, ...]
     changes: tuple[AssetChange, ...]
+    own: AssetFolders
     folders: AssetFolders
 
     def demand_none(self, recipe: RecipeFile, folder: RunFolder) -> None:
@@ -142,7 +150,8 @@ class Comparison:
             InputError: it does; says how.
         """
         if self.others:
-            raise _refuse_other(recipe, folder, self.others)
+            changes = (change.describe() for change in self.changes)
+            raise _refuse_other(recipe, folder, [*self.others, *changes])
         if self.changes:
             raise _refuse_changes(recipe, folder, self.changes)
 
@@ -154,11 +163,15 @@ def compare_with_run(
     own, kept = current_folders(), read_kept(folder, stages)
     with looking_in(kept.folders):
         others = find_differences(recipe.recipe, stages)
-    if others:
+    if others and recipe.path.resolve() != folder.recipe.resolve():
         # All is made anew, by the recipe's own files.
-        return Comparison(tuple(others), (), own)
+        return Comparison(tuple(others), (), own, own)
+    # The files of a run's own recipe are the run's, whatever `--set` changes.
     changes = find_changes(kept, stages)
-    return Comparison((), tuple(changes), kept.accept(changes))
+    folders = kept.accept(changes)
+    if others:
+        folders = dataclasses.replace(folders, sealed=frozenset())
+    return Comparison(tuple(others), tuple(changes), own, folders)
 
 
 def _run_chosen(
@@ -167,7 +180,6 @@ def _run_chosen(
     stages: Sequence[Stage],
     chosen: Sequence[Stage],
     start: str | None,
-    own: AssetFolders,
     comparison: Comparison,
     *,
     replace: bool,
@@ -194,7 +206,7 @@ def _run_chosen(
     with folder.locked():
         keep_earlier_grades(folder)
         # What another process has made while this one got ready counts.
-        with looking_in(own):
+        with looking_in(comparison.own):
             found = compare_with_run(recipe, folder, stages)
         if (found.others, found.changes) != (others, comparison.changes):
             found.demand_none(recipe, folder)
@@ -202,7 +214,7 @@ def _run_chosen(
             _require_before(recipe, start, stages)
         resolved = _resolved(recipe, stages)
         if found.others:
-            _replace(folder)
+            _replace(folder, found.folders)
         elif found.changes:
             _replace_changed(folder, found.changes, find_todo(stages))
         elif is_edited(folder):
@@ -219,6 +231,7 @@ def _run_chosen(
         own_recipe = [f"{recipe.path}: yours, used"] if recipe.own else []
         notes = note_left_out(given.recipe, recipe.recipe)
         notes += [note for stage in stages for note in stage.notes()]
+        notes += note_unused(recipe.recipe, to_run)
         for note in dict.fromkeys((*filter(None, [lost]), *own_recipe, *notes)):
             print_message(note)
         again = [stage.name for stage in stages if stage.kind == start]
@@ -362,13 +375,28 @@ def _replace_changed(
 ) -> None:
     """Set aside the run's own files that have changed, and what the stages to do have left."""
     titles = [change.old.title for change in changes if change.old]
+    used = {change.new.path.resolve() for change in changes if change.new}
     files = [folder.path / title for title in titles]
+    # A file of the run that the user has edited in place is the one to use.
+    files = [path for path in files if path.resolve() not in used]
     kept = set_aside(folder.path, [*files, *folder.outputs(todo)])
     print_message(f"{folder.path}: what other files had shaped is in {kept}")
 
 
-def _replace(folder: RunFolder) -> None:
-    kept = set_aside(folder.path, folder.results)
+def _replace(folder: RunFolder, folders: AssetFolders) -> None:
+    """Set aside all results; of files found by name that are used again, a copy."""
+    used = [path.resolve() for path in folders.kept.values()]
+    used += [folders.own_folder(kind).resolve() for kind in KEPT_KINDS]
+    homes = [folder.path / kind for kind in KEPT_KINDS]
+    stay = [
+        home
+        for home in homes
+        if any(path.is_relative_to(home.resolve()) for path in used) and home.is_dir()
+    ]
+    kept = set_aside(folder.path, (path for path in folder.results if path not in stay))
+    if kept:
+        for home in stay:
+            shutil.copytree(home, kept / home.name, symlinks=True)
     print_message(f"{folder.path}: what another recipe has made there is in {kept}")
 
 
@@ -438,12 +466,11 @@ def _resolved(recipe: RecipeFile, stages: Sequence[Stage]) -> str:
         origin = [line for line in lines[:1] if line.startswith(RESOLVED)]
     else:
         origin = [f"{RESOLVED}{recipe.path.name}, sha256 {recipe.sha256}"]
-    files = {
-        f"# {asset.title}: sha256 {asset.sha256}"
-        for stage in stages
-        for asset in stage.all_assets()
-    }
-    # The run's own are in its folder.
-    own = recipe.recipe.model_copy(update={"prompts": Path("prompts")})
+    assets = [asset for stage in stages for asset in stage.all_assets()]
+    files = {f"# {asset.title}: sha256 {asset.sha256}" for asset in assets}
+    # The run's own are in its folder. Bundled ones are found from everywhere.
+    has_own = any(asset.own and asset.kind == "prompts" for asset in assets)
+    prompts = Path("prompts") if has_own else None
+    own = recipe.recipe.model_copy(update={"prompts": prompts})
     dumped = dump_recipe(own, stages[0].folder.path)
     return "\n".join([*origin, *sorted(files), dumped])

@@ -41,6 +41,7 @@ from toolbank.generate.writers import find_writer
 from toolbank.judge.engine import find_judge
 from toolbank.recipe import Recipe, RecipeFile, dump_recipe, load_recipe, place_replies
 from toolbank.run.advice import advise_before
+from toolbank.run.assets import note_unused
 from toolbank.run.catalogue import read_catalogue
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
@@ -110,7 +111,9 @@ def describe_plan(recipe: RecipeFile, out: Path, *, measure: bool = False) -> st
             lines += [
                 f"  {note}" for note in note_left_out(given.recipe, recipe.recipe)
             ]
-            lines += _note_unnamed([stage for stage in stages if stage.name in todo])
+            to_run = [stage for stage in stages if stage.name in todo]
+            lines += [f"  {note}" for note in note_unused(recipe.recipe, to_run)]
+            lines += _note_unnamed(to_run)
             for paragraph in _describe_stages(recipe, folder, list(todo), measure):
                 lines += ["", *paragraph] if paragraph else []
     return "\n".join(lines)
