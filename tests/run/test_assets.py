@@ -360,3 +360,25 @@ def test_the_prompts_are_published(project):
         assert (project / "public/prompts" / name).read_bytes() == kept
     assert (project / "public/prompts/examples/generic.jsonl").is_file()
     assert "prompts: prompts\n" in (project / "public/recipe.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("verify.j2", "Fine so far.\n{{ broken "), ("judge.j2", "{% if query %}no end")],
+)
+def test_a_broken_template_of_a_later_stage_is_found_before_anything_is_bought(
+    project, server, name, text
+):
+    (project / "prompts" / name).write_text(text)
+    said = run(project, "mine.yaml", code=2)
+    assert f"prompts/{name}, line " in said
+    assert not server.calls
+
+
+def test_what_replace_has_moved_itself_is_not_called_damaged(project):
+    run(project, "mine.yaml", "--until", "judge")
+    judge = project / "prompts" / "judge.j2"
+    judge.write_text(judge.read_text() + "Look twice.")
+    said = run(project, "mine.yaml", "--until", "judge", "--replace")
+    assert "replaced/1" in said
+    assert "not as it was written" not in said

@@ -141,6 +141,22 @@ class PromptTemplate:
         return lines[-1] if lines else None
 
 
+def check_template(path: Path) -> None:
+    """Refuse a template that can't be read as one, before anything is paid for.
+
+    Raises:
+        InputError: the file is missing, or broken at a line.
+    """
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        _compile(read_text(path))
+    except TemplateSyntaxError as error:
+        raise InputError(
+            f"{path}, line {error.lineno}: the template can't be used ({error.message})."
+        ) from error
+
+
 def find_schema(template: str) -> Asset:
     """The file with the JSON Schema of replies to a template, such as "judge.j2".
 

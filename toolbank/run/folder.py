@@ -383,6 +383,14 @@ class RunFolder:
             stamps[stage] = stamps[stage].model_copy(update={"complete": False})
         self._write_stamps(stamps)
 
+    def drop_outputs(self, stages: Iterable[str]) -> None:
+        """Note that the files of stages were set aside, and that these are to be run again."""
+        stamps = self._stamps()
+        for stage in stamps.keys() & set(stages):
+            empty = {"complete": False, "outputs": {}}
+            stamps[stage] = stamps[stage].model_copy(update=empty)
+        self._write_stamps(stamps)
+
     def forget(self, path: Path) -> None:
         """Note that stages whose files a path is among are not done."""
         name = path.relative_to(self.path).as_posix()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.config.assets import AssetFolders, current_folders, looking_in
 from toolbank.llm.executor import release_engines
+from toolbank.llm.templates import check_template
 from toolbank.recipe import RESOLVED, RecipeFile, dump_recipe, place_replies
 from toolbank.run.assets import (
     AssetChange,
@@ -286,6 +287,9 @@ def check_stages(
     for stage in to_run:
         for path in stage.places():
             _refuse_own(recipe, stage, path)
+        for asset in stage.all_assets():
+            if asset.path.suffix == ".j2":
+                check_template(asset.path)
         stage.check()
     return to_run
 
@@ -380,6 +384,7 @@ def _replace_changed(
     # A file of the run that the user has edited in place is the one to use.
     files = [path for path in files if path.resolve() not in used]
     kept = set_aside(folder.path, [*files, *folder.outputs(todo)])
+    folder.drop_outputs(todo)
     print_message(f"{folder.path}: what other files had shaped is in {kept}")
 
 
