@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.system.secrets import (
-    find_secrets,
-    hash_secret,
-    mask_command,
-    mask_secrets,
-    named_secret,
-)
+from toolbank.system.secret_values import find_secrets, named_secret
+from toolbank.system.secrets import hash_secret, mask_command, mask_secrets
 
 PLAIN = [
     ("--local-timezone", "Europe/Berlin"),
@@ -280,7 +275,7 @@ TOKENS = st.one_of(
 
 @given(TOKENS)
 def test_a_random_token_is_hidden_whatever_it_is_called(token):
-    # Of 32 signs drawn at random; those that hypothesis makes of one sign alone are none.
+    # Of 32 characters drawn at random; those that hypothesis makes of one character alone are none.
     if len(set(token)) > 8:
         assert token not in mask_secrets(token, "ANY")
         assert token not in mask_secrets(f"--x={token}")
