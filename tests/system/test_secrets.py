@@ -115,6 +115,10 @@ PLAIN = [
     ("VERSION", "v1.2.3-beta.4+build.20241127"),
     ("", "Content-Type: application/json"),
     ("", "zod-to-json-schema"),
+    ("--seed", "42"),
+    ("RANDOM_SEED", "20240131"),
+    ("--pin", "7"),
+    ("SALT", "0.5"),
     ("", "rhythms/crypt/lynx-nymph"),
     ("", "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"),
     ("", "nomic-ai/nomic-embed-text-v1.5"),
@@ -129,6 +133,8 @@ PLAIN = [
 
 SECRET = [
     ("TOKEN", "s3c4"),
+    ("--pin", "4711"),
+    ("PASSWORD_SALT", "abcd"),
     ("API_KEY", "abc"),
     ("GITHUB_PERSONAL_ACCESS_TOKEN", "x"),
     ("", "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),

@@ -15,7 +15,7 @@ _DEEPEST = 3
 _SECRET_WORD = re.compile(
     r".*(?:password|passwd|passphrase|passcode|secret|credential|token|cookie|mnemonic)s?"
     r"|.*(?<!ask)(?<!by)(?<!com)pass|.*p?wd|.*pw|creds?|auth|oauth|authorization|signature|sig|sas"
-    r"|.*(?<!mon)(?<!tur)(?<!don)(?<!hoc)(?<!joc)(?<!hot)keys?|pat|dsn|jwt|otp|totp|pin|salt|seed"
+    r"|.*(?<!mon)(?<!tur)(?<!don)(?<!hoc)(?<!joc)(?<!hot)keys?|pat|dsn|jwt|otp|totp|pin|salt"
     r"|session|bearer|licen[cs]e"
 )
 _DESCRIBES = re.compile(
@@ -35,6 +35,9 @@ _ABOUT = re.compile(
     r"|required|optional|public|private",
     re.IGNORECASE,
 )
+_PINS = frozenset({"pin", "salt"})
+_SHORTEST_PIN = 4
+"""A shorter PIN or salt is a number of something else, such as a pin of a board."""
 _IDENTIFIERS = frozenset({"id", "ids", "uuid", "guid"})
 
 # What issuers put before their tokens, and what only tokens look like.
@@ -158,6 +161,10 @@ def _is_secret_whole(value: str, name: str) -> bool:
     if "dsn" in words and "://" in value:
         return False
     if value.isdigit() and words[-1] == "tokens":
+        return False
+    if len(value) < _SHORTEST_PIN and not any(
+        map(_SECRET_WORD.fullmatch, {*words} - _PINS)
+    ):
         return False
     is_file = _PATH.match(value) and (_exists(value) or _ENDING.search(value))
     return not is_file or any(_find_random(value, ""))
