@@ -208,7 +208,7 @@ def test_the_word_is_asked_for_without_what_looks_secret(write, light, tmp_path)
     with pytest.raises(InputError) as caught:
         KIND.read(write({"a": entry}, trusted=False), tmp_path)
     shown = str(caught.value)
-    assert "TOKEN='<secret sha256:" in shown and "s3cret" not in shown
+    assert "TOKEN='<secret of " in shown and "s3cret" not in shown
     assert "GIT_CONFIG_VALUE_0='Authorization: Basic <secret" in shown
     assert "c2Vj" not in shown and "@example.org" in shown
     assert "--key=<secret" in shown and "https://example.com/?key=<secret" in shown

@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.system.secrets import (
-    find_secrets,
-    hash_secret,
-    mask_command,
-    mask_secrets,
-    named_secret,
-)
+from toolbank.system.secret_values import find_secrets, named_secret
+from toolbank.system.secrets import hash_secret, mask_command, mask_secrets
 
 PLAIN = [
     ("--local-timezone", "Europe/Berlin"),
@@ -120,6 +115,10 @@ PLAIN = [
     ("VERSION", "v1.2.3-beta.4+build.20241127"),
     ("", "Content-Type: application/json"),
     ("", "zod-to-json-schema"),
+    ("--seed", "42"),
+    ("RANDOM_SEED", "20240131"),
+    ("--pin", "7"),
+    ("SALT", "0.5"),
     ("", "rhythms/crypt/lynx-nymph"),
     ("", "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"),
     ("", "nomic-ai/nomic-embed-text-v1.5"),
@@ -134,6 +133,8 @@ PLAIN = [
 
 SECRET = [
     ("TOKEN", "s3c4"),
+    ("--pin", "4711"),
+    ("PASSWORD_SALT", "abcd"),
     ("API_KEY", "abc"),
     ("GITHUB_PERSONAL_ACCESS_TOKEN", "x"),
     ("", "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
@@ -280,7 +281,7 @@ TOKENS = st.one_of(
 
 @given(TOKENS)
 def test_a_random_token_is_hidden_whatever_it_is_called(token):
-    # Of 32 signs drawn at random; those that hypothesis makes of one sign alone are none.
+    # Of 32 characters drawn at random; those that hypothesis makes of one character alone are none.
     if len(set(token)) > 8:
         assert token not in mask_secrets(token, "ANY")
         assert token not in mask_secrets(f"--x={token}")

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from toolbank.sources.mcp.server import Server
 from toolbank.system.errors import InputError
+from toolbank.system.secrets import has_hash
 from toolbank.system.terminal import confirm
 
 _ENVIRONMENT = "TOOLBANK_TRUSTED_COMMANDS"
@@ -52,7 +53,11 @@ def demand_commands(servers: Sequence[Server], label: str) -> None:
 
 
 def _is_named(server: Server, trusted: Collection[tuple[str, ...]]) -> bool:
-    return any(_words(line) in trusted for line in (server.line, server.open_line))
+    lines = [server.line]
+    # A value that imitates a hash must not pass for the value that has this hash.
+    if not has_hash(server.open_line):
+        lines.append(server.open_line)
+    return any(_words(line) in trusted for line in lines)
 
 
 def _is_named_otherwise(server: Server, trusted: Iterable[tuple[str, ...]]) -> bool:

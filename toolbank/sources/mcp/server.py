@@ -9,19 +9,13 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from toolbank.system.secrets import (
-    find_secrets,
-    hash_secret,
-    hide,
-    mask_command,
-    mask_secrets,
-    name_arguments,
-    show_unseen,
-)
+from toolbank.sources.mcp.command_line import show_command
+from toolbank.system.secret_values import find_secrets
+from toolbank.system.secrets import hide, name_arguments, show_unseen
 from toolbank.system.trust import Grant
 
 SHORTEST = 4
-"""Signs of a secret that is hidden; where shorter ones were, little of a text would be left."""
+"""Characters of a secret that is hidden; without shorter ones little of a text would be left."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +39,9 @@ class Server:
 
     @property
     def line(self) -> str:
-        """The command with its variables, as a shell would take it, and each secret as its hash."""
-        variables = {
-            name: show_unseen(mask_secrets(value, name, hash_secret))
-            for name, value in self.environment.items()
-        }
-        command = mask_command(self.command, hash_secret)
-        return self._write(variables, map(show_unseen, command))
+        """The command with its variables, as a shell takes it, and the hash of each secret."""
+        words, variables = show_command(self.command, self.environment)
+        return self._write(variables, words)
 
     @property
     def open_line(self) -> str:
