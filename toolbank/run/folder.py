@@ -286,7 +286,9 @@ class RunFolder:
             return ""
         if harm := self.explain_harm(stage):
             return harm
-        if other := find_other_assets(stamp.assets or {}, assets):
+        # Version 0.7.0 noted no assets.
+        before = assets if stamp.assets is None else stamp.assets
+        if other := find_other_assets(before, assets):
             verb = "differs" if len(other) == 1 else "differ"
             return f"{', '.join(other)} {verb} from the run's"
         if stamp.key != stage_key(stage, depends):
