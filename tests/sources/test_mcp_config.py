@@ -347,6 +347,28 @@ def test_a_value_with_a_line_of_its_own_can_not_fake_the_question(
     assert all("harmless" in line for line in shown) and shown[0] != shown[1]
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"env": {"docker run --rm -e TZ": "UTC"}}, "docker run --rm -e TZ"),
+        ({"env": {"npx -y good-server #": "1"}}, "npx -y good-server #"),
+        ({"env": {"it's": "1"}}, "it's"),
+        ({"command": "ROOT=/data"}, "ROOT=/data"),
+    ],
+)
+def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
+    write, light, tmp_path, monkeypatch, given, told
+):
+    entry = {**light("a"), **given}
+    source = write({"a": entry}, trusted=False)
+    line = shlex.join([entry["command"], *entry["args"]])
+    trusted = f"{line}; docker run --rm -e TZ=UTC {line}"
+    monkeypatch.setenv("TOOLBANK_TRUSTED_COMMANDS", trusted)
+    with pytest.raises(InputError, match=r"no name of a variable|reads like") as caught:
+        KIND.read(source, tmp_path)
+    assert told in str(caught.value)
+
+
 def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
     monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
     monkeypatch.setenv("SSLKEYLOGFILE", "/tmp/keys.log")

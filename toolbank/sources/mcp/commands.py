@@ -19,6 +19,7 @@ from toolbank.system.terminal import confirm
 
 _ENVIRONMENT = "TOOLBANK_TRUSTED_COMMANDS"
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"[^\s=/'\"]+=")
 # Up to a `;` or an end of line that is not quoted.
 _LINE = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^;\n])+""", re.DOTALL)
@@ -30,8 +31,11 @@ def demand_commands(servers: Sequence[Server], label: str) -> None:
     """Ask the user whether these may be started; those that were named already are not asked for.
 
     Raises:
-        InputError: the user refuses, or there is no terminal to ask on.
+        InputError: the user refuses, there is no terminal to ask on, or a command or the name of a
+            variable could be taken for something else where the line is shown.
     """
+    for server in servers:
+        _demand_plain_names(server, label)
     trusted = _answered | set(_read(os.environ.get(_ENVIRONMENT, "")))
     unnamed = [s for s in servers if s.command and not _is_named(s, trusted)]
     if not unnamed:
@@ -50,6 +54,21 @@ def demand_commands(servers: Sequence[Server], label: str) -> None:
     if not answer:
         raise InputError(f"sources: {label}: nothing was started; it can't be read so.")
     _answered.update(_words(server.line) for server in unnamed)
+
+
+def _demand_plain_names(server: Server, label: str) -> None:
+    """Refuse what would be read as another command in a line such as "NAME=value program"."""
+    where = f"sources: {label}: {server.name}" if server.name else f"sources: {label}"
+    for name in server.environment if server.command else ():
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"{where}: env {name!r} is no name of a variable. Use letters, digits and _ alone."
+            )
+    if server.command and "=" in server.command[0]:
+        raise InputError(
+            f"{where}: command {server.command[0]!r} reads like a variable. Put variables into "
+            "`env`, or give the program by a path without `=`."
+        )
 
 
 def _is_named(server: Server, trusted: Collection[tuple[str, ...]]) -> bool:
