@@ -138,6 +138,13 @@ def test_other_prompts_stop_a_run_and_replace_accepts_them(
     said = run(project, "mine.yaml", "--replace")
     assert f"{stays:<24} done already" in said
     assert any("Be quick about it." in call.prompt for call in server.calls[bought:])
+    judged, earlier = (
+        json.loads(content)
+        for content in ((made / "judge.json").read_bytes(), before[made / "judge.json"])
+    )
+    kept = [judged, *judged.get("others", ())]
+    assert earlier["pairs"] in [one["pairs"] for one in kept]
+    assert judged["pairs"] != earlier["pairs"] or stage != "judge"
     old = made / "replaced" / "1"
     assert "Read with care." in (old / "prompts" / name).read_text()
     assert "Be quick about it." in (made / "prompts" / name).read_text()

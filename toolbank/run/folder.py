@@ -364,12 +364,13 @@ class RunFolder:
         return [name for name, stamp in self._stamps().items() if not stamp.key]
 
     def outputs(self, stages: Iterable[str]) -> list[Path]:
-        """The files that these stages have left."""
+        """The files that these stages have left, but judge.json: it has earlier comparisons, too."""
         stamps = self._stamps()
         names = [
             name for one in stages if one in stamps for name in stamps[one].outputs
         ]
-        return [self.path / name for name in dict.fromkeys(names)]
+        paths = (self.path / name for name in dict.fromkeys(names))
+        return [path for path in paths if path != self.judge]
 
     def reopen(self, stages: Iterable[str]) -> None:
         """Note that stages that are done are to be made again; their files stay until then."""
