@@ -270,10 +270,16 @@ class RunFolder:
         """
         stamp = self._stamps().get(stage)
         return (
+            stamp is not None and stamp.complete and self.is_current(stage, key, assets)
+        )
+
+    def is_current(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
+        """Whether the files of `stage`, which may lack something, follow from this key."""
+        stamp = self._stamps().get(stage)
+        return (
             stamp is not None
             and stamp.key == key
             and stamp.assets in (None, dict(assets))
-            and stamp.complete
             and not self._changed(stamp)
         )
 
