@@ -269,3 +269,26 @@ def test_the_prompts_are_published(project):
         assert (project / "public/prompts" / name).read_bytes() == kept
     assert (project / "public/prompts/examples/generic.jsonl").is_file()
     assert "prompts: prompts\n" in (project / "public/recipe.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("setting", "other", "name"),
+    [
+        ("queries: 12", "queries: 14", "write.j2"),
+        ("per_tool: 4", "per_tool: 3", "asks.j2"),
+    ],
+)
+def test_prompts_are_published_though_their_stage_is_to_be_run_again(
+    project, setting, other, name
+):
+    run(project, "mine.yaml", "--until", "asks")
+    kept = project / "runs" / "mine" / "recipe.yaml"
+    text = kept.read_text()
+    assert setting in text
+    kept.write_text(text.replace(setting, other))
+    assert "to do" in toolbank("plan", "runs/mine", cwd=project).stdout
+    run_out = toolbank("publish", "runs/mine", "--to", "out", cwd=project)
+    assert run_out.returncode == 0, run_out.stderr
+    published = (project / "out" / "prompts" / name).read_text()
+    assert "Read with care." in published
+    assert "prompts: prompts" in (project / "out" / "recipe.yaml").read_text()
