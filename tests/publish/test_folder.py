@@ -318,18 +318,38 @@ def test_a_retriever_that_is_not_fitted_is_refused(run, tmp_path):
 
 
 def test_what_is_of_an_earlier_bank_is_left_out_and_named(tmp_path):
-    run = make_run(tmp_path / "run", labelled=True, verify={"engine": "rules"})
-    run.verified.write_text("{}")
-    labels, model = run.bank / "labels.parquet", run.models / "bm25" / "config.json"
-    run.stamp("verify", "of an earlier bank", [labels], complete=True)
+    run = make_run(tmp_path / "run")
+    model = run.models / "bm25" / "config.json"
     run.stamp("retrievers/bm25", "of an earlier bank", [model], complete=True)
     made = publish_to_folder(Wanted(run), tmp_path / "out")
-    assert made.rows.labels == 0
     assert made.retriever is None
-    assert set(made.story.stale) == {"verify", "retrievers/bm25"}
+    assert set(made.story.stale) == {"retrievers/bm25"}
     files = files_under(tmp_path / "out")
-    assert not [name for name in files if name.startswith(("models/", "data/labels"))]
-    assert b"retrievers/bm25, verify" in files["README.md"]
+    assert not [name for name in files if name.startswith("models/")]
+    assert b"results of retrievers/bm25" in files["README.md"]
+
+
+@pytest.mark.parametrize("is_current", [True, False])
+def test_verified_labels_are_published_if_they_are_of_this_bank_complete_or_not(
+    tmp_path, is_current
+):
+    run = make_run(tmp_path / "run", labelled=True, verify={"engine": "rules"})
+    figures = {"engine": "rules", "findings": {}, "calls": {}}
+    figures["candidates"] = {"requests": 5, "mean": 2.0}
+    figures["counts"] = {"requests": 3, "needed": 3, "alternative": 1, "aside": 1}
+    write_json(run.verified, figures)
+    stages = make_stages(load_recipe(str(run.recipe)).recipe, run)
+    (verify,) = (stage for stage in stages if stage.kind == "verify")
+    key = verify.key if is_current else "of an earlier bank"
+    labels = run.bank / "labels.parquet"
+    run.stamp("verify", key, [labels], complete=not is_current)
+    if not is_current:
+        with pytest.raises(InputError, match="First: toolbank run"):
+            publish_to_folder(Wanted(run), tmp_path / "out")
+        return
+    made = publish_to_folder(Wanted(run), tmp_path / "out")
+    assert (made.rows.aside, made.rows.relabelled) == (1, 2)
+    assert not made.story.stale
 
 
 def test_the_card_tells_what_was_measured(tmp_path):

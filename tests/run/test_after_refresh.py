@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
@@ -179,3 +180,55 @@ def test_every_command_works_after_a_refresh_or_says_what_to_do(
         listed = json.loads((tmp_path / f"after/toolbank/{split}.json").read_text())
         assert listed
         assert gone.isdisjoint(name for row in listed for name in row["functions"])
+
+
+@pytest.mark.parametrize("kind", [Functions, OpenApi])
+def test_grades_count_in_what_is_handed_on_after_a_refresh_that_adds_a_tool(
+    tmp_path, kind
+):
+    source = kind(tmp_path)
+    source.write(BEFORE)
+    recipe = {
+        "name": "mine",
+        "sources": [yaml.safe_load(source.source)],
+        "generate": {"engine": "rules", "queries": 30},
+        "asks": None,
+        "baselines": False,
+        "retrievers": [{"type": "bm25"}],
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
+
+    def call(*words, code=0):
+        done = toolbank(*words, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    call("run", "mine.yaml")
+    queries = [q for q in Bank.load(tmp_path / "runs/mine/bank").queries if q.split]
+    aside = {query.id for query in queries[::2]}
+    with (tmp_path / "ann").open("w") as file:
+        for query in queries:
+            needed = {"needed": [{"tool": query.tools[0]}]}
+            graded = {"aside": "Unclear."} if query.id in aside else needed
+            file.write(json.dumps({"query": query.id, **graded}) + "\n")
+    sets = ("--set", "verify.engine=recorded", "--set", "verify.replies=ann")
+    call("verify", "runs/mine", *sets)
+    source.write([*BEFORE, "weigh_parcels"])
+    call("refresh", "runs/mine")
+    for words in (
+        ("publish", "runs/mine", "--to", "out"),
+        ("export", "runs/mine", "--format", "jsonl", "--out", "out"),
+    ):
+        assert "First: toolbank run runs/mine" in call(*words, code=2)
+    call("run", "runs/mine")
+    call("publish", "runs/mine", "--to", "published")
+    call("export", "runs/mine", "--format", "jsonl", "--out", "exported")
+    shards = (tmp_path / "published" / "data").glob("t[er]*-*.parquet")
+    published = {one for path in shards for one in pl.read_parquet(path)["id"]}
+    lines = (tmp_path / "exported" / "queries.jsonl").read_text().splitlines()
+    exported = {
+        one["id"] for one in map(json.loads, lines) if one["split"] in ("train", "test")
+    }
+    assert published == exported
+    assert published
+    assert aside.isdisjoint(published)

@@ -148,6 +148,13 @@ def test_other_prompts_stop_a_run_and_replace_accepts_them(
     said = run(project, "mine.yaml", "--replace")
     assert f"{stays:<24} done already" in said
     assert any("Be quick about it." in call.prompt for call in server.calls[bought:])
+    judged, earlier = (
+        json.loads(content)
+        for content in ((made / "judge.json").read_bytes(), before[made / "judge.json"])
+    )
+    kept = [judged, *judged.get("others", ())]
+    assert earlier["pairs"] in [one["pairs"] for one in kept]
+    assert judged["pairs"] != earlier["pairs"] or stage != "judge"
     old = made / "replaced" / "1"
     assert "Read with care." in (old / "prompts" / name).read_text()
     assert "Be quick about it." in (made / "prompts" / name).read_text()
@@ -382,3 +389,26 @@ def test_what_replace_has_moved_itself_is_not_called_damaged(project):
     said = run(project, "mine.yaml", "--until", "judge", "--replace")
     assert "replaced/1" in said
     assert "not as it was written" not in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "other", "name"),
+    [
+        ("queries: 12", "queries: 14", "write.j2"),
+        ("per_tool: 4", "per_tool: 3", "asks.j2"),
+    ],
+)
+def test_prompts_are_published_though_their_stage_is_to_be_run_again(
+    project, setting, other, name
+):
+    run(project, "mine.yaml", "--until", "asks")
+    kept = project / "runs" / "mine" / "recipe.yaml"
+    text = kept.read_text()
+    assert setting in text
+    kept.write_text(text.replace(setting, other))
+    assert "to do" in toolbank("plan", "runs/mine", cwd=project).stdout
+    run_out = toolbank("publish", "runs/mine", "--to", "out", cwd=project)
+    assert run_out.returncode == 0, run_out.stderr
+    published = (project / "out" / "prompts" / name).read_text()
+    assert "Read with care." in published
+    assert "prompts: prompts" in (project / "out" / "recipe.yaml").read_text()

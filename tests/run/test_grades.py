@@ -88,6 +88,7 @@ class Steps:
         self.server = server
         self.given = Counter()
         self.last = {}
+        self.said = {}
 
     @property
     def run(self):
@@ -118,7 +119,10 @@ class Steps:
         self.verify(engine="recorded", replies=name, grader="person")
         for query, tools in grades.items():
             self.given["person", name, query, tuple(sorted(tools))] |= 1
-            self.last["person", query] = tools
+            # A person who says the same again has said nothing new.
+            if self.said.get((name, query)) != sorted(tools):
+                self.last["person", query] = tools
+            self.said[name, query] = sorted(tools)
         (self.folder / name).unlink()
 
     def note(self, rows, kind, source):
@@ -313,10 +317,13 @@ def make_earlier(run):
     shutil.rmtree(run / "verify" / "files", ignore_errors=True)
     for name in ("grades.parquet", "grades.sha256"):
         (run / "verify" / name).unlink()
+    recipe = run / "recipe.yaml"
+    lines = recipe.read_text().splitlines(keepends=True)
+    recipe.write_text("".join(one for one in lines if "  grader:" not in one))
     path = run / "bank" / "labels.parquet"
     pl.read_parquet(path).drop("kind", "source").write_parquet(path)
     found = read_json(run / "verify.json")
-    for key in ("graders", "unused", "people_and_models"):
+    for key in ("graders", "unused", "people_and_models", "set_aside"):
         found.pop(key, None)
     write_json(run / "verify.json", found)
     stamps = read_json(run / "stages.json")
@@ -325,18 +332,136 @@ def make_earlier(run):
     write_json(run / "stages.json", stamps)
 
 
-@pytest.mark.parametrize("last", ["model", "person"])
-def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user, last):
-    if last == "person":
-        user.person("ann", {"q5": [TOOLS[2]]})
-        # That version left the person's labels alone.
-        path = user.run / "bank" / "labels.parquet"
-        pl.read_parquet(path).filter(kind="person").write_parquet(path)
+def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user):
     make_earlier(user.run)
     asked = len(user.server.calls)
     user.person("bob", {"q0": [TOOLS[1]]})
     user.check()
     assert len(user.server.calls) == asked
+
+
+@pytest.mark.parametrize("grader", ["", "model", "person"])
+def test_grades_of_a_file_in_a_folder_of_0_7_0_are_a_persons_if_the_recipe_says_so(
+    user, grader
+):
+    user.person("ann", {"q5": [TOOLS[2]], "q1": []})
+    # That version left the file's labels alone.
+    path = user.run / "bank" / "labels.parquet"
+    pl.read_parquet(path).filter(kind="person").write_parquet(path)
+    make_earlier(user.run)
+    write_lines(user.folder / "ann", [line("q5", TOOLS[2]), line("q1")])
+    keys = ["engine=recorded", "replies=ann", *([f"grader={grader}"] * bool(grader))]
+    sets = [part for key in keys for part in ("--set", f"verify.{key}")]
+    said = user.do("verify", "runs/mine", *sets).stderr
+    found = {(kind, name) for kind, name, *_ in stored(user.run) if name == "ann"}
+    assert found == {(grader or "model", "ann")}
+    assert ("verify.grader=person" in said) == (grader != "person")
+    labels = group_labels(read_labels(user.run / "bank" / "labels.parquet"))
+    assert labels["q5"].needed == [TOOLS[2]]
+    if not grader:
+        # A person's word counts from here on, and a file that was not there is a person's.
+        write_lines(user.folder / "bob", [line("q5", TOOLS[3])])
+        sets = ["--set", "verify.engine=recorded", "--set", "verify.replies=bob"]
+        user.do("verify", "runs/mine", *sets)
+        assert {kind for kind, name, *_ in stored(user.run) if name == "bob"} == {
+            "person"
+        }
+
+
+def test_a_file_that_a_recipe_names_does_not_come_back_over_a_later_correction(user):
+    recipe = user.folder / "mine.yaml"
+    write_lines(user.folder / "ann", [line("q0", TOOLS[2]), line("q3", TOOLS[1])])
+    recipe.write_text(
+        f"{recipe.read_text()}verify: {{engine: recorded, replies: ann}}\n"
+    )
+    user.do("run", "mine.yaml")
+    user.person("bob", {"q0": [TOOLS[3]]})
+    user.do("run", "mine.yaml")
+    labels = group_labels(read_labels(user.run / "bank" / "labels.parquet"))
+    assert labels["q0"].needed == [TOOLS[3]]
+    assert labels["q3"].needed == [TOOLS[1]]
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_checks_still_count_in_a_recipe_without_verify(tmp_path, is_earlier):
+    (tmp_path / "data").mkdir()
+    tools = [
+        {"name": n, "description": f"{n[5:].title()} of a customer."} for n in TOOLS
+    ]
+    tools[2]["description"] = f"Alias for {TOOLS[0]}."
+    explained = [
+        "It looks at tea.",
+        "It sees to zzz.",
+        "It finds ink.",
+        "It lists ink.",
+    ]
+    queries = [
+        {"id": f"q{n}", "query": f"Do {n}", "tools": [TOOLS[at]], "explanation": why}
+        for n, (at, why) in enumerate(zip((1, 0, 2, 0), explained, strict=True))
+    ]
+    write_lines(tmp_path / "data" / "tools.jsonl", tools)
+    write_lines(
+        tmp_path / "data" / "queries.jsonl",
+        [{**one, "split": "train"} for one in queries],
+    )
+    write_lines(tmp_path / "ann", [line("q3", TOOLS[3])])
+    recipe = tmp_path / "mine.yaml"
+    text = (
+        "name: mine\ndataset: {type: jsonl, path: data}\nretrievers: [{type: bm25}]\n"
+    )
+    checks = (
+        "verify: {engine: recorded, replies: ann, grader: person, "
+        "set_aside: [unspoken]}\n"
+    )
+    recipe.write_text(f"{text}{checks}")
+    user = Steps(tmp_path, None)
+    user.do("verify", "mine.yaml")
+    path = user.run / "bank" / "labels.parquet"
+    labels, found = read_labels(path), read_json(user.run / "verify.json")
+    grouped = group_labels(labels)
+    assert grouped["q1"].aside
+    assert grouped["q2"].needed == [TOOLS[0]]
+    if is_earlier:
+        make_earlier(user.run)
+        recipe.write_text(text + checks.replace("[unspoken]", "[]"))
+    recipe.write_text(text)
+    for _ in range(2):
+        user.do("run", "mine.yaml", "--until", "verify")
+        now = read_json(user.run / "verify.json")
+        assert now["findings"] == found["findings"]
+        assert now["candidates"] == found["candidates"]
+        assert group_labels(read_labels(path)).keys() == grouped.keys()
+        merged = group_labels(read_labels(path))
+        assert [merged[q].needed for q in grouped] == [
+            grouped[q].needed for q in grouped
+        ]
+        user.do("export", "runs/mine", "--format", "toolbank", "--out", "out")
+        rows = read_json(tmp_path / "out" / "train.json")
+        assert "Do 1" not in [row["refined_instruction"] for row in rows]
+
+
+def test_labels_of_an_earlier_state_are_neither_published_nor_exported(user):
+    user.person("ann", {"q0": [TOOLS[1]], "q3": []})
+    user.do("publish", "runs/mine", "--to", "out")
+    stamps = read_json(user.run / "stages.json")
+    changed = {**stamps["verify"], "key": "of version 0.7.0"}
+    write_json(user.run / "stages.json", {**stamps, "verify": changed})
+    data = user.folder / "out" / "data"
+    before = {path.name: path.read_bytes() for path in data.iterdir()}
+    for words in (
+        ("publish", "runs/mine", "--to", "out"),
+        *(
+            ("export", "runs/mine", "--format", form, "--out", f"out-{form}")
+            for form in ("datasets", "jsonl", "toolbank")
+        ),
+    ):
+        said = user.do(*words, code=2).stderr
+        assert "toolbank run runs/mine" in said
+        assert "verified labels" in said
+    user.do("export", "runs/mine", "--format", "functions", "--out", "functions")
+    user.do("run", "runs/mine")
+    user.do("publish", "runs/mine", "--to", "out")
+    assert {path.name: path.read_bytes() for path in data.iterdir()} == before
 
 
 def test_a_file_of_grades_that_is_gone_takes_no_label_with_it(user):

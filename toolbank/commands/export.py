@@ -36,12 +36,12 @@ def export(
     """Write a run's bank in another format."""
     from toolbank.export.export import TOOL_FORMATS, export_folder
     from toolbank.run.folder import open_run
-    from toolbank.run.keeping import refuse_gone
+    from toolbank.run.refresh import refuse_outdated
     from toolbank.system.outputs import check_place
 
     folder = open_run(run)
     check_place(out, "an export")
     if form.value not in TOOL_FORMATS:
-        refuse_gone(folder)
+        refuse_outdated(folder)
     for path in export_folder(folder.bank, form.value, out):
         echo(f"Wrote {path}")

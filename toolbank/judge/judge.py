@@ -107,8 +107,8 @@ def keep_comparisons(
 ) -> dict[str, Any]:
     """The content of judge.json with the comparisons of an earlier one, as `others`.
 
-    A comparison is the same where one judge compared the same texts by the same criteria; then the
-    new one replaces it. `stale` marks those whose requests the bank doesn't have any more.
+    A comparison is the same where one judge compared the same texts by the same criteria, and was
+    asked the same, with one prompt and seed; then the new one replaces it. `stale` marks those whose requests the bank doesn't have any more.
     """
     before = [earlier, *earlier.get("others", ())] if earlier else []
     new = _identify(content)
@@ -125,7 +125,10 @@ def keep_comparisons(
 
 
 def _identify(content: Mapping[str, Any]) -> tuple[Any, ...]:
-    pairs = [(pair["query"], pair["other"]) for pair in content["pairs"]]
+    pairs = [
+        (pair["query"], pair["other"], *pair.get("requests", ()))
+        for pair in content["pairs"]
+    ]
     return content["judge"], content["against"], [*content["criteria"]], pairs
 
 

@@ -17,6 +17,7 @@ from toolbank.bank.labels import (
     Verified,
     apply_labels,
     group_labels,
+    read_labels,
 )
 from toolbank.bank.record import Record
 from toolbank.bank.records import Ask, Query, Split, Tool
@@ -49,24 +50,19 @@ class Rows:
     graders: Mapping[str, int] = field(default_factory=dict)
 
 
-def write_data(
-    bank: Path, folder: Path, shard_rows: int = SHARD_ROWS, has_labels: bool = True
-) -> Rows:
+def write_data(bank: Path, folder: Path, shard_rows: int = SHARD_ROWS) -> Rows:
     """Write the rows of a bank's folder to a folder; the same bank, the same bytes.
 
     Queries have their merged labels as `tools`, and those that they were written with as
     `tools_first`. Rows are read and written as they come, but for the labels. Queries that are in
     no split are left out, with their labels: a bank keeps them to be neither trained nor tested
-    with. Without `has_labels` there are no merged labels, as where they are of an earlier bank.
+    with.
 
     Raises:
         InputError: a file of the bank is missing, damaged, or not of this layout.
     """
     folder.mkdir()
-    path = bank / "labels.parquet"
-    labels: tuple[Label, ...] = ()
-    if has_labels and path.is_file():
-        labels = tuple(read_records(path, Label))
+    labels = read_labels(bank / "labels.parquet")
     found = read_records(bank / "tools.parquet", Tool)
     tools = _write(folder, "tools", Tool, found, shard_rows)
     n, left_out = _write_queries(bank, folder, shard_rows, group_labels(labels))

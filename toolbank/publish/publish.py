@@ -18,7 +18,7 @@ from toolbank.publish.story import read_story
 from toolbank.recipe import load_recipe
 from toolbank.run.assets import using_assets
 from toolbank.run.folder import RunFolder
-from toolbank.run.keeping import refuse_gone
+from toolbank.run.refresh import refuse_outdated
 from toolbank.system.errors import InputError
 
 MARK = "toolbank-published.json"
@@ -46,8 +46,8 @@ class Wanted:
         """Refuse what can't be published, before anything is written.
 
         Raises:
-            InputError: there is no bank, one that lacks tools of its requests, or the licence is no
-                identifier.
+            InputError: there is no bank, the next run changes its requests or their labels, or the
+                licence is no identifier.
         """
         if self.licence and not _LICENCE.fullmatch(self.licence):
             raise InputError(
@@ -58,7 +58,7 @@ class Wanted:
             raise InputError(
                 f"{self.run.path}: no bank in it yet. First: toolbank run {self.run.path}"
             )
-        refuse_gone(self.run)
+        refuse_outdated(self.run)
 
 
 def demand_not_read(wanted: Wanted, folder: Path) -> None:
@@ -110,8 +110,7 @@ def write_publication(wanted: Wanted, folder: Path) -> Contents:
         story = read_story(recipe, run)
         write_prompts(recipe, run, folder)
     shown = write_retriever(recipe, run, folder, wanted.retriever, story.stale_models)
-    has_labels = "verify" not in story.stale
-    rows = write_data(run.bank, folder / DATA, wanted.shard_rows, has_labels)
+    rows = write_data(run.bank, folder / DATA, wanted.shard_rows)
     judged = write_qrels(folder / DATA, folder)
     prompts = Path("prompts") if (folder / "prompts").is_dir() else None
     own = recipe.model_copy(update={"prompts": prompts})

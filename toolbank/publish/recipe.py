@@ -43,20 +43,23 @@ def write_recipe(recipe: Recipe) -> str:
 def write_prompts(recipe: Recipe, run: RunFolder, folder: Path) -> None:
     """Copy the templates, examples, schemas of replies and rules that a run was made with.
 
-    Those of engines that read no prompts are not among them.
+    Those of engines that read no prompts are not among them. The files of a stage that is to be
+    run again are those that its results were made with.
 
     Raises:
         ToolbankError: the folder can't be written to.
     """
     from toolbank.run.stages import make_stages
 
+    noted = run.read_assets()
     for stage in make_stages(recipe, run):
-        if stage.reads_assets and stage.is_done:
-            for asset in stage.all_assets():
-                write_text(
-                    folder / asset.kind / asset.name,
-                    without_users(read_text(asset.path)),
-                )
+        if not stage.reads_assets or stage.name not in noted:
+            continue
+        used, is_done = noted[stage.name] or {}, stage.is_done
+        for asset in stage.all_assets():
+            if is_done or used.get(asset.title) == asset.sha256:
+                target = folder / asset.kind / asset.name
+                write_text(target, without_users(read_text(asset.path)))
 
 
 def without_places(value: Any) -> Any:

@@ -90,7 +90,7 @@ def read_story(recipe: Recipe, run: RunFolder) -> Story:
     def is_there(kind: str, path: Path) -> bool:
         if kind not in stages or not path.is_file():
             return False
-        if not stages[kind].is_done:
+        if not stages[kind].is_current:
             stale.append(kind)
             return False
         return True

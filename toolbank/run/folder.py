@@ -270,10 +270,16 @@ class RunFolder:
         """
         stamp = self._stamps().get(stage)
         return (
+            stamp is not None and stamp.complete and self.is_current(stage, key, assets)
+        )
+
+    def is_current(self, stage: str, key: str, assets: Mapping[str, str]) -> bool:
+        """Whether the files of `stage`, which may lack something, follow from this key."""
+        stamp = self._stamps().get(stage)
+        return (
             stamp is not None
             and stamp.key == key
             and stamp.assets in (None, dict(assets))
-            and stamp.complete
             and not self._changed(stamp)
         )
 
@@ -371,12 +377,13 @@ class RunFolder:
         return [name for name, stamp in self._stamps().items() if not stamp.key]
 
     def outputs(self, stages: Iterable[str]) -> list[Path]:
-        """The files that these stages have left."""
+        """The files that these stages have left, but judge.json: it has earlier comparisons, too."""
         stamps = self._stamps()
         names = [
             name for one in stages if one in stamps for name in stamps[one].outputs
         ]
-        return [self.path / name for name in dict.fromkeys(names)]
+        paths = (self.path / name for name in dict.fromkeys(names))
+        return [path for path in paths if path != self.judge]
 
     def reopen(self, stages: Iterable[str]) -> None:
         """Note that stages that are done are to be made again; their files stay until then."""

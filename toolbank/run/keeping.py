@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.call import McpCall
-from toolbank.bank.files import read_frame, read_tools, write_tools
+from toolbank.bank.files import read_tools, write_tools
 from toolbank.run.catalogue import (
     add_version,
     count_begun,
@@ -71,27 +71,6 @@ def keep_labels(folder: RunFolder, collected: Collected) -> Collected:
         *map(_without_place, collected.tools)
     ] and all(len(labels) == 1 for labels in told.values())
     return replace(collected, tools=former) if is_same else collected
-
-
-def refuse_gone(folder: RunFolder) -> None:
-    """Refuse to hand on a bank of which a refresh has taken tools that requests need.
-
-    Raises:
-        InputError: it is one, and the next run mends it.
-    """
-    path, gone = folder.bank / "queries.parquet", read_catalogue(folder).find_gone()
-    if not gone or not path.is_file():
-        return
-    queries = read_frame(path)
-    pairs = zip(queries["split"], queries["tools"], strict=True)
-    if lost := sum(
-        bool(split) and not gone.isdisjoint(names) for split, names in pairs
-    ):
-        raise InputError(
-            f"{folder.path}: {count(lost, 'request')} of its splits "
-            f"{'needs a tool that is' if lost == 1 else 'need tools that are'} gone by a refresh. "
-            f"First: {command('run', folder.path)}"
-        )
 
 
 def advise_to_refresh(run: Path, collected: Collected) -> list[str]:

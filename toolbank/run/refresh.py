@@ -1,4 +1,4 @@
-"""Reading the sources of a run again: what has changed, and keeping it."""
+"""Reading the sources of a run again: what has changed, keeping it, and what has to be run first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.bank.catalogue import Catalogue
-from toolbank.bank.files import read_column
+from toolbank.bank.files import read_column, read_frame
 from toolbank.bank.records import Tool
 from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.assets import keep_assets, using_assets
@@ -25,9 +25,11 @@ from toolbank.run.keeping import (
 )
 from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
+from toolbank.run.stages.verify import VerifyStage
 from toolbank.sources.collect import collect_anew
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.shell import advise_to_finish
+from toolbank.system.numbers import count
+from toolbank.system.shell import advise_to_finish, command
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:
@@ -89,6 +91,47 @@ def refresh_run(run: Path, *, dry_run: bool = False, force: bool = False) -> Ref
         raise InputError(f"{run}: has no tools yet. {advise_to_finish(run)}")
     with using_assets(file, folder):
         return _refresh(file, folder, dry_run=dry_run, force=force)
+
+
+def refuse_outdated(folder: RunFolder) -> None:
+    """Refuse to hand on requests that the next run changes.
+
+    Raises:
+        InputError: a refresh has removed tools that they need, or their verified labels are those
+            of an earlier state of the run.
+    """
+    _refuse_gone(folder)
+    _refuse_outdated_labels(folder)
+
+
+def _refuse_gone(folder: RunFolder) -> None:
+    path, gone = folder.bank / "queries.parquet", read_catalogue(folder).find_gone()
+    if not gone or not path.is_file():
+        return
+    queries = read_frame(path)
+    pairs = zip(queries["split"], queries["tools"], strict=True)
+    if lost := sum(
+        bool(split) and not gone.isdisjoint(names) for split, names in pairs
+    ):
+        raise InputError(
+            f"{folder.path}: {count(lost, 'request')} of its splits "
+            f"{'needs a tool that is' if lost == 1 else 'need tools that are'} gone by a refresh. "
+            f"First: {command('run', folder.path)}"
+        )
+
+
+def _refuse_outdated_labels(folder: RunFolder) -> None:
+    if not (folder.grades.is_file() or folder.verified.is_file()):
+        return
+    file = load_recipe(str(folder.recipe))
+    with using_assets(file, folder):
+        for stage in VerifyStage.of(file.recipe, folder):
+            if not stage.is_current:
+                why = stage.explain_todo() or "the stage verify was not completed"
+                raise InputError(
+                    f"{folder.path}: its verified labels are those of an earlier state of the run "
+                    f"({why}). First: {command('run', folder.path)}"
+                )
 
 
 def _refresh(

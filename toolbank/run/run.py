@@ -205,7 +205,7 @@ def _run_chosen(
     lost = folder.explain_lost_stamps()
     done: dict[str, Outcome] = {}
     with folder.locked():
-        keep_earlier_grades(folder)
+        keep_earlier_grades(folder, recipe.recipe)
         # What another process has made while this one got ready counts.
         with looking_in(comparison.own):
             found = compare_with_run(recipe, folder, stages)

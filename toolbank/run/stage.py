@@ -193,6 +193,14 @@ class Stage(ABC):
         except InputError:
             return False
 
+    @property
+    def is_current(self) -> bool:
+        """Whether what it left, complete or not, follows from what there is now."""
+        try:
+            return self.folder.is_current(self.name, self.key, self.asset_hashes())
+        except InputError:
+            return False
+
     def stamp(
         self, depends: Mapping[str, Any], files: Iterable[Path], *, complete: bool
     ) -> None:

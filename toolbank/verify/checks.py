@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.record import Record
@@ -26,9 +27,13 @@ _INSTEAD = (
 
 
 class Finding(Record):
-    """What a check found of a request's label; `instead` is the tool to use in its place, if any."""
+    """What a check found of a request's label; `instead` is the tool to use in its place, if any.
+
+    `text` is the request that was checked; version 0.7.0 did not store it.
+    """
 
     query: str
+    text: str = ""
     check: Check
     tool: str
     instead: str = ""
@@ -55,26 +60,37 @@ def check_labels(
     words = LexicalIndex.of([all_words(tool) for tool in bank.tools])
     for query in bank.queries:
         labels = own_labels(bank, query)
+        find = partial(Finding, query=query.id, text=query.query)
         shared = words.scores([query.explanation])[0]
         for name in labels:
             tool = bank.tools[bank.index[name]]
             if tool.deprecated:
-                yield Finding(
-                    query=query.id,
+                yield find(
                     check="deprecated",
                     tool=name,
                     instead=instead[name] or aliases.get(name, ""),
                     detail=tool.deprecated,
                 )
             elif name in aliases:
-                yield Finding(
-                    query=query.id, check="alias", tool=name, instead=aliases[name]
-                )
+                yield find(check="alias", tool=name, instead=aliases[name])
             if query.explanation and not shared[bank.index[name]]:
-                yield Finding(query=query.id, check="unspoken", tool=name)
+                yield find(check="unspoken", tool=name)
         ranks = {row.tool: row.rank for row in candidates[query.id]}
         if labels and not any(0 < ranks.get(name, 0) <= ROUND_TRIP for name in labels):
-            yield Finding(query=query.id, check="round-trip", tool=labels[0])
+            yield find(check="round-trip", tool=labels[0])
+
+
+def select_findings(bank: Bank, findings: Iterable[Finding]) -> list[Finding]:
+    """Those of earlier findings that apply to a bank: its requests with their texts and labels."""
+    queries = {query.id: query for query in bank.queries}
+    return [
+        one
+        for one in findings
+        if (query := queries.get(one.query))
+        and one.text in ("", query.query)
+        and one.tool in own_labels(bank, query)
+        and (not one.instead or one.instead in bank.index)
+    ]
 
 
 def _find_replacement(tool: Tool, bank: Bank) -> str:

@@ -11,13 +11,13 @@ from toolbank.llm.engines.kind import EngineKind, refuse_settings
 if TYPE_CHECKING:
     from toolbank.verify.config import VerifyConfig
 
-CHECKS_ALONE = "rules"
+CHECKS_ALONE, RECORDED = "rules", "recorded"
 
 VERIFIERS: Registry[EngineKind[VerifyConfig]] = Registry(
     "engine",
     "toolbank.engines",
     EngineKind,
-    {**OWN, "recorded": "toolbank.verify.recorded:KIND"},
+    {**OWN, RECORDED: "toolbank.verify.recorded:KIND"},
 )
 
 

@@ -80,6 +80,12 @@ def is_of_checks(labels: Sequence[Label]) -> bool:
     )
 
 
+def find_set_aside(labels: Sequence[Label]) -> list[str]:
+    """The checks by which requests are set aside in merged labels."""
+    aside = (one for one in labels if one.grade == "aside" and is_of_checks([one]))
+    return sorted({one.reason.partition(":")[0] for one in aside})
+
+
 def measure_agreement(bank: Bank, graded: Graded) -> dict[str, Any]:
     """How grades agree with the first labels of the requests that they are of.
 

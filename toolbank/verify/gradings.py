@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.labels import GraderKind, Label, read_labels
@@ -17,7 +17,7 @@ from toolbank.llm.accounts import model_of
 from toolbank.llm.json_answer import Rejection
 from toolbank.system.files import read_json
 from toolbank.verify.candidates import read_hashed, write_hashed
-from toolbank.verify.engine import CHECKS_ALONE
+from toolbank.verify.engine import CHECKS_ALONE, RECORDED
 from toolbank.verify.fold import is_of_checks
 from toolbank.verify.replies import read_grades
 
@@ -62,8 +62,14 @@ class Grading:
         return self.query, self.text, self.kind
 
     def is_same(self, other: Grading) -> bool:
-        """Whether it says the same as another, whenever that was given."""
-        return replace(self, given=0) == replace(other, given=0)
+        """Whether it says the same as another, whenever that was given.
+
+        A person's file says nothing of candidates.
+        """
+        ignored: dict[str, Any] = {"given": 0}
+        if self.kind == "person":
+            ignored["candidates"] = ""
+        return replace(self, **ignored) == replace(other, **ignored)
 
 
 @dataclass(frozen=True)
@@ -93,24 +99,33 @@ def make_grading(
 def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grading]:
     """The stored gradings with the new ones, which become the last given of their kind.
 
-    None is removed. What was given before, and is given again, is stored once. The order of
-    gradings with different subjects makes no difference.
+    None is removed. What was given before, and is given again, is stored once. It becomes the last
+    given again, but for a person who has said nothing else since: every run reads the file again,
+    and that changes nothing. The order of gradings with different subjects makes no difference.
     """
     of: dict[tuple[str, str, str], list[Grading]] = {}
     for one in stored:
         of.setdefault(one.subject, []).append(one)
     for one in new:
         rivals = of.setdefault(one.subject, [])
-        last = max(rivals, key=lambda other: other.given, default=None)
+        own = [other for other in rivals if other.source == one.source]
+        last = _find_last(own if one.kind == "person" else rivals)
         if last is not None and one.is_same(last):
             continue
         kept = [other for other in rivals if not one.is_same(other)]
-        given = last.given + 1 if last else 1
+        before = _find_last(rivals)
+        given = before.given + 1 if before else 1
         of[one.subject] = [*kept, replace(one, given=given)]
     return sorted(
         (one for rivals in of.values() for one in rivals),
         key=lambda one: (*one.subject, one.given),
     )
+
+
+def find_grader(stored: Iterable[Grading], source: str) -> GraderKind:
+    """Who gave the grades of a file, where nobody says so: whose they are stored as, else a person."""
+    kinds = {one.kind for one in stored if one.source == source}
+    return "model" if kinds == {"model"} else "person"
 
 
 def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> Chosen:
@@ -165,11 +180,14 @@ def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
     write_hashed(path, GradeRow, _make_rows(gradings))
 
 
-def read_earlier_gradings(labels: Path, verified: Path, journal: Path) -> list[Grading]:
+def read_earlier_gradings(
+    labels: Path, verified: Path, journal: Path, people: Collection[str]
+) -> tuple[list[Grading], list[str]]:
     """The gradings of a run of version 0.7.0, which stored the labels of the last `verify` alone.
 
     Those of labels.parquet, whose source is in verify.json, come after those that the journal
-    still has.
+    still has. That version did not store whether a person or a model gave the grades of a file:
+    files named in `people` are a person's, the others a model's. Gives the names of the others, too.
 
     Raises:
         InputError: a file is damaged.
@@ -182,23 +200,39 @@ def read_earlier_gradings(labels: Path, verified: Path, journal: Path) -> list[G
         with Journal(journal, read_only=True) as opened:
             order = [one.identity for one in opened.usage() if one.step == _STEP]
     if not (has_labels or order):
-        return []
+        return [], []
     bank = replace(Bank.load(labels.parent), labels=())
-    replies: list[Grading] = []
+    found: list[Grading] = []
+    files: set[str] = set()
     if order:
         with Journal(journal, read_only=True) as opened:
-            replies = _read_replies(opened, bank, order)
-    if not has_labels:
-        return add_gradings((), replies)
-    kind: GraderKind = "person" if info.get("engine") == "recorded" else "model"
-    source = str(info.get("model") or info.get("engine") or kind)
-    given = _grade_by_labels(read_labels(labels), bank, kind, source)
-    return add_gradings(add_gradings((), replies), given)
+            found, files = _read_replies(opened, bank, order)
+    found = add_gradings((), found)
+    if has_labels:
+        source = str(info.get("model") or info.get("engine") or "model")
+        files |= {source} if info.get("engine") == RECORDED else set()
+        last = _grade_by_labels(read_labels(labels), bank, "model", source)
+        found = add_gradings(found, last)
+    return (
+        [_by_person(one) if one.source in files & {*people} else one for one in found],
+        sorted(files - {*people}),
+    )
 
 
-def _read_replies(journal: Journal, bank: Bank, order: Sequence[str]) -> list[Grading]:
-    """The gradings in the replies of a journal, in the order in which their graders began."""
+def _by_person(one: Grading) -> Grading:
+    labels = tuple(label.model_copy(update={"kind": "person"}) for label in one.labels)
+    return replace(one, kind="person", labels=labels)
+
+
+def _read_replies(
+    journal: Journal, bank: Bank, order: Sequence[str]
+) -> tuple[list[Grading], set[str]]:
+    """The gradings in the replies of a journal, in the order in which their graders began.
+
+    Gives the names of files of grades, too.
+    """
     found = []
+    files = set()
     for query in bank.queries:
         of = [
             one for one in journal.entries(number_of(query.query)) if one.step == _STEP
@@ -207,11 +241,11 @@ def _read_replies(journal: Journal, bank: Bank, order: Sequence[str]) -> list[Gr
             labels = read_grades(entry.reply, query.id, bank.index.keys())
             if isinstance(labels, Rejection):
                 continue
-            is_file = entry.identity.startswith("recorded ")
-            kind: GraderKind = "person" if is_file else "model"
             source = model_of(entry.identity, entry.reply.model)
-            found.append(make_grading(query.id, query.query, kind, source, labels))
-    return found
+            if entry.identity.startswith(f"{RECORDED} "):
+                files.add(source)
+            found.append(make_grading(query.id, query.query, "model", source, labels))
+    return found, files
 
 
 def grade_by_dataset(labels: Iterable[Label], bank: Bank) -> list[Grading]:
@@ -241,6 +275,10 @@ def _grade_by_labels(
         if query in texts and (checks or named != "check"):
             found.append(make_grading(query, texts[query], named, own, rows))
     return found
+
+
+def _find_last(gradings: Iterable[Grading]) -> Grading | None:
+    return max(gradings, key=lambda one: one.given, default=None)
 
 
 def _rank(one: Grading) -> tuple[int, int]:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.files import write_records
+from toolbank.bank.files import read_records, write_records
 from toolbank.bank.labels import Label
 from toolbank.journal import Journal
 from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.system import aio
 from toolbank.system.numbers import count
 from toolbank.verify.candidates import pool_candidates
-from toolbank.verify.checks import Finding, check_labels
+from toolbank.verify.checks import Finding, check_labels, select_findings
 from toolbank.verify.config import VerifyConfig
 from toolbank.verify.engine import CHECKS_ALONE, find_verifier
 from toolbank.verify.fold import (
@@ -31,6 +31,7 @@ from toolbank.verify.gradings import (
     Grading,
     add_gradings,
     choose_gradings,
+    find_grader,
     grade_by_dataset,
     last_of_sources,
     read_gradings,
@@ -67,14 +68,16 @@ def verify_bank(
     domain: str,
     seed: int,
     journal: Journal,
+    earlier: Mapping[str, Any] | None = None,
 ) -> Verification:
     """Pool candidates, check the labels, get grades where an engine is named, and merge all grades.
 
     `folder` keeps candidates.parquet, which is on disk before the first call, and grades.parquet,
     every grade that was ever given; in the end it has findings.parquet. Without `config` the
-    stored grades are merged, and nothing else is done. `tools_id` names the bank's tools. The
+    stored grades and the findings of the verification before, whose content is `earlier`, are
+    merged, and nothing else is done. `tools_id` names the bank's tools. The
     labels of the bank, if it has some, are those of its dataset: they count as its grades.
-    Keys of the content: `engine` and `candidates`; `findings`, how many labels and requests each
+    Keys of the content: `engine`, `candidates` and `set_aside`, as configured; `findings`, how many labels and requests each
     check found, with examples; with an engine `model`, `prompt_hash`, and `not_graded`, a row with
     the reason a request; with grades `agreement` of all merged ones (as of `measure_agreement`),
     `graders`, a row a source, and `people_and_models`; `unused`, how many stored grades don't
@@ -92,6 +95,13 @@ def verify_bank(
     if config and kind and kind.plays_back and config.replies:
         read_grades_file(config.replies, bank.tools, {q.id for q in bank.queries})
     graded, findings, shown = Grades(), list[Finding](), 0
+    before: Mapping[str, Any] = earlier or {} if config is None else {}
+    checks = config or VerifyConfig.model_validate(
+        {"set_aside": before.get("set_aside", ())}
+    )
+    has_findings = bool(before) and (folder / FINDINGS).is_file()
+    if has_findings:
+        findings = select_findings(bank, read_records(folder / FINDINGS, Finding))
     if config is not None:
         graded_keys = {one.candidates for one in stored}
         path = folder / CANDIDATES
@@ -99,22 +109,28 @@ def verify_bank(
         findings = list(check_labels(bank, pooled.of))
         shown = sum(map(len, pooled.of.values()))
         if kind is not None:
+            if config.grader is None and config.replies:
+                by = find_grader(stored, config.replies.name)
+                config = config.model_copy(update={"grader": by})
             grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
             graded = aio.run(grade(grader), uvloop=True)
     if not graded.waiting:
         stored = add_gradings(stored, graded.gradings)
         if graded.gradings:
             write_gradings(folder / GRADES, stored)
-        write_records(folder / FINDINGS, Finding, findings)
+        if not has_findings:
+            write_records(folder / FINDINGS, Finding, findings)
     chosen = choose_gradings(bank, [*given, *stored])
     merged = {query: one.labels for query, one in chosen.of.items()}
-    labels = tuple(fold_labels(bank, merged, findings, config or VerifyConfig()))
+    labels = tuple(fold_labels(bank, merged, findings, checks))
     content = {
         "engine": config.engine if config else CHECKS_ALONE,
-        "candidates": {
+        "candidates": before.get("candidates")
+        or {
             "requests": len(bank.queries),
             "mean": shown / len(bank.queries) if bank.queries else 0,
         },
+        "set_aside": list(checks.set_aside),
         "findings": _describe_findings(findings),
         **graded.content,
         **_describe_graders(bank, merged, [*given, *stored]),

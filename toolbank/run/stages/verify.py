@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
-from toolbank.system.files import atomic_path, sha256_file, write_json
+from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
+from toolbank.system.shell import command
+from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 from toolbank.verify.config import VerifyConfig
 
@@ -52,7 +55,7 @@ class VerifyStage(Stage):
     def depends(self) -> dict[str, Any]:
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
         config = shape(self._config) if self._config else {}
-        by = config.pop("grader", "")
+        by = config.pop("grader", None) or ""
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
@@ -89,6 +92,7 @@ class VerifyStage(Stage):
                 domain=self.recipe.domain_name,
                 seed=self.recipe.seed,
                 journal=journal,
+                earlier=self._read_earlier(),
             )
             calls = describe_calls(journal.usage(), self._config or VerifyConfig())
         if found.waiting:
@@ -158,6 +162,18 @@ class VerifyStage(Stage):
             return ()
         return refresh_calls(self.folder.verified, self._config, self.folder)
 
+    def _read_earlier(self) -> dict[str, Any]:
+        """What the verification before came to; version 0.7.0 has `set_aside` in the labels alone."""
+        from toolbank.bank.labels import read_labels
+        from toolbank.verify.fold import find_set_aside
+
+        path = self.folder.verified
+        if not path.is_file():
+            return {}
+        labels = self.folder.bank / "labels.parquet"
+        earlier: dict[str, Any] = read_json(path)
+        return {"set_aside": find_set_aside(read_labels(labels))} | earlier
+
     @property
     def _config(self) -> VerifyConfig | None:
         """The recipe's, with the copy of a file of grades in place of one that is gone."""
@@ -201,8 +217,10 @@ class VerifyStage(Stage):
         )
 
 
-def keep_earlier_grades(folder: RunFolder) -> None:
+def keep_earlier_grades(folder: RunFolder, recipe: Recipe) -> None:
     """Store the grades of a folder of version 0.7.0, which had them in labels.parquet alone.
+
+    Grades of files are a model's, unless the recipe says that a person gave those of its file.
 
     Raises:
         InputError: the folder's labels, verify.json or bank can't be read.
@@ -216,6 +234,19 @@ def keep_earlier_grades(folder: RunFolder) -> None:
     # Labels that somebody edited are nobody's grades; they move to replaced/.
     if labels in folder.changed_files(VerifyStage.kind):
         return
-    gradings = read_earlier_gradings(labels, folder.verified, folder.journal)
+    config = recipe.verify
+    is_person = config is not None and config.grader == "person"
+    people = {config.replies.name} if config and is_person and config.replies else set()
+    gradings, files = read_earlier_gradings(
+        labels, folder.verified, folder.journal, people
+    )
     if gradings:
         write_gradings(folder.grades, gradings)
+    for name in files:
+        sets = ("engine=recorded", f"replies={name}", "grader=person")
+        options = [part for one in sets for part in ("--set", f"verify.{one}")]
+        print_message(
+            f"{folder.grades}: the grades of {name} are stored as a model's, because version 0.7.0 "
+            "did not store who gave them. If a person did: "
+            f"{command('verify', folder.path)} {shlex.join(options)}"
+        )
