@@ -70,3 +70,8 @@ def publish(
             f"First: toolbank run {run}"
         )
     echo(f"Wrote {folder}: {made.summary}.")
+    if (folder / "prompts").is_dir():
+        echo(
+            f"{folder / 'prompts'} holds the run's prompt templates and examples. Remove what is "
+            "private before you share the folder."
+        )
