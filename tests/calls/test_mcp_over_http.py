@@ -75,7 +75,7 @@ def test_a_name_is_not_looked_up_again_by_what_connects(port, monkeypatch):
 
 
 def test_a_flood_is_cut_off(port):
-    with pytest.raises(CallError, match="larger than"):
+    with pytest.raises(CallError, match="given up: it sends more than 4 MB"):
         call(port, "flood", {})
 
 

@@ -235,6 +235,33 @@ def test_ten_megabytes_are_refused_before_they_are_read(server, fields):
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
 
 
+def test_who_leaves_within_a_body_is_counted_and_writes_no_log(tmp_path):
+    write_pack(tmp_path)
+    accept = "Accept: application/json, text/event-stream"
+    whole = {"Content-Length: 900000": b"{", "Transfer-Encoding: chunked": b"5\r\n{"}
+    paths = ("/search", "/feedback", "/mcp")
+    with serving(tmp_path, "--log", tmp_path / "log.jsonl") as server:
+        for path in paths:
+            for field, begun in whole.items():
+                fields = ("Content-Type: application/json", accept, field)
+                raw = head(server, f"POST {path} HTTP/1.1", *fields) + begun
+                at = (server.host, server.port)
+                with socket.create_connection(at, timeout=30) as one:
+                    one.sendall(raw)
+        count = 0
+        until = time.monotonic() + 30
+        while count < len(paths) * len(whole) and time.monotonic() < until:
+            lines = server.ask("/metrics").body.decode().splitlines()
+            left = [line for line in lines if 'status="499"' in line]
+            count = sum(int(line.split()[-1]) for line in left)
+        assert server.ask("/search?q=song").status == 200
+        server.process.terminate()
+        said = server.process.stderr.read()
+        assert server.process.wait(60) == 0
+    assert count == len(paths) * len(whole)
+    assert "Traceback" not in said
+
+
 def resident(process):
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolbank.sources.listed import Listed
 from toolbank.sources.mcp.client_config import read_client_config
+from toolbank.sources.mcp.connection import Connection, Incoming
 from toolbank.sources.mcp.server import Server
 from toolbank.sources.mcp.tools import read_tools
 from toolbank.sources.tool_check import check_tools
@@ -140,3 +141,33 @@ def test_any_file_is_read_or_refused(file, data):
         for server in found.servers:
             assert server.command or server.url
             assert server.line is not None and server.hide("a") == "a"
+
+
+def count_values(value):
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + (sum(map(count_values, inner)) if isinstance(value, list | dict) else 0)
+
+
+ODD = st.text(st.sampled_from('\\",[{}]:\n\r\u2230a'), max_size=12)
+
+
+@given(
+    st.recursive(
+        st.integers() | ODD,
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(ODD, inner, max_size=4)
+        ),
+        max_leaves=30,
+    ),
+    st.integers(1, 20),
+    st.booleans(),
+    st.sampled_from(["", 'noise "[\n', ': "\\\r']),
+)
+def test_values_are_counted_however_they_arrive(value, size, ascii_only, before):
+    said = (before + json.dumps(value, ensure_ascii=ascii_only)).encode()
+    connection = Connection(most_values=100_000)
+    incoming = Incoming(connection)
+    for start in range(0, len(said), size):
+        incoming.receive(said[start : start + size])
+    # A value in a container has a comma or a bracket; before it are a bracket and a line.
+    assert count_values(value) - 1 <= connection.values <= 2 * count_values(value) + 2

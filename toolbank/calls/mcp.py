@@ -12,12 +12,16 @@ from typing import Any
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.http import CALL_TIME, MOST_ANSWER
+from toolbank.sources.mcp.connection import MB, Connection, ServerError
+
+_MOST_BYTES = 4 * MB
+"""Bytes of all messages of a call: the text, what wraps it, and a handshake."""
+_MOST_VALUES = 20_000
+"""JSON values of all messages of a call. They are parsed on the event loop, where others wait."""
 
 
 async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -> str:
     """What an MCP server's tool gave, as text, without the target's secrets.
-
-    A message may have four times what an answer may, with what wraps the text.
 
     Raises:
         CallError: the server can't be reached, does not answer in time, answers with an error, or
@@ -38,9 +42,7 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
         raise CallError(
             f"The server can't be reached ({type(inner).__name__})."
         ) from error
-    text = "\n".join(
-        getattr(part, "text", None) or f"[{part.type}]" for part in result.content
-    )
+    text = "\n".join(getattr(part, "text", f"[{part.type}]") for part in result.content)
     if not text and result.structured_content is not None:
         try:
             text = json.dumps(result.structured_content, ensure_ascii=False)
@@ -55,16 +57,31 @@ async def send_to_mcp(tool: str, arguments: Mapping[str, Any], target: Target) -
 
 
 async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
-    if target.command:
-        return await _call_command(tool, arguments, target)
+    connection = Connection(
+        largest=_MOST_BYTES, most_bytes=_MOST_BYTES, most_values=_MOST_VALUES
+    )
+    call = _call_command if target.command else _call_address
+    try:
+        return await call(tool, arguments, target, connection)
+    except Exception as error:
+        inner = _first_of(error)
+        if connection.fault:
+            raise CallError(f"The server was given up: {connection.fault}.") from error
+        if isinstance(inner, ServerError):
+            raise CallError(f"The server can't be called: {inner}.") from error
+        raise
+
+
+async def _call_address(
+    tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
+) -> Any:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     from toolbank.calls.transport import CheckedTransport
 
     headers = target.credential.headers() if target.credential else {}
-    # What wraps the text, and a handshake, come besides.
-    transport = CheckedTransport(private=target.private, most=4 * MOST_ANSWER)
+    transport = CheckedTransport(connection, private=target.private)
     async with (
         httpx2.AsyncClient(
             headers=headers,
@@ -78,8 +95,9 @@ async def _call(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
         return await client.call_tool(tool, dict(arguments))
 
 
-async def _call_command(tool: str, arguments: Mapping[str, Any], target: Target) -> Any:
-    from toolbank.sources.mcp.connection import Connection, ServerError
+async def _call_command(
+    tool: str, arguments: Mapping[str, Any], target: Target, connection: Connection
+) -> Any:
     from toolbank.sources.mcp.server import Server
     from toolbank.sources.mcp.stdio import start
 
@@ -87,18 +105,9 @@ async def _call_command(tool: str, arguments: Mapping[str, Any], target: Target)
         name: os.environ.get(ours, "") for name, ours in target.environment.items()
     }
     server = Server(name="", command=target.command, environment=given)
-    connection = Connection(largest=4 * MOST_ANSWER)
     transport: Any = start(server, connection)
-    try:
-        async with _connect(transport) as client:
-            return await client.call_tool(tool, dict(arguments))
-    except Exception as error:
-        inner = _first_of(error)
-        if isinstance(inner, ServerError):
-            raise CallError(f"The server can't be called: {inner}.") from error
-        if connection.fault:
-            raise CallError(f"The server was given up: {connection.fault}.") from error
-        raise
+    async with _connect(transport) as client:
+        return await client.call_tool(tool, dict(arguments))
 
 
 @asynccontextmanager

@@ -9,34 +9,38 @@ import httpx2
 
 from toolbank.calls.addresses import CheckedResolver
 from toolbank.calls.errors import CallError
+from toolbank.sources.mcp.connection import Connection, Incoming
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Connects to the address that a name had when it was checked, and bounds what comes back.
 
     A name that is turned to another address afterwards (DNS rebinding) gains nothing: it is not
-    looked up again. The certificate still has to be the name's. What all answers of a call have
-    together is at most `most` bytes; none may be compressed, as it is measured before it would be
-    unpacked.
+    looked up again. The certificate still has to be the name's. `connection` bounds all answers of
+    a call together. They are measured as they arrive, so none may be compressed, or in another
+    encoding than UTF-8.
     """
 
-    def __init__(self, *, private: bool, most: int) -> None:
-        self._resolver, self._left = CheckedResolver(private=private), most
+    def __init__(self, connection: Connection, *, private: bool) -> None:
+        self._resolver, self._connection = CheckedResolver(private=private), connection
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request.
 
         Raises:
-            CallError: the address may not be called, or the answer is compressed or too large.
+            CallError: the address may not be called, or the answer is compressed or not UTF-8.
         """
         response = await self._connect(request)
         encoding = response.headers.get("Content-Encoding", "identity")
         if encoding.strip().lower() != "identity":
             await response.aclose()
             raise CallError("The answer is compressed, though that was not asked for.")
+        if (response.charset_encoding or "utf-8").lower() not in ("utf-8", "utf8"):
+            await response.aclose()
+            raise CallError("The answer is not UTF-8.")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Bounded(response.stream, self)
+        response.stream = _Bounded(response.stream, Incoming(self._connection))
         return response
 
     async def _connect(self, request: httpx2.Request) -> httpx2.Response:
@@ -62,30 +66,18 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
                 refused = error
         raise refused or CallError("The server's name has no address.")
 
-    def take(self, count: int) -> None:
-        """Count bytes that came.
-
-        Raises:
-            CallError: they are more than may come.
-        """
-        self._left -= count
-        if self._left < 0:
-            raise CallError("The answer is larger than it may be.")
-
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(
-        self, inner: httpx2.AsyncByteStream, transport: CheckedTransport
-    ) -> None:
-        self._inner, self._transport = inner, transport
+    def __init__(self, inner: httpx2.AsyncByteStream, counted: Incoming) -> None:
+        self._inner, self._counted = inner, counted
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            self._transport.take(len(part))
+            self._counted.receive(part)
             yield part
 
     async def aclose(self) -> None:

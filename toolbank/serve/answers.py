@@ -18,6 +18,7 @@ _CODES = {
     408: "request_timeout",
     413: "too_large",
     415: "unsupported_media_type",
+    499: "client_left",
     500: "internal",
     503: "busy",
     504: "timeout",

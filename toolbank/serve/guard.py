@@ -101,6 +101,7 @@ class _Body:
 
     def __init__(self, receive: Receive, scope: Scope) -> None:
         self._receive, self._read, self._ended = receive, 0, False
+        self._is_needed = scope["method"] == "POST"
         self._until = asyncio.get_running_loop().time() + BODY_TIME
         said = Headers(scope=scope).get("content-length", "0")
         if not said.isdecimal() or int(said) > MOST_BODY:
@@ -110,7 +111,7 @@ class _Body:
         """The next part.
 
         Raises:
-            Refusal: it is too large, or does not come.
+            Refusal: it is too large, does not come, or the client left before its end.
         """
         if self._ended:
             return await self._receive()
@@ -119,6 +120,8 @@ class _Body:
                 message = await self._receive()
         except TimeoutError as error:
             raise Refusal(408, f"The body did not come in {BODY_TIME:g} s.") from error
+        if message["type"] == "http.disconnect" and self._is_needed:
+            raise Refusal(499, "The client left before the end of the body.")
         self._read += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         if self._read > MOST_BODY:

@@ -62,14 +62,16 @@ class _Counted:
             await send(message)
 
         kind = Headers(scope=scope).get("content-type", "").partition(";")[0]
-        if kind.strip().lower() != "application/json":
-            refusal = Refusal(
-                415, "The body has to be JSON: Content-Type: application/json."
-            )
+        try:
+            if kind.strip().lower() != "application/json":
+                raise Refusal(
+                    415, "The body has to be JSON: Content-Type: application/json."
+                )
+            # Read here: what is wrong with a body is told in the shape of all errors.
+            body = await Request(scope, receive).body()
+        except Refusal as refusal:
             await refusal.response()(scope, receive, send_counted)
             return
-        # Read here: what is wrong with a body is told in the shape of all errors.
-        body = await Request(scope, receive).body()
         sent = False
 
         async def replay() -> Message:

@@ -104,6 +104,9 @@ def _keep_logging() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.getLogger("mcp").setLevel(logging.ERROR)
+    # Its client logs a traceback for each message of a called server that it can't read.
+    for name in ("mcp.client", "client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class _Server(MCPServer[Any]):

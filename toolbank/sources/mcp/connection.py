@@ -24,15 +24,17 @@ class ServerError(Exception):
 
 @dataclass
 class Connection:
-    """What a server has sent so far: so many `received` bytes, and the end of its `stderr`.
+    """What a server has sent so far: `received` bytes, JSON `values`, and the end of its `stderr`.
 
     `fault` is why no more was read. `invalid_line` is the first line that was no message. A
     process that `has_ended` closed its stdout before it was told to. Of HTTP, `status`,
     `content_type` and `location` are those of the last answer. `tools` are those of the last page.
-    No message may have more than `largest` bytes.
+    No message may have more than `largest` bytes, and all that the server sends no more than
+    `most_bytes` and, if given, `most_values` JSON values.
     """
 
     received: int = 0
+    values: int = 0
     fault: str = ""
     invalid_line: bytes = b""
     stderr: bytearray = field(default_factory=bytearray)
@@ -43,17 +45,24 @@ class Connection:
     location: str = ""
     tools: object = None
     largest: int = MAX_MESSAGE
+    most_bytes: int = MAX_BYTES
+    most_values: int | None = None
 
-    def receive(self, size: int) -> None:
-        """Count what has come.
+    def receive(self, size: int, values: int = 0) -> None:
+        """Count bytes and JSON values that the server has sent.
 
         Raises:
-            ServerError: it is too much.
+            ServerError: it sends too much.
         """
         self.received += size
-        if self.received > MAX_BYTES:
-            self.fault = f"it sends more than {MAX_BYTES // MB} MB"
-            raise ServerError(self.fault)
+        self.values += values
+        if self.received > self.most_bytes:
+            self.fault = f"it sends more than {self.most_bytes // MB} MB"
+        elif self.most_values is not None and self.values > self.most_values:
+            self.fault = f"it sends more than {self.most_values:,} JSON values"
+        else:
+            return
+        raise ServerError(self.fault)
 
     def refuse_size(self) -> ServerError:
         """The error that one message is too large."""
@@ -61,7 +70,12 @@ class Connection:
         return ServerError(self.fault)
 
     def add_stderr(self, chunk: bytes) -> None:
-        """Keep the end of what goes to stderr."""
+        """Count what goes to stderr, and keep its end.
+
+        Raises:
+            ServerError: the server sends too much.
+        """
+        self.receive(len(chunk))
         self.stderr += chunk
         del self.stderr[:-_TAIL]
 
@@ -70,3 +84,47 @@ class Connection:
         lines = hide(self.stderr.decode("utf-8", "replace")).splitlines()
         said = " / ".join(" ".join(line.split()) for line in lines if line.strip())
         return printable(said if len(said) <= _SHOWN else f"...{said[-_SHOWN:]}")
+
+
+class Incoming:
+    """One stream of JSON messages from a server, counted as it arrives and before it is parsed.
+
+    A parser takes seconds for a few megabytes of empty lists. The count of values is never below
+    what a parser would build: it counts commas and opening brackets outside of strings, and lines.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._in_string = False
+        self._escape = b""
+
+    def receive(self, content: bytes) -> None:
+        """Count the next part.
+
+        Raises:
+            ServerError: the server sends too much.
+        """
+        most = self._connection.most_values
+        values = 0 if most is None else self._count(content, most)
+        self._connection.receive(len(content), values)
+
+    def _count(self, content: bytes, most: int) -> int:
+        content = self._escape + content
+        backslashes = len(content) - len(content.rstrip(b"\\"))
+        # The second byte of an escape may be in the next part.
+        self._escape = b"\\" * (backslashes % 2)
+        content = content.removesuffix(self._escape)
+        content = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+        content = content.replace(b"\r", b"\n")
+        values = content.count(b"\n")
+        # A value has at most two strings, itself and its key. To split at more takes long.
+        if (least := max(values, content.count(b'"') // 4)) > most:
+            return least
+        for number, line in enumerate(content.split(b"\n")):
+            # No JSON string goes on in the next line.
+            inside = self._in_string and number == 0
+            pieces = line.split(b'"')
+            outside = b"".join(pieces[inside::2])
+            values += sum(map(outside.count, (b",", b"[", b"{")))
+            self._in_string = inside ^ (len(pieces) % 2 == 0)
+        return values

@@ -19,7 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
-from toolbank.sources.mcp.connection import Connection, ServerError
+from toolbank.sources.mcp.connection import Connection, Incoming, ServerError
 from toolbank.sources.mcp.messages import Messages
 from toolbank.sources.mcp.server import Server
 from toolbank.system.text import replace_surrogates
@@ -59,7 +59,7 @@ async def start(
     finally:
         with anyio.CancelScope(shield=True):
             await _stop(process)
-            with anyio.move_on_after(_GRACE):
+            with anyio.move_on_after(_GRACE), suppress(ServerError):
                 await _read_stderr(process, connection)
             _close(process)
         connection.exit_code = process.returncode
@@ -101,11 +101,12 @@ async def _read_stdout(
     """Hand on the messages, a line each, until there is too much of them or the end."""
     assert process.stdout
     invalid = 0
+    messages = Incoming(connection)
     async with incoming:
         while True:
             try:
                 line = await process.stdout.readline()
-                connection.receive(len(line))
+                messages.receive(line)
             except ValueError:
                 connection.refuse_size()
                 return
@@ -135,7 +136,9 @@ def _parse(line: bytes) -> JSONRPCMessage:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         # Of a text that was cut within an emoji there is half a pair, which only this parser takes.
-        whole = replace_surrogates(json.dumps(json.loads(line), ensure_ascii=False))
+        # Given bytes it would take UTF-16, too, in which values can't be counted.
+        content = json.loads(line.decode("utf-8-sig", "surrogatepass"))
+        whole = replace_surrogates(json.dumps(content, ensure_ascii=False))
         return jsonrpc_message_adapter.validate_json(whole, by_name=False)
 
 
