@@ -341,7 +341,7 @@ def test_a_folder_of_0_7_0_keeps_its_grades_and_asks_for_none_again(user):
 
 
 @pytest.mark.parametrize("grader", ["", "model", "person"])
-def test_grades_of_a_file_in_a_folder_of_0_7_0_are_a_persons_if_the_recipe_says_so(
+def test_grades_of_a_file_in_a_folder_of_0_7_0_are_a_persons_but_for_what_the_recipe_says(
     user, grader
 ):
     user.person("ann", {"q5": [TOOLS[2]], "q1": []})
@@ -354,14 +354,15 @@ def test_grades_of_a_file_in_a_folder_of_0_7_0_are_a_persons_if_the_recipe_says_
     sets = [part for key in keys for part in ("--set", f"verify.{key}")]
     said = user.do("verify", "runs/mine", *sets).stderr
     found = {(kind, name) for kind, name, *_ in stored(user.run) if name == "ann"}
-    assert found == {(grader or "model", "ann")}
-    assert ("verify.grader=person" in said) == (grader != "person")
+    assert found == {(grader or "person", "ann")}
+    assert ("verify.grader=model" in said) == (grader != "model")
     labels = group_labels(read_labels(user.run / "bank" / "labels.parquet"))
     assert labels["q5"].needed == [TOOLS[2]]
-    if not grader:
-        # A person's word counts from here on, and a file that was not there is a person's.
+    if grader == "model":
+        # A person's word counts from here on.
         write_lines(user.folder / "bob", [line("q5", TOOLS[3])])
-        sets = ["--set", "verify.engine=recorded", "--set", "verify.replies=bob"]
+        keys = ("engine=recorded", "replies=bob", "grader=person")
+        sets = [part for key in keys for part in ("--set", f"verify.{key}")]
         user.do("verify", "runs/mine", *sets)
         assert {kind for kind, name, *_ in stored(user.run) if name == "bob"} == {
             "person"

@@ -181,13 +181,13 @@ def write_gradings(path: Path, gradings: Iterable[Grading]) -> None:
 
 
 def read_earlier_gradings(
-    labels: Path, verified: Path, journal: Path, people: Collection[str]
+    labels: Path, verified: Path, journal: Path, models: Collection[str]
 ) -> tuple[list[Grading], list[str]]:
     """The gradings of a run of version 0.7.0, which stored the labels of the last `verify` alone.
 
     Those of labels.parquet, whose source is in verify.json, come after those that the journal
     still has. That version did not store whether a person or a model gave the grades of a file:
-    files named in `people` are a person's, the others a model's. Gives the names of the others, too.
+    files named in `models` are a model's, the others a person's. Gives the names of the others, too.
 
     Raises:
         InputError: a file is damaged.
@@ -214,8 +214,8 @@ def read_earlier_gradings(
         last = _grade_by_labels(read_labels(labels), bank, "model", source)
         found = add_gradings(found, last)
     return (
-        [_by_person(one) if one.source in files & {*people} else one for one in found],
-        sorted(files - {*people}),
+        [_by_person(one) if one.source in files - {*models} else one for one in found],
+        sorted(files - {*models}),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +11,6 @@ from toolbank.config.shape import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json
-from toolbank.system.shell import command
 from toolbank.system.terminal import print_message
 from toolbank.system.version import __version__
 from toolbank.verify.config import VerifyConfig
@@ -220,7 +218,7 @@ class VerifyStage(Stage):
 def keep_earlier_grades(folder: RunFolder, recipe: Recipe) -> None:
     """Store the grades of a folder of version 0.7.0, which had them in labels.parquet alone.
 
-    Grades of files are a model's, unless the recipe says that a person gave those of its file.
+    Grades of files are a person's, unless the recipe says that a model gave those of its file.
 
     Raises:
         InputError: the folder's labels, verify.json or bank can't be read.
@@ -235,18 +233,16 @@ def keep_earlier_grades(folder: RunFolder, recipe: Recipe) -> None:
     if labels in folder.changed_files(VerifyStage.kind):
         return
     config = recipe.verify
-    is_person = config is not None and config.grader == "person"
-    people = {config.replies.name} if config and is_person and config.replies else set()
+    is_model = config is not None and config.grader == "model"
+    models = {config.replies.name} if config and is_model and config.replies else set()
     gradings, files = read_earlier_gradings(
-        labels, folder.verified, folder.journal, people
+        labels, folder.verified, folder.journal, models
     )
     if gradings:
         write_gradings(folder.grades, gradings)
     for name in files:
-        sets = ("engine=recorded", f"replies={name}", "grader=person")
-        options = [part for one in sets for part in ("--set", f"verify.{one}")]
         print_message(
-            f"{folder.grades}: the grades of {name} are stored as a model's, because version 0.7.0 "
-            "did not store who gave them. If a person did: "
-            f"{command('verify', folder.path)} {shlex.join(options)}"
+            f"{folder.grades}: the grades of {name} are stored as a person's, because version 0.7.0 "
+            "did not store who gave them. If a model did, start with a copy of the folder as it was, "
+            "and with --set verify.grader=model."
         )
