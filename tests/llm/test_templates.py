@@ -6,7 +6,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from toolbank.llm.sandbox import Sandbox
-from toolbank.llm.templates import PromptTemplate
+from toolbank.llm.templates import PromptTemplate, check_template
 from toolbank.system.errors import InputError
 
 PLAIN = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
@@ -86,3 +86,18 @@ def test_a_template_that_calls_itself_for_ever_is_a_mistake_of_its_file(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"deep\.j2, line 1: .*recursion"):
         PromptTemplate("deep.j2").render(value="a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}",
+        "{% for a in [1] %}" * 30 + "{% endfor %}" * 30,
+        "{% if 1 %}" * 150 + "{% endif %}" * 150,
+    ],
+)
+def test_a_template_that_is_nested_too_deeply_is_refused_by_its_file(text, tmp_path):
+    path = tmp_path / "deep.j2"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"deep\.j2, line "):
+        check_template(path)

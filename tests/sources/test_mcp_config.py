@@ -369,6 +369,14 @@ def test_what_reads_like_another_command_is_refused_whatever_was_trusted(
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["spring.profiles.active", "INPUT_MY-VAR", "A(x86)"])
+def test_names_of_variables_that_are_one_word_are_shown(write, light, tmp_path, name):
+    source = write({"a": light("a", env={name: "UTC"})}, trusted=False)
+    with pytest.raises(InputError, match="starts on this machine") as caught:
+        KIND.read(source, tmp_path)
+    assert f"{name}=UTC" in str(caught.value)
+
+
 def test_what_a_recipe_passes_on_is_shown(light, tmp_path, monkeypatch):
     monkeypatch.delenv("TOOLBANK_TRUSTED_COMMANDS", raising=False)
     monkeypatch.setenv("SSLKEYLOGFILE", "/tmp/keys.log")

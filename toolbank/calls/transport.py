@@ -36,7 +36,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         if encoding.strip().lower() != "identity":
             await response.aclose()
             raise CallError("The answer is compressed, though that was not asked for.")
-        if (response.charset_encoding or "utf-8").lower() not in ("utf-8", "utf8"):
+        charset = (response.charset_encoding or "utf-8").lower()
+        if response.is_success and charset not in ("utf-8", "utf8", "us-ascii"):
             await response.aclose()
             raise CallError("The answer is not UTF-8.")
         assert isinstance(response.stream, httpx2.AsyncByteStream)

@@ -144,8 +144,9 @@ class ChatReply:
 
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: one for 3 characters, or for each that is CJK or an emoji."""
-    n_cjk = len(_CJK.findall(text))
-    return n_cjk + ceil((count_visible(text) - n_cjk) / _CHARACTERS_PER_TOKEN)
+    visible = " ".join(text.split())
+    n_cjk = len(_CJK.findall(visible))
+    return n_cjk + ceil((len(visible) - n_cjk) / _CHARACTERS_PER_TOKEN)
 
 
 def count_visible(text: str) -> int:

@@ -145,15 +145,16 @@ def check_template(path: Path) -> None:
     """Refuse a template that can't be read as one, before anything is paid for.
 
     Raises:
-        InputError: the file is missing, or broken at a line.
+        InputError: the file is missing, broken at a line, or nested too deeply.
     """
-    from jinja2 import TemplateSyntaxError
+    from jinja2 import TemplateError
 
     try:
         _compile(read_text(path))
-    except TemplateSyntaxError as error:
+    except (SyntaxError, RecursionError, MemoryError, TemplateError) as error:
+        line = getattr(error, "lineno", None) or "?"
         raise InputError(
-            f"{path}, line {error.lineno}: the template can't be used ({error.message})."
+            f"{path}, line {line}: the template can't be used ({error})."
         ) from error
 
 

@@ -130,7 +130,7 @@ def _refuse_outdated_labels(folder: RunFolder) -> None:
                 why = stage.explain_todo() or "the stage verify was not completed"
                 raise InputError(
                     f"{folder.path}: its verified labels are those of an earlier state of the run "
-                    f"({why}). First: {command('run', folder.path)}"
+                    f"({why}). First: {command('run', folder.path)} --until verify"
                 )
 
 

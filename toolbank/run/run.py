@@ -385,7 +385,8 @@ def _replace_changed(
     files = [path for path in files if path.resolve() not in used]
     kept = set_aside(folder.path, [*files, *folder.outputs(todo)])
     folder.drop_outputs(todo)
-    print_message(f"{folder.path}: what other files had shaped is in {kept}")
+    if kept:
+        print_message(f"{folder.path}: what other files had shaped is in {kept}")
 
 
 def _replace(folder: RunFolder, folders: AssetFolders) -> None:

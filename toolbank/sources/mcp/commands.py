@@ -19,7 +19,7 @@ from toolbank.system.terminal import confirm
 
 _ENVIRONMENT = "TOOLBANK_TRUSTED_COMMANDS"
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[\w.:@()-]+", re.ASCII)
 _VARIABLE = re.compile(r"[^\s=/'\"]+=")
 # Up to a `;` or an end of line that is not quoted.
 _LINE = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^;\n])+""", re.DOTALL)
@@ -62,7 +62,7 @@ def _demand_plain_names(server: Server, label: str) -> None:
     for name in server.environment if server.command else ():
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{where}: env {name!r} is no name of a variable. Use letters, digits and _ alone."
+                f"{where}: env {name!r} is no name of a variable: it reads as several words."
             )
     if server.command and "=" in server.command[0]:
         raise InputError(
