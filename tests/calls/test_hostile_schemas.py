@@ -297,6 +297,7 @@ def test_a_started_server_that_floods_is_given_up(tmp_path):
         assert "given up: it sends more than" in said, name
 
 
+@pytest.mark.slow
 def test_a_server_over_http_that_floods_is_given_up(tmp_path):
     answers = {
         "parts": ("application/json", "parts"),

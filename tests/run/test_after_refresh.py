@@ -135,7 +135,13 @@ def server():
         yield server
 
 
-@pytest.mark.parametrize("kind", [Functions, OpenApi, McpServers])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Functions,
+        *(pytest.param(k, marks=pytest.mark.slow) for k in (OpenApi, McpServers)),
+    ],
+)
 def test_every_command_works_after_a_refresh_or_says_what_to_do(
     tmp_path, kind, server, monkeypatch
 ):
