@@ -36,10 +36,9 @@ class VerifyConfig(EngineConfig):
         description="the file of grades that the `recorded` engine reads, named after who gave "
         "them",
     )
-    grader: Literal["person", "model"] | None = Field(
-        default=None,
-        description="who gave the grades in `replies`: a person's override a model's. null: model "
-        "if the run has grades of this file as a model's, else person",
+    grader: Literal["person", "model"] = Field(
+        default="person",
+        description="who gave the grades in `replies`: a person's override a model's",
     )
     set_aside: tuple[Check, ...] = Field(
         default=(),

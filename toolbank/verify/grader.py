@@ -68,9 +68,7 @@ class Grader:
         self.queries = [
             query for query in bank.queries if brought is None or query.id in brought
         ]
-        self.kind: GraderKind = (
-            config.grader or "person" if kind.plays_back else "model"
-        )
+        self.kind: GraderKind = config.grader if kind.plays_back else "model"
         self._tools = bank.index.keys() if brought is not None else None
         self.prompts = VerifyPrompts(bank, domain, seed)
         self.labels: dict[int, tuple[Label, ...]] = {}

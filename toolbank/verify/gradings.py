@@ -122,12 +122,6 @@ def add_gradings(stored: Iterable[Grading], new: Iterable[Grading]) -> list[Grad
     )
 
 
-def find_grader(stored: Iterable[Grading], source: str) -> GraderKind:
-    """Who gave the grades of a file, where nobody says so: whose they are stored as, else a person."""
-    kinds = {one.kind for one in stored if one.source == source}
-    return "model" if kinds == {"model"} else "person"
-
-
 def choose_gradings(bank: Bank, gradings: Iterable[Grading]) -> Chosen:
     """Choose for each request: people over models over checks, and of one kind the last given.
 

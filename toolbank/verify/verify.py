@@ -31,7 +31,6 @@ from toolbank.verify.gradings import (
     Grading,
     add_gradings,
     choose_gradings,
-    find_grader,
     grade_by_dataset,
     last_of_sources,
     read_gradings,
@@ -109,9 +108,6 @@ def verify_bank(
         findings = list(check_labels(bank, pooled.of))
         shown = sum(map(len, pooled.of.values()))
         if kind is not None:
-            if config.grader is None and config.replies:
-                by = find_grader(stored, config.replies.name)
-                config = config.model_copy(update={"grader": by})
             grader = Grader(kind, bank, pooled.of, config, domain, seed, journal)
             graded = aio.run(grade(grader), uvloop=True)
     if not graded.waiting:

@@ -53,7 +53,7 @@ class VerifyStage(Stage):
     def depends(self) -> dict[str, Any]:
         """Tools, requests and asks, the settings that shape grades, and the prompt."""
         config = shape(self._config) if self._config else {}
-        by = config.pop("grader", None) or ""
+        by = config.pop("grader", "")
         own, path = self.folder.dataset_labels, self._grades_file
         return {
             "bank": bank_hashes(self.folder, self.recipe),
@@ -243,6 +243,6 @@ def keep_earlier_grades(folder: RunFolder, recipe: Recipe) -> None:
     for name in files:
         print_message(
             f"{folder.grades}: the grades of {name} are stored as a person's, because version 0.7.0 "
-            "did not store who gave them. If a model did, start with a copy of the folder as it was, "
-            "and with --set verify.grader=model."
+            "did not store who gave them. If a model gave them, repeat this command on a copy of "
+            "the folder from before it, with --set verify.grader=model."
         )
