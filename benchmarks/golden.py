@@ -8,7 +8,7 @@ Both run the same small work side by side, one core each: a quickstart of 50 too
 no network, and errors. Each runs the recipes of its own `benchmarks/golden/`; where a key of a recipe gets another
 name, it is changed there in the same commit. OLD takes those of NEW if it has none. Three parts are compared:
 
-- fixed: exit codes, requests that were sent, rows of the Parquet files (less `provenance.requests`), prompts,
+- fixed: exit codes, requests that were sent, rows of the Parquet files (less the keys of replies), prompts,
   replies and failed tries in the journals, metrics, JSON output, exported banks, 100 hits of each of 12 requests by
   every retriever of a run, of a packed finder and of a saved one. A difference is printed, and the exit code is 1.
 - wording: `--help` of every command, the schema, what commands print, the text of the reports. Differences
@@ -53,7 +53,8 @@ _RECIPES = Path("benchmarks", "golden")
 _COLLECTED = "collected.json"
 
 # What each checkout runs in a folder of its own; a line is a command, its label is the line. `!` is of this
-# script: it cuts the list of NumPy's tools; and it answers batches and runs the command again while it exits with 3.
+# script: it cuts the list of NumPy's tools; and it answers batches and runs the command
+# again until no request waits.
 WORK = """
 tools numpy --json
 !cut
@@ -123,7 +124,9 @@ frobnicate
 """
 _ANSWERED, _CUT = "!answered ", "!cut"
 _BATCHES = Path("runs", "batch", "batch")
-_AWAITED = 3
+# Read otherwise, or about the process.
+_UNREAD = (".parquet", ".sqlite", ".lock", ".owner", ".answered", "origin.json")
+_MOST_COMPARED = 500_000
 _ENCODER = "tiny-encoder"
 _DEAD = "http://127.0.0.1:9"
 _THREADS = (
@@ -161,7 +164,7 @@ class Side:
     fixed: dict[str, Any] = field(default_factory=dict)
     wording: dict[str, str] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -234,7 +237,7 @@ class Model:
             self.requests[who].append(json.dumps(body))
             is_first = (who, digest) not in self._seen
             self._seen.add((who, digest))
-        if is_first and int(digest, 16) % 23 == 0:
+        if is_first and int(digest, 16) % 67 == 0:
             return 500, {"error": {"message": "The model has stumbled."}}
         return 200, complete(body)
 
@@ -322,14 +325,16 @@ def serve(model: Model) -> tuple[ThreadingHTTPServer, str]:
     return server, f"http://127.0.0.1:{server.server_port}/v1"
 
 
-def answer_batches(folder: Path) -> None:
-    """Put a file of replies beside the requests of a round that have none."""
+def answer_batches(folder: Path) -> bool:
+    """Put a file of replies beside the requests of a round that have none; whether there were any."""
+    answered = False
     for file in sorted(folder.glob("*.jsonl")):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         mark = folder / f"{file.stem}.answered"
         if mark.exists() or not lines or "body" not in lines[0]:
             continue
         mark.touch()
+        answered = True
         replies = [
             {
                 "custom_id": line["custom_id"],
@@ -338,6 +343,7 @@ def answer_batches(folder: Path) -> None:
             for line in lines
         ]
         _write_lines(folder / f"output-{file.stem}.jsonl", replies)
+    return answered
 
 
 # What both are given
@@ -521,8 +527,7 @@ def work(side: Side, model: Model, recipes: Path) -> Side:
         command = [toolbank, *shlex.split(line.removeprefix(_ANSWERED))]
         code, printed = side.run(command)
         codes[f"{number}: {line}"] = [code]
-        while line.startswith(_ANSWERED) and code == _AWAITED:
-            answer_batches(side.folder / _BATCHES)
+        while line.startswith(_ANSWERED) and answer_batches(side.folder / _BATCHES):
             code, more = side.run(command)
             codes[f"{number}: {line}"].append(code)
             printed += more
@@ -572,12 +577,7 @@ def read_files(side: Side) -> None:
     """Metrics and exported banks are fixed, reports are wording; others are told by their bytes."""
     for path in sorted(side.folder.rglob("*")):
         name = str(path.relative_to(side.folder))
-        if not path.is_file() or path.suffix in (
-            ".parquet",
-            ".sqlite",
-            ".lock",
-            ".answered",
-        ):
+        if not path.is_file() or path.name.endswith(_UNREAD):
             continue
         content = path.read_bytes()
         if path.name in ("metrics.json", "evaluated.json", "found.jsonl") or (
@@ -593,11 +593,41 @@ def read_files(side: Side) -> None:
             )
         elif path.name == "stages.json":
             stages = json.loads(content)
-            side.keys[name] = {stage: kept.get("key") for stage, kept in stages.items()}
+            side.keys[name] = {
+                stage: find_key(side, kept) for stage, kept in stages.items()
+            }
         else:
-            with suppress(UnicodeDecodeError):
-                content = side.plain(content.decode()).encode()
-            side.files[name] = hashlib.sha256(content).hexdigest()
+            side.files[name] = describe_file(side, path)
+
+
+def describe_file(side: Side, path: Path) -> Any:
+    """What a JSON file holds, less times; the hash of another one, or of a large one."""
+    content = path.read_bytes()
+    with suppress(ValueError):
+        text = side.plain(content.decode())
+        if path.suffix == ".json" and len(content) < _MOST_COMPARED:
+            return without_times(json.loads(text))
+        content = text.encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def find_key(side: Side, stage: dict[str, Any]) -> str:
+    """The key of a stage, or what it was made from where a path of this side is part of that."""
+    depends = json.dumps(stage.get("depends"))
+    is_own = side.plain(depends) != depends
+    return side.plain(depends) if is_own else str(stage.get("key"))
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: without_times(part)
+            for key, part in value.items()
+            if not re.search(r"latency|seconds|(^|_)(s|ms|at|time)$", key)
+        }
+    if isinstance(value, list):
+        return [without_times(part) for part in value]
+    return value
 
 
 # By the checkout's own Python
@@ -617,9 +647,13 @@ def collect() -> None:
     keys: dict[str, Any] = {}
     for file in sorted(Path().rglob("*.parquet")):
         rows = polars.read_parquet(file).to_dicts()
+        # Of an attempt, and of a query: the keys of its replies.
         for row in rows:
+            asked = row.pop("requests", None)
             if isinstance(row.get("provenance"), dict):
-                row["provenance"].pop("requests", None)
+                asked = row["provenance"].pop("requests", asked)
+            if asked is not None:
+                keys.setdefault(f"replies of {file}", []).append(asked)
         fixed[f"rows of {file}"] = rows
     journal = find_journal()
     for file in sorted(Path().rglob("*.sqlite")):
@@ -639,7 +673,7 @@ def collect() -> None:
         finder.save(saved)
         again = _search(toolbank.load(saved))
         fixed[f"saved and loaded: {folder}"] = "the same" if again == hits else again
-    for folder in sorted(Path("packs").iterdir()):
+    for folder in sorted(Path("packs").glob("*")):
         fixed[f"hits of {folder}"] = _search(toolbank.load(folder))
     Path(_COLLECTED).write_text(json.dumps({"fixed": fixed, "keys": keys}, default=str))
 
@@ -648,7 +682,7 @@ def write_encoder(folder: Path) -> None:
     """A sentence encoder of 2 layers of 32 with random weights; run by the new checkout's Python."""
     import torch
     from sentence_transformers import SentenceTransformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from transformers import BertConfig, BertModel, BertTokenizer
 
     folder.mkdir(parents=True)
     words = _read_lines(folder.parent / "old" / "shop" / "queries.jsonl")
@@ -675,7 +709,7 @@ def write_encoder(folder: Path) -> None:
         **sizes,
     )
     BertModel(config).save_pretrained(folder)
-    BertTokenizerFast(str(vocabulary), model_max_length=64).save_pretrained(folder)
+    BertTokenizer(str(vocabulary), model_max_length=64).save_pretrained(folder)
     SentenceTransformer(str(folder)).save(str(folder))
 
 
