@@ -65,7 +65,7 @@ run openai.yaml
 run retrievers.yaml
 run openapi.yaml --until sources
 run rules.yaml
-run rules.yaml --from generate --set seed=1 --replace
+run rules.yaml --set seed=1 --replace
 run openai.yaml --all
 tools mcp-tools.json --json
 tools shop_package --json
