@@ -82,7 +82,6 @@ show runs/batch 1
 show runs/rules statistics.median
 judge runs/rules --pairs 5
 judge runs/openai --against runs/quickstart
-verify runs/quickstart
 compare runs/quickstart runs/rules shop --no-encoder
 compare runs/openai --no-encoder --json
 evaluate runs/quickstart --on natural.jsonl --out evaluated.json
@@ -100,6 +99,7 @@ export runs/batch --format anthropic --out exports/anthropic
 export runs/batch --format gemini --out exports/gemini
 export runs/batch --format mcp --out exports/mcp
 publish runs/quickstart --to exports/published --license cc-by-4.0
+verify runs/quickstart
 refresh runs/openai --dry-run --json
 refresh runs/rules
 recipes
