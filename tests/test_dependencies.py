@@ -14,7 +14,7 @@ def asked_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     names = [*project["dependencies"], *(n for e in extras.values() for n in e)]
-    return {_normal(re.match(r"[\w.-]+", name).group()) for name in names}
+    return {normal(re.match(r"[\w.-]+", name).group()) for name in names}
 
 
 def imported():
@@ -29,7 +29,7 @@ def imported():
             yield from ((name.partition(".")[0], path) for name in names)
 
 
-def _normal(name):
+def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -44,15 +44,15 @@ def test_what_is_imported_is_asked_for():
             *sys.stdlib_module_names,
         }:
             continue
-        names = {_normal(name) for name in (module, *owners.get(module, ()))}
+        names = {normal(name) for name in (module, *owners.get(module, ()))}
         assert names & dependencies, f"{path} imports {module}"
 
 
 def test_what_is_asked_for_has_a_version_known_to_work():
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pinned = {_normal(line.partition("==")[0]) for line in lines if "==" in line}
+    pinned = {normal(line.partition("==")[0]) for line in lines if "==" in line}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     # vLLM needs a GPU, and other versions than all the rest.
     known = {*pinned, "toolbank-retrieval", "vllm"}
     for names in [project["dependencies"], *project["optional-dependencies"].values()]:
-        assert {_normal(re.match(r"[\w.-]+", name).group()) for name in names} <= known
+        assert {normal(re.match(r"[\w.-]+", name).group()) for name in names} <= known

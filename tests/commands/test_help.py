@@ -1,8 +1,6 @@
 """What the commands say of themselves."""
 
 import re
-import subprocess
-import sys
 
 from tests.commands.in_process import toolbank
 from toolbank.system.version import __version__
@@ -58,19 +56,3 @@ def test_the_recipes_are_listed_with_what_they_are(tmp_path):
     assert names == sorted(names)
     for name in set(names) - {"mine"}:
         assert f"{name}.yaml" in toolbank("run", "x", cwd=tmp_path).stderr
-
-
-def test_help_and_recipes_do_not_import_what_is_heavy(tmp_path):
-    script = (
-        "import sys; sys.argv = ['toolbank', '--help']\n"
-        "from toolbank.commands.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "import toolbank.recipe\n"
-        "heavy = {'torch', 'transformers', 'polars', 'pyarrow', 'numpy', 'aiohttp'}\n"
-        "print('HEAVY', sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert "HEAVY []" in done.stdout
