@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolbank.bank.records import Query, Tool
-from toolbank.encoders.steps.alignment import faithfulness
-from toolbank.encoders.steps.problems import split_sentences
+from toolbank.encoders.steps.alignment import faithfulness, split_sentences
 from toolbank.retrievers.text import title_and_summary
 from toolbank.system.numbers import count
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z0-9$])")
 
 
 def align(steps: Vectors, source: Vectors) -> Vectors:
@@ -24,3 +28,9 @@ def faithfulness(steps: Vectors, source: Vectors) -> float:
     says. `steps` [n, d] and `source` [m, d] are unit vectors.
     """
     return float(align(steps, source).mean())
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, where a full stop or its like stands before a capital or digit."""
+    parts = (part.strip() for part in _SENTENCE_END.split(text))
+    return tuple(part for part in parts if part)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from toolbank.encoders.steps.alignment import split_sentences
 from toolbank.encoders.steps.order import Steps
 from toolbank.system.errors import InputError
 from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z0-9$])")
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,6 @@ class Problem:
 def join_steps(steps: Sequence[str]) -> str:
     """A chain as the one text that is embedded."""
     return " ".join(steps)
-
-
-def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text, where a full stop or its like stands before a capital or digit."""
-    parts = (part.strip() for part in _SENTENCE_END.split(text))
-    return tuple(part for part in parts if part)
 
 
 def read_problems(folder: Path) -> list[Problem]:
