@@ -25,7 +25,7 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.extras import telling_extras
 from toolbank.system.outputs import check_output, write_output
-from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.terminal import advise_to_finish, command
 from toolbank.system.trust import command_of, demand
 
 if TYPE_CHECKING:

@@ -8,12 +8,7 @@ import pytest
 
 from tests.servers.chat import Answer, ChatServer
 from tests.world import drafted, polished
-from toolbank.bank.files import (
-    read_attempts,
-    read_query,
-    write_attempts,
-    write_tools,
-)
+from toolbank.bank.files import read_attempts, read_query, write_attempts, write_tools
 from toolbank.bank.records import Tool
 from toolbank.commands.show.show import show_attempt, show_one, show_outcomes
 from toolbank.commands.show.tool import name_nearest
@@ -21,7 +16,7 @@ from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder
 from toolbank.run.run import run_recipe
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.shell import advise_to_finish
+from toolbank.system.terminal import advise_to_finish
 
 RECIPE = """\
 name: mine

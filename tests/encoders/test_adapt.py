@@ -9,13 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.tiny_models import tiny_encoder
 from toolbank.encoders import load_encoder
-from toolbank.encoders.adapt import (
-    ADAPTED,
-    FOLDER,
-    SETTINGS,
-    WEIGHTS,
-    merge_adapter,
-)
+from toolbank.encoders.adapt import ADAPTED, FOLDER, SETTINGS, WEIGHTS, merge_adapter
 from toolbank.encoders.model import load_model
 from toolbank.encoders.resolve import encoder_identity
 from toolbank.encoders.sentence.config import SentenceConfig

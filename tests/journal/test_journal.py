@@ -16,13 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.small_disk import small_disk
-from toolbank.chat.chat import (
-    ChatReply,
-    ChatRequest,
-    EngineError,
-    Message,
-    PolishTask,
-)
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.journal import Failure, Journal, StepUsage
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.writer import Writer

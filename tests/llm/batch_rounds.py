@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import (
-    ChatReply,
-    ChatRequest,
-    EngineError,
-    Message,
-    PolishTask,
-)
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Journal
 from toolbank.llm.counts import CallCounts

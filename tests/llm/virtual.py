@@ -7,13 +7,7 @@ from unittest import mock
 
 from tests.engines import kind_of
 from toolbank.bank.records import Tool
-from toolbank.chat.chat import (
-    ChatReply,
-    ChatRequest,
-    EngineError,
-    Message,
-    PolishTask,
-)
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Message, PolishTask
 from toolbank.generate.config import GenerateConfig
 from toolbank.journal import Failure
 from toolbank.llm.engines.kind import EngineContext

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.report.lines import HEIGHT, Mean, draw_lines, spread, take_mean
+from toolbank.report.lines import LINE_HEIGHT, Mean, draw_lines, spread, take_mean
 
 
 def means(*values):
@@ -37,7 +37,7 @@ def test_an_interval_stands_around_its_dot_where_it_is_known():
     assert take_mean([1, 0], seed=0) == Mean(0.5, None, None, 2)
     mean = take_mean([1, 0, 1, 1] * 10, seed=0)
     [dot] = draw_lines(["all"], {"mine": [mean]}).lines[0].dots
-    assert dot.high_y < dot.y < dot.low_y <= HEIGHT
+    assert dot.high_y < dot.y < dot.low_y <= LINE_HEIGHT
 
 
 def test_intervals_of_two_lines_are_whole_and_beside_each_other():

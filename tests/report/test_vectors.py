@@ -10,12 +10,7 @@ from toolbank.report.content import read_content
 from toolbank.report.curves import overlay, round_ticks
 from toolbank.report.maps import lay_out
 from toolbank.report.report import write_report
-from toolbank.report.vectors import (
-    Space,
-    ToolVectors,
-    compare_cosines,
-    read_space,
-)
+from toolbank.report.vectors import Space, ToolVectors, compare_cosines, read_space
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.descriptions.config import DescriptionsConfig

@@ -3,7 +3,7 @@
 import re
 from importlib.resources import files
 
-PAGE = files("toolbank.serve.page")
+PAGE = files("toolbank.serve")
 
 
 def test_the_page_and_its_files_are_served(server):

@@ -1,6 +1,6 @@
 import pytest
 
-from toolbank.system.addresses import (
+from toolbank.system.net import (
     checked_address,
     is_loopback,
     is_private,

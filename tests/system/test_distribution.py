@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import toolbank
-from toolbank.system import distribution
-from toolbank.system.distribution import DISTRIBUTION, PUBLISHED, install_command
+from toolbank.system import extras as distribution
+from toolbank.system.extras import DISTRIBUTION, PUBLISHED, install_command
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

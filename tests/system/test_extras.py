@@ -13,9 +13,8 @@ import pytest
 import toolbank
 from tests.packed.packs import write_pack
 from tests.test_dependencies import imported
-from toolbank.system.distribution import DISTRIBUTION
 from toolbank.system.errors import InputError
-from toolbank.system.extras import EXTRAS, telling_extras
+from toolbank.system.extras import DISTRIBUTION, EXTRAS, telling_extras
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.system.secret_values import find_secrets, named_secret
-from toolbank.system.secrets import hash_secret, mask_command, mask_secrets
+from toolbank.system.secrets import (
+    find_secrets,
+    hash_secret,
+    mask_command,
+    mask_secrets,
+    named_secret,
+)
 
 PLAIN = [
     ("--local-timezone", "Europe/Berlin"),

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from toolbank.system.user_folders import cache_folder, config_folder
+from toolbank.system.outputs import cache_folder, config_folder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="XDG is the rule of Linux")

@@ -4,7 +4,7 @@ from email.utils import formatdate
 
 import pytest
 
-from toolbank.system.waits import read_seconds
+from toolbank.system.net import read_seconds
 
 NOW = 1_700_000_000.0
 

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from toolbank.system.user_folders import cache_folder
+from toolbank.system.outputs import cache_folder
 from toolbank.training import rates
 from toolbank.training.config import TrainingConfig
 from toolbank.training.planned import PlannedTraining, count_steps

@@ -197,7 +197,7 @@ def _scan(path: Path) -> pl.LazyFrame:
     import polars as pl
 
     from toolbank.system.outputs import is_run_folder
-    from toolbank.system.shell import advise_to_finish
+    from toolbank.system.terminal import advise_to_finish
 
     if not path.is_file():
         run = path.parent.parent

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
-_LONGEST = 64
+_LONGEST_FUNCTION_NAME = 64
 _DIGITS = (8, 16, 32, 56)
 """Of the hash that a name ends in where it would be another's; the last are never two tools'."""
 
@@ -24,7 +24,7 @@ def hashed_name(name: str, digits: int = _DIGITS[0]) -> str:
     """A tool's name with all other signs as `_`, ending in so many hex digits of its hash."""
     legal = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{legal[: _LONGEST - 1 - digits]}_{digest[:digits]}"
+    return f"{legal[: _LONGEST_FUNCTION_NAME - 1 - digits]}_{digest[:digits]}"
 
 
 def name_functions(names: Collection[str]) -> dict[str, str]:

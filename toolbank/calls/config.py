@@ -13,8 +13,7 @@ from toolbank.config.explain import first_problem
 from toolbank.config.yaml import parse_mapping
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text
-from toolbank.system.secret_values import find_secrets
-from toolbank.system.secrets import hide
+from toolbank.system.secrets import find_secrets, hide
 
 _HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 

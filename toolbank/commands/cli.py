@@ -33,7 +33,7 @@ def main() -> None:
 
 def _run() -> None:
     # Imports take a moment, in which Ctrl-C ends it as at any other time.
-    from toolbank.system.distribution import explain_namesake, is_by_namesake
+    from toolbank.system.extras import explain_namesake, is_by_namesake
 
     if told := explain_namesake():
         _complain(told)

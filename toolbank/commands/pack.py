@@ -10,8 +10,7 @@ import typer
 
 from toolbank.commands.options import RunArgument, echo
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import command, print_message
 
 if TYPE_CHECKING:
     from toolbank.calibration.requests import CalibrationRequests

@@ -15,8 +15,7 @@ from toolbank.bank.twins import find_first_twins
 from toolbank.commands.options import OverwriteOption, RunArgument, echo
 from toolbank.commands.search_packed import search_packed
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
-from toolbank.system.terminal import one_line, print_message
+from toolbank.system.terminal import command, one_line, print_message
 
 if TYPE_CHECKING:
     from toolbank.finder.finder import Finder, Hit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 
 def cluster(vectors: NDArray[np.float32], count: int, seed: int) -> NDArray[np.int64]:

@@ -17,9 +17,12 @@ from toolbank.encoders.resolve import (
     hub_name,
     is_default,
 )
-from toolbank.system.distribution import advise_to_install
 from toolbank.system.errors import InputError
-from toolbank.system.extras import MissingLibraryError, telling_extras
+from toolbank.system.extras import (
+    MissingLibraryError,
+    advise_to_install,
+    telling_extras,
+)
 from toolbank.training.quiet import quiet
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 _BLOCK_DRAWS = 4_000_000
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from toolbank.config.checked import check
 from toolbank.evaluation.evaluate import Measured
-from toolbank.system.files import write_text
-from toolbank.system.jsonl import read_lines
+from toolbank.system.files import read_lines, write_text
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from toolbank.bank.bank import Bank
 from toolbank.bank.labels import LabelledQuery, Verified, apply_labels
 from toolbank.bank.records import Query, Split
 
-_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+_CARD_SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 _PROVENANCE = (
     "its attempt, engine, model, prompt hash, seed, and keys of its calls (JSON)"
 )
@@ -34,7 +34,7 @@ def is_aside(query: Query, verified: Mapping[str, Verified]) -> bool:
 
 def dataset_card(bank: Bank) -> str:
     """README.md of a bank as a dataset: what it holds, its columns, how to load it."""
-    splits = {split: len(select_split(bank, split)) for split in _SPLITS}
+    splits = {split: len(select_split(bank, split)) for split in _CARD_SPLITS}
     aside = {query for query, one in bank.verified.items() if one.aside}
     counts = "\n".join(f"| {split} | {n:,} |" for split, n in splits.items())
     domains = sorted({query.domain for query in bank.queries if query.domain})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import unwritable
-from toolbank.system.left import describe_files, foreign_files, read_mark, write_mark
+from toolbank.system.outputs import describe_files, foreign_files, read_mark, write_mark
 
 MARK = "toolbank-export.json"
 

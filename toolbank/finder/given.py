@@ -8,7 +8,7 @@ from typing import Any
 from toolbank.bank.records import Tool
 from toolbank.functions.read import parse_tool
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import check_sound
+from toolbank.system.files import check_sound
 
 _SHOWN = 60
 

@@ -12,8 +12,7 @@ from toolbank.bank.files import read_tools, write_tools
 from toolbank.bank.records import Tool
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json, unwritable, write_json
-from toolbank.system.left import LeftFile, describe_files, foreign_files
-from toolbank.system.outputs import check_place
+from toolbank.system.outputs import LeftFile, check_place, describe_files, foreign_files
 
 if TYPE_CHECKING:
     from toolbank.retrievers.base import Retriever

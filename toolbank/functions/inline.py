@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from toolbank.system.pointer import unescape
+from toolbank.system.text import unescape
 
 _DEEPEST = 3
 _MOST = 20_000

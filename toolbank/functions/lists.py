@@ -7,8 +7,7 @@ from typing import Any
 
 from toolbank.bank.records import Tool
 from toolbank.functions.read import describe_tool, make_parameters, parse_tool
-from toolbank.system.pointer import escape
-from toolbank.system.text import replace_surrogates
+from toolbank.system.text import escape, replace_surrogates
 
 _WRAPS = ("tools", "functions", "functionDeclarations", "function_declarations")
 

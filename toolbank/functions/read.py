@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.config.explain import first_problem
-from toolbank.system.jsonl import get_text, get_texts
+from toolbank.system.files import get_text, get_texts
 from toolbank.system.text import replace_surrogates
 
 _SCHEMAS = (

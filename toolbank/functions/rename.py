@@ -10,7 +10,7 @@ from typing import Any
 from toolbank.bank.records import Tool
 from toolbank.functions.combine import as_object
 
-_LONGEST = 64
+_LONGEST_PARAMETER = 64
 _TAKEN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _OTHERS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
@@ -51,9 +51,10 @@ def _name_all(names: Iterable[str]) -> dict[str, str]:
     taken = set(found)
     for name in names:
         if name not in found:
-            plain = _OTHERS.sub("_", name).strip("_")[:_LONGEST] or "_"
+            plain = _OTHERS.sub("_", name).strip("_")[:_LONGEST_PARAMETER] or "_"
             numbered = (
-                f"{plain[: _LONGEST - 1 - len(str(n))]}_{n}" for n in itertools.count(2)
+                f"{plain[: _LONGEST_PARAMETER - 1 - len(str(n))]}_{n}"
+                for n in itertools.count(2)
             )
             found[name] = next(
                 one for one in itertools.chain((plain,), numbered) if one not in taken

@@ -9,13 +9,7 @@ from typing import Any
 
 from toolbank.bank.catalogue import Version
 from toolbank.bank.records import Provenance, Query, Tool
-from toolbank.chat.chat import (
-    ChatReply,
-    ChatRequest,
-    EngineError,
-    Offer,
-    WriteTask,
-)
+from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, Offer, WriteTask
 from toolbank.generate.attempt import Attempt
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.dealing import Dealings

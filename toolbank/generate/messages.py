@@ -11,7 +11,7 @@ from toolbank.generate.bank_builder import BankBuilder
 from toolbank.generate.writers import find_writer
 from toolbank.llm.spent import describe_spent, note_unpriced
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
+from toolbank.system.terminal import command
 
 _SHOWN = 160
 _REJECTED: tuple[Outcome, ...] = ("declined", "rejected")

@@ -11,7 +11,7 @@ from math import ceil, floor
 
 from toolbank.generate.disk_list import full_folder
 
-_WORD = re.compile(r"\w+")
+_COMPARED_WORD = re.compile(r"\w+")
 _ROUNDING = 1e-9
 # So many parts more than the pigeonhole needs: as many are left out of a search.
 _SPARE_PARTS = 1
@@ -136,7 +136,7 @@ class NearDuplicates:
 
 
 def _grams(text: str) -> set[str]:
-    words = _WORD.findall(text.lower())
+    words = _COMPARED_WORD.findall(text.lower())
     return {" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
 
 

@@ -20,12 +20,7 @@ from toolbank.journal import errors
 from toolbank.journal.layouts import check_journal, create, is_current, prepare
 from toolbank.journal.prompts import compress, decode, decompress, encode
 from toolbank.journal.records import Entry, Failure, StepUsage
-from toolbank.journal.schema import (
-    DICTIONARIES,
-    FAILURES,
-    IDENTITIES,
-    REPLIES,
-)
+from toolbank.journal.schema import DICTIONARIES, FAILURES, IDENTITIES, REPLIES
 from toolbank.journal.usage import read_usage
 from toolbank.journal.writer import Row, Writer
 from toolbank.system.errors import ToolbankError

@@ -21,7 +21,7 @@ from toolbank.llm.spent import describe_spent
 from toolbank.llm.templates import PromptTemplate
 from toolbank.system.errors import Interrupted, ToolbankError
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
+from toolbank.system.terminal import command
 
 ORDERS = 2
 """In how many orders a pair is shown: its query first, then second."""

@@ -12,7 +12,7 @@ from toolbank.bank.records import Query
 from toolbank.loaders import DATASETS
 from toolbank.loaders.detect import find_format
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 from toolbank.system.outputs import is_run_folder
 
 _BANK = Path("bank", "queries.parquet")

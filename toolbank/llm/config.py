@@ -18,7 +18,7 @@ from toolbank.config.base import Config
 from toolbank.config.choice import Choice
 from toolbank.config.paths import PATH_IN_RUN
 from toolbank.config.shape import Transport
-from toolbank.system.secret_values import find_secrets, named_secret
+from toolbank.system.secrets import find_secrets, named_secret
 from toolbank.system.trust import DEFAULT_KEY
 
 _VARIABLE = r"^[A-Z_][A-Z0-9_]*$"

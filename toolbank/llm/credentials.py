@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from toolbank.system.addresses import is_loopback, is_private
 from toolbank.system.errors import InputError
+from toolbank.system.net import is_loopback, is_private
 from toolbank.system.secrets import hide
 from toolbank.system.trust import DEFAULT_KEY, Grant, demand, is_named, remedy
 
@@ -72,7 +72,7 @@ def read_credentials(config: EngineConfig) -> Credentials:
             )
         if key or not headers:
             headers["Authorization"] = f"Bearer {key or NO_KEY}"
-    return Credentials(headers, find_secrets(config), withheld)
+    return Credentials(headers, find_engine_secrets(config), withheld)
 
 
 def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
@@ -93,7 +93,7 @@ def find_grants(config: EngineConfig) -> tuple[Grant, ...]:
         raise _no_address(config) from error
 
 
-def find_secrets(config: EngineConfig) -> tuple[str, ...]:
+def find_engine_secrets(config: EngineConfig) -> tuple[str, ...]:
     """The values of all variables that a configuration names, as far as they are set."""
     return read_values(_variables(config))
 

@@ -11,10 +11,10 @@ DATASETS = Registry(
         "jsonl": "toolbank.loaders.jsonl:KIND",
         # Before `toollens`, whose files a published folder has, too.
         "published": "toolbank.loaders.published:KIND",
-        "hub": "toolbank.loaders.hub:KIND",
+        "hub": "toolbank.loaders.hub:HUB",
         "toolbank": "toolbank.loaders.toolbank:KIND",
         "toolbench": "toolbank.loaders.toolbench:KIND",
-        "toolbench-conversations": "toolbank.loaders.conversations:KIND",
+        "toolbench-conversations": "toolbank.loaders.conversations:CONVERSATIONS",
         "toollens": "toolbank.loaders.toollens:KIND",
     },
 )

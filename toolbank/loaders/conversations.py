@@ -128,4 +128,4 @@ def _read_tools(system: str) -> Iterator[Tool]:
             yield parse_tool(api)
 
 
-KIND = DatasetKind(ConversationsConfig, read_conversations, conversation_files)
+CONVERSATIONS = DatasetKind(ConversationsConfig, read_conversations, conversation_files)

@@ -115,4 +115,4 @@ def _as_folder(folder: Path) -> PublishedConfig:
     return PublishedConfig(type="published", path=folder)
 
 
-KIND = DatasetKind(HubConfig, read_hub, hub_files, find_snapshot)
+HUB = DatasetKind(HubConfig, read_hub, hub_files, find_snapshot)

@@ -13,7 +13,7 @@ from toolbank.functions.read import parse_tool
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 class JsonlConfig(DatasetConfig):

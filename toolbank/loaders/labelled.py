@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbank.bank.records import Query
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def read_labelled(path: Path) -> Labelled:
     Raises:
         InputError: the file can't be read, is empty, or has broken lines.
     """
-    rows = read_lines(path, _parse)
+    rows = read_lines(path, _parse_labelled)
     if not rows:
         raise InputError(f'{path}: no lines. Each should have "query" and "tools".')
     queries = tuple(query for query, _ in rows if query.tools)
@@ -40,7 +40,7 @@ def read_labelled(path: Path) -> Labelled:
     return Labelled(path.stem, queries, len(rows) - len(queries), choices)
 
 
-def _parse(row: dict[str, Any], number: int) -> tuple[Query, bool]:
+def _parse_labelled(row: dict[str, Any], number: int) -> tuple[Query, bool]:
     """A request, and whether it is a choice of a feedback log."""
     tools = get_texts(row, "tools")
     is_blank = not tools and row.get("query") == ""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from toolbank.system.jsonl import get_id, get_text, read_lines
+from toolbank.system.files import get_id, get_text, read_lines
 
 
 def read_requests(path: Path) -> list[tuple[str, str]]:
@@ -12,8 +12,8 @@ def read_requests(path: Path) -> list[tuple[str, str]]:
     Raises:
         InputError: the file can't be read, or has broken lines.
     """
-    return read_lines(path, _parse)
+    return read_lines(path, _parse_request)
 
 
-def _parse(row: dict[str, Any], number: int) -> tuple[str, str]:
+def _parse_request(row: dict[str, Any], number: int) -> tuple[str, str]:
     return get_id(row, number), get_text(row, "query")

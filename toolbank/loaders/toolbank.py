@@ -19,8 +19,7 @@ from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.jsonl import read_tool_lines
 from toolbank.loaders.kind import SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError
-from toolbank.system.files import read_json
-from toolbank.system.jsonl import read_lines
+from toolbank.system.files import read_json, read_lines
 from toolbank.system.text import replace_surrogates
 
 _STEM = re.compile(rf"({'|'.join(SPLITS)})(?:[-_.].*)?")

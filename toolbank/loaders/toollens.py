@@ -14,7 +14,7 @@ from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_id, read_lines
+from toolbank.system.files import get_id, read_lines
 
 _KEYS = (
     "category_name:",

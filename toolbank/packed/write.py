@@ -35,8 +35,7 @@ from toolbank.retrievers import load_retriever
 from toolbank.retrievers.packing import Packing
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import reading, unwritable
-from toolbank.system.left import describe_files
-from toolbank.system.outputs import check_place
+from toolbank.system.outputs import check_place, describe_files
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.planner.plans import Example, read_tool
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 METRICS = ("exact_match", "rouge_lsum", "tool_accuracy", "tool_hallucination")
 _WORD = re.compile(r"[a-z0-9]+")

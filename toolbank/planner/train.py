@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolbank.planner.language_model import (
-    END,
-    LanguageModel,
-    make_model,
-    read_model,
-)
+from toolbank.planner.language_model import END, LanguageModel, make_model, read_model
 from toolbank.planner.prompt import Prompts, Situation
 from toolbank.training.run import Training, seed_weights, train_model
 from toolbank.training.text import pad

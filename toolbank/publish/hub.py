@@ -10,8 +10,8 @@ from pathlib import Path
 from toolbank.publish.publish import MARK, Wanted, write_publication
 from toolbank.system.errors import InputError
 from toolbank.system.hub import asking_hub, check_repository
-from toolbank.system.left import describe_files, read_mark, write_mark
 from toolbank.system.numbers import count, size
+from toolbank.system.outputs import describe_files, read_mark, write_mark
 from toolbank.system.terminal import confirm, print_message
 
 # What a hub makes by itself in a new repository.

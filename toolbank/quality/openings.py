@@ -8,7 +8,7 @@ import polars as pl
 
 from toolbank.quality.texts import words_of
 
-_WORDS = 3
+_OPENING_WORDS = 3
 _COMMONEST = 10
 
 
@@ -28,7 +28,7 @@ def measure_openings(requests: pl.DataFrame) -> Openings | None:
     """The openings; None where there is no request."""
     if requests.is_empty():
         return None
-    first = words_of(pl.col("query")).list.head(_WORDS).list.join(" ")
+    first = words_of(pl.col("query")).list.head(_OPENING_WORDS).list.join(" ")
     found = (
         requests.group_by(opening=first)
         .len()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-WIDTH, HEIGHT = 320.0, 120.0
+CURVE_WIDTH, CURVE_HEIGHT = 320.0, 120.0
 _POINTS = 161
 
 
@@ -60,7 +60,7 @@ def overlay(
         for (label, values), density in zip(arrays, densities, strict=True)
     ]
     ticks = tuple(
-        (f"{tick:g}", round(WIDTH * (tick - low) / (high - low), 1))
+        (f"{tick:g}", round(CURVE_WIDTH * (tick - low) / (high - low), 1))
         for tick in round_ticks(low, high)
     )
     return Overlay(tuple(curves), ticks)
@@ -94,14 +94,14 @@ def _curve(
     grid: NDArray[np.float64],
     heights: NDArray[np.float64],
 ) -> Curve:
-    xs = np.linspace(0, WIDTH, len(grid))
-    ys = HEIGHT * (1 - heights)
+    xs = np.linspace(0, CURVE_WIDTH, len(grid))
+    ys = CURVE_HEIGHT * (1 - heights)
     outline = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
     median = float(np.median(values))
     x = float(np.interp(median, grid, xs))
     return Curve(
         label=label,
-        path=f"{outline} L{WIDTH:.0f},{HEIGHT:.0f} L0,{HEIGHT:.0f} Z",
+        path=f"{outline} L{CURVE_WIDTH:.0f},{CURVE_HEIGHT:.0f} L0,{CURVE_HEIGHT:.0f} Z",
         outline=outline,
         median=median,
         median_x=x,

@@ -11,7 +11,7 @@ import numpy as np
 from toolbank.evaluation.interval import mean_intervals
 from toolbank.report.curves import round_ticks
 
-WIDTH, HEIGHT = 216.0, 150.0
+LINE_WIDTH, LINE_HEIGHT = 216.0, 150.0
 _MOST_LINES = 6
 _MOST_INTERVALS = 2
 _BESIDE = 5.0
@@ -98,10 +98,10 @@ def draw_lines(
     end = math.ceil(max(*tops, 0.05) * 10) / 10
     # Intervals of two lines stand beside each other.
     beside = _BESIDE if with_intervals else 0.0
-    xs = [WIDTH * (i + 0.5) / len(groups) for i in range(len(groups))]
+    xs = [LINE_WIDTH * (i + 0.5) / len(groups) for i in range(len(groups))]
 
     def place(share: float) -> float:
-        return round(HEIGHT * (1 - min(share / end, 1.0)), 1)
+        return round(LINE_HEIGHT * (1 - min(share / end, 1.0)), 1)
 
     rows = [
         tuple(
@@ -117,7 +117,7 @@ def draw_lines(
         )
         for number, label in enumerate(chosen)
     ]
-    labels_y = spread([dots[-1].y for dots in rows], _LABEL_HEIGHT, HEIGHT)
+    labels_y = spread([dots[-1].y for dots in rows], _LABEL_HEIGHT, LINE_HEIGHT)
     return LineChart(
         tuple(map(Line, chosen, rows, labels_y)),
         tuple((text, round(x, 1)) for text, x in zip(groups, xs, strict=True)),

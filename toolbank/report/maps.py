@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
 from toolbank.report.vectors import Space, Vectors
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 _MOST_TOOLS = 1000
 _PERPLEXITY = 30

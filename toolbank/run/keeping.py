@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.call import McpCall
 from toolbank.bank.files import read_tools, write_tools
-from toolbank.run.catalogue import (
-    add_version,
-    count_begun,
-    has_begun,
-    read_catalogue,
-)
+from toolbank.run.catalogue import add_version, count_begun, has_begun, read_catalogue
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
+from toolbank.system.terminal import command
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

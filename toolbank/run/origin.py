@@ -69,7 +69,7 @@ def find_differences(recipe: Recipe, stages: Sequence[Stage]) -> list[str]:
         earlier = _read_earlier(folder)
     except InputError:
         return ["the recipe that made it can't be read any more"]
-    return list(_compare(earlier, recipe, stages))
+    return list(_compare_recipes(earlier, recipe, stages))
 
 
 def _read_earlier(folder: RunFolder) -> Recipe:
@@ -85,7 +85,9 @@ def _read_earlier(folder: RunFolder) -> Recipe:
     return read_recipe({k: v for k, v in content.items() if k not in unused})
 
 
-def _compare(old: Recipe, new: Recipe, stages: Sequence[Stage]) -> Iterator[str]:
+def _compare_recipes(
+    old: Recipe, new: Recipe, stages: Sequence[Stage]
+) -> Iterator[str]:
     for key in ("name", "seed"):
         before, now = getattr(old, key), getattr(new, key)
         if before != now:

@@ -17,19 +17,14 @@ from toolbank.recipe import Recipe, RecipeFile, load_recipe
 from toolbank.run.assets import keep_assets, using_assets
 from toolbank.run.catalogue import count_begun, has_begun, read_catalogue
 from toolbank.run.folder import RunFolder, open_run
-from toolbank.run.keeping import (
-    explain_loss,
-    former_tools,
-    keep_labels,
-    keep_tools,
-)
+from toolbank.run.keeping import explain_loss, former_tools, keep_labels, keep_tools
 from toolbank.run.run import check_stages
 from toolbank.run.stages.sources import SourcesStage
 from toolbank.run.stages.verify import VerifyStage
 from toolbank.sources.collect import collect_anew
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.numbers import count
-from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.terminal import advise_to_finish, command
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from toolbank.recipe import load_recipe
 from toolbank.run.run import RunResult
 from toolbank.system.files import read_json
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
-from toolbank.system.terminal import wrap
+from toolbank.system.terminal import command, wrap
 
 
 def describe_result(result: RunResult, *, everything: bool = False) -> str:

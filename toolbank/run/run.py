@@ -34,8 +34,7 @@ from toolbank.system.errors import InputError, Interrupted
 from toolbank.system.extras import telling_extras
 from toolbank.system.files import write_text
 from toolbank.system.outputs import set_aside
-from toolbank.system.shell import advise_to_finish, command
-from toolbank.system.terminal import print_message
+from toolbank.system.terminal import advise_to_finish, command, print_message
 from toolbank.system.trust import demand
 
 if TYPE_CHECKING:

@@ -13,12 +13,7 @@ from starlette.requests import Request
 
 from toolbank.packed.catalogue import ALL, Wanted
 from toolbank.serve.answers import Refusal
-from toolbank.serve.settings import (
-    MOST_ANSWERED,
-    MOST_HITS,
-    MOST_QUERIES,
-    MOST_QUERY,
-)
+from toolbank.serve.settings import MOST_ANSWERED, MOST_HITS, MOST_QUERIES, MOST_QUERY
 
 _SHOWN = 80
 _WHOLE, _NUMBER = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from toolbank.packed.finder import PackedFinder, open_packed
 from toolbank.packed.layout import read_version, version_folder
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.left import LeftFile, describe_files
+from toolbank.system.outputs import LeftFile, describe_files
 
 _LOOKS = 2.0
 """Seconds between two looks for a newer version."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from toolbank.system.addresses import is_loopback, is_url, origin
 from toolbank.system.errors import InputError
 from toolbank.system.files import reading
+from toolbank.system.net import is_loopback, is_url, origin
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_S = 60.0

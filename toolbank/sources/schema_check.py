@@ -79,7 +79,7 @@ def _is_surely_sound(schema: dict[str, Any]) -> bool:
                 if not check(value):
                     return False
                 continue
-            add = _HOLDERS.get(key)
+            add = _SCHEMA_HOLDERS.get(key)
             if add is None:
                 if key in _RARE:
                     return False
@@ -208,7 +208,7 @@ def _add_by_pattern(value: Any, waiting: list[Any]) -> bool:
     return _add_named(value, waiting) and all(map(_compiles, value))
 
 
-_HOLDERS: dict[str, Callable[[Any, list[Any]], bool]] = {
+_SCHEMA_HOLDERS: dict[str, Callable[[Any, list[Any]], bool]] = {
     **dict.fromkeys(HOLD_ONE, _add),
     **dict.fromkeys(HOLD_LIST, _add_list),
     **dict.fromkeys(HOLD_NAMED, _add_named),

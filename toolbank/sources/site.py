@@ -11,8 +11,8 @@ from toolbank.config.assets import find_asset
 from toolbank.config.base import Config
 from toolbank.config.explain import explain
 from toolbank.config.yaml import parse_mapping
-from toolbank.system.addresses import checked_address
 from toolbank.system.errors import InputError
+from toolbank.system.net import checked_address
 
 Domain = Literal["py", "js", "c", "cpp", "http"]
 

@@ -1,7 +1,4 @@
-"""Numbers in words: counts exactly, and estimates in round numbers.
-
-More digits of an estimate would promise more than is known.
-"""
+"""Numbers in words: exact counts and rounded estimates; seeds that every library accepts."""
 
 from __future__ import annotations
 
@@ -66,3 +63,8 @@ def size(n: int) -> str:
             break
         number, unit = number / 1000, larger
     return f"{n:,} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def unsigned(seed: int, bits: int = 63) -> int:
+    """A recipe's seed, of 64 bits with a sign, as one of so many bits without."""
+    return int(seed % 2**bits)

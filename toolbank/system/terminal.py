@@ -1,10 +1,12 @@
-"""Text for a terminal."""
+"""Print text for a terminal, and commands that users can paste."""
 
 import os
 import re
+import shlex
 import sys
 import textwrap
 from contextlib import suppress
+from pathlib import Path
 
 # Control signs (but line feeds and tabs), and those that turn the direction of writing.
 _UNSEEN = re.compile(
@@ -87,3 +89,13 @@ def _lay_out(message: str, indent: int = 0) -> str:
         return visible
     columns = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
     return _CLEAR + wrap(visible, max(columns - 1, 2 * indent, _NARROWEST), indent)
+
+
+def command(name: str, folder: Path) -> str:
+    """`toolbank NAME FOLDER`, as a shell takes it."""
+    return f"toolbank {name} {shlex.quote(str(folder))}"
+
+
+def advise_to_finish(run: Path) -> str:
+    """What to type where something is not there yet that a run makes."""
+    return f"To finish the run: {command('run', run)}"

@@ -1,4 +1,4 @@
-"""Signs of a text that no file or no reader is to get."""
+"""Clean text, and keys as parts of JSON pointers (RFC 6901)."""
 
 import re
 
@@ -24,3 +24,13 @@ def find_control_sign(text: str) -> str:
     """
     found = _CONTROL.search(text)
     return f"U+{ord(found[0]):04X}" if found else ""
+
+
+def escape(key: str) -> str:
+    """A key as a part of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def unescape(part: str) -> str:
+    """The key that a part of a JSON pointer stands for."""
+    return part.replace("~1", "/").replace("~0", "~")

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_text, write_text
+from toolbank.system.outputs import config_folder
 from toolbank.system.terminal import confirm, print_message
-from toolbank.system.user_folders import config_folder
 
 DEFAULT_KEY = "OPENAI_API_KEY"
 """The variable of the key where a recipe names none."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.system.errors import InputError
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 from toolbank.training.config import TrainingConfig
 from toolbank.training.precision import choose_precision
 from toolbank.training.ranks import world_size

@@ -21,7 +21,7 @@ from toolbank.training.ranks import rank
 from toolbank.training.saving import Clock, Saving
 
 # Off a terminal, seconds from one line to the next.
-_PAUSE_S = 60.0
+_PROGRESS_PAUSE_S = 60.0
 
 Wait = Callable[[threading.Event, float], bool]
 
@@ -123,5 +123,5 @@ class Progress(TrainerCallback):
             self._bar.close()
 
     def _tell_on(self) -> None:
-        while not self._wait(self._ended, _PAUSE_S):
+        while not self._wait(self._ended, _PROGRESS_PAUSE_S):
             print_above_bars(self.describe())

@@ -24,7 +24,7 @@ from pydantic import (
 from toolbank.system.errors import ToolbankError
 from toolbank.system.files import write_json
 from toolbank.system.numbers import duration, span
-from toolbank.system.user_folders import cache_folder
+from toolbank.system.outputs import cache_folder
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import world_size
 

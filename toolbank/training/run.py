@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.system.files import read_json
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 from toolbank.training.arguments import make_arguments, one_gpu
 from toolbank.training.checkpoints import (
     find_best,

@@ -13,8 +13,7 @@ from toolbank.generate.writers.recorded import find_replies
 from toolbank.llm.engines.kind import EngineKind, refuse_settings
 from toolbank.llm.json_answer import Rejection
 from toolbank.system.errors import InputError
-from toolbank.system.files import json_text, sha256_file
-from toolbank.system.jsonl import get_text, read_lines
+from toolbank.system.files import get_text, json_text, read_lines, sha256_file
 from toolbank.verify.replies import read_grades
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.shared import shared
 from toolbank.encoders.instructions.tasks import Task, parse_task
-from toolbank.system.jsonl import read_lines
+from toolbank.system.files import read_lines
 
 pytest.importorskip("textblob")
 

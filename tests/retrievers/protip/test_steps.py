@@ -10,11 +10,7 @@ from toolbank.ranking.ties import draw_ties
 from toolbank.retrievers.interleave import interleave
 from toolbank.retrievers.protip import progressive
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
-from toolbank.retrievers.protip.loss import (
-    contrastive_losses,
-    plan_loss,
-    step_queries,
-)
+from toolbank.retrievers.protip.loss import contrastive_losses, plan_loss, step_queries
 from toolbank.retrievers.protip.mining import mine_negatives
 from toolbank.retrievers.protip.odds import measure_ranks, score_hits
 from toolbank.retrievers.protip.plans import Plan, divide_plans, hold_back

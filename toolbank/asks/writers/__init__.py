@@ -17,8 +17,8 @@ ASK_WRITERS: Registry[EngineKind[AsksConfig]] = Registry(
     EngineKind,
     {
         **OWN,
-        "recorded": "toolbank.asks.writers.recorded:KIND",
-        "rules": "toolbank.asks.writers.rules:KIND",
+        "recorded": "toolbank.asks.writers.recorded:RECORDED",
+        "rules": "toolbank.asks.writers.rules:RULES",
     },
 )
 

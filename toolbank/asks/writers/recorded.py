@@ -17,8 +17,7 @@ from toolbank.config.explain import first_problem
 from toolbank.generate.writers.recorded import find_replies
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
-from toolbank.system.files import sha256_file
-from toolbank.system.jsonl import read_lines
+from toolbank.system.files import read_lines, sha256_file
 
 if TYPE_CHECKING:
     from toolbank.asks.config import AsksConfig, Kind
@@ -133,7 +132,7 @@ def _parse(row: dict[str, Any], _: int) -> RecordedAsks:
         ) from error
 
 
-def _make(config: AsksConfig, context: EngineContext) -> RecordedAskEngine:
+def _make_recorded(config: AsksConfig, context: EngineContext) -> RecordedAskEngine:
     return RecordedAskEngine(
         find_replies(config.section, config.replies), context.tools, config.keys
     )
@@ -144,9 +143,9 @@ def _check(config: AsksConfig) -> None:
     find_replies(config.section, config.replies)
 
 
-KIND = EngineKind["AsksConfig"](
+RECORDED = EngineKind["AsksConfig"](
     name="recorded",
-    make=_make,
+    make=_make_recorded,
     check=_check,
     sends=lambda _: (),
     files=lambda config: (config.replies,) if config.replies else (),

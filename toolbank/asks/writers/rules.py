@@ -87,13 +87,13 @@ def _write_tersely(profile: Profile, random: Random) -> str:
     return phrase.text.rstrip(".")
 
 
-def _make(_: AsksConfig, context: EngineContext) -> RulesAskEngine:
+def _make_rules(_: AsksConfig, context: EngineContext) -> RulesAskEngine:
     return RulesAskEngine(context.tools, context.seed)
 
 
-KIND = EngineKind["AsksConfig"](
+RULES = EngineKind["AsksConfig"](
     name="rules",
-    make=_make,
+    make=_make_rules,
     check=refuse_settings,
     sends=lambda _: (),
     describe=lambda _: "rules",

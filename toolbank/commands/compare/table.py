@@ -11,7 +11,7 @@ from toolbank.system.terminal import one_line
 
 _NOTHING = "\u2013"
 _WIDEST = 16
-_LONGEST = 100
+_LONGEST_LABEL = 100
 _SHOWN = 5
 
 
@@ -117,7 +117,7 @@ def format_banks(banks: Sequence[tuple[str, Quality]]) -> str:
         lines += ["", title]
         lines += [_lay_out(f"  {label}", cells, wide, widths) for label, cells in shown]
     for name, quality in banks:
-        lines += ["", *_tell(one_line(name, _LONGEST), quality)]
+        lines += ["", *_tell(one_line(name, _LONGEST_LABEL), quality)]
     return "\n".join(lines)
 
 
@@ -170,5 +170,5 @@ def _tell(name: str, quality: Quality) -> Iterator[str]:
         yield f"{name} is about:"
         for topic in quality.dispersion.topics:
             words = one_line(topic.name, 36)
-            example = one_line(topic.example, _LONGEST - 50)
+            example = one_line(topic.example, _LONGEST_LABEL - 50)
             yield f"  {100 * topic.share:>4.1f} %  {words:<36}  {example}"

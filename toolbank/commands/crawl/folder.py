@@ -22,9 +22,16 @@ from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.web.crawl_policy import CrawlPolicy
 from toolbank.system.errors import InputError, Interrupted, ToolbankError
 from toolbank.system.files import write_text
-from toolbank.system.left import describe_files, is_left, read_mark, write_mark
 from toolbank.system.numbers import count
-from toolbank.system.outputs import check_folder, is_crawl_folder, set_aside
+from toolbank.system.outputs import (
+    check_folder,
+    describe_files,
+    is_crawl_folder,
+    is_left,
+    read_mark,
+    set_aside,
+    write_mark,
+)
 from toolbank.system.terminal import print_message
 
 MARK = "toolbank-crawl.json"

@@ -7,12 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolbank.commands.options import (
-    AllOption,
-    OverwriteOption,
-    RunArgument,
-    echo,
-)
+from toolbank.commands.options import AllOption, OverwriteOption, RunArgument, echo
 
 
 def evaluate(

@@ -21,7 +21,7 @@ from toolbank.system.errors import InputError
 from toolbank.system.files import json_text
 from toolbank.system.numbers import count
 from toolbank.system.outputs import check_output, write_output
-from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.terminal import advise_to_finish, command
 from toolbank.system.trust import demand
 
 

@@ -13,8 +13,8 @@ from toolbank.config.paths import anchor_paths
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise
-from toolbank.system.addresses import is_url
 from toolbank.system.errors import InputError
+from toolbank.system.net import is_url
 
 _BARE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")

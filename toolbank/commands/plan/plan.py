@@ -45,24 +45,15 @@ from toolbank.run.assets import note_unused
 from toolbank.run.catalogue import read_catalogue
 from toolbank.run.domain import keep_domain
 from toolbank.run.folder import RunFolder
-from toolbank.run.run import (
-    Comparison,
-    check_stages,
-    compare_with_run,
-    explain_todo,
-)
+from toolbank.run.run import Comparison, check_stages, compare_with_run, explain_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.dataset import read_split
-from toolbank.run.stages.sources import (
-    current_tools,
-    has_same_sources,
-    kept_tools,
-)
+from toolbank.run.stages.sources import current_tools, has_same_sources, kept_tools
 from toolbank.run.suit import note_left_out, suit_dataset
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import about, count
 from toolbank.system.outputs import is_run_folder
-from toolbank.system.shell import command
+from toolbank.system.terminal import command
 from toolbank.system.trust import foretell, is_named
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from toolbank.run.stages.fit import FitStage
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json
 from toolbank.system.numbers import count
-from toolbank.system.shell import advise_to_finish
+from toolbank.system.terminal import advise_to_finish
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:

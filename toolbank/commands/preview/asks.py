@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolbank.asks.asker import Asker
 from toolbank.asks.writers import find_ask_writer
-from toolbank.commands.preview.exchanges import (
-    advise_endpoint,
-    carry,
-    format_exchanges,
-)
+from toolbank.commands.preview.exchanges import advise_endpoint, carry, format_exchanges
 from toolbank.commands.show.asks import format_answered
 from toolbank.commands.show.transcript import format_prompt
 

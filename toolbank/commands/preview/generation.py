@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from toolbank.commands.preview.exchanges import (
-    advise_endpoint,
-    carry,
-    format_exchanges,
-)
+from toolbank.commands.preview.exchanges import advise_endpoint, carry, format_exchanges
 from toolbank.commands.show.transcript import format_ending, format_prompt
 from toolbank.generate.attempt import Attempt
 from toolbank.generate.attempt_maker import AttemptMaker

@@ -18,8 +18,7 @@ from toolbank.run.run import find_todo
 from toolbank.run.stages import make_stages
 from toolbank.run.stages.sources import SourcesStage
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
-from toolbank.system.terminal import one_line
+from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
     from toolbank.commands.plan.forecast import Forecast

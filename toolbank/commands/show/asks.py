@@ -12,8 +12,7 @@ from toolbank.chat.chat import number_of
 from toolbank.commands.show.transcript import format_attempt, format_ending
 from toolbank.journal import Entry, Failure, Journal
 from toolbank.system.files import read_json
-from toolbank.system.shell import command
-from toolbank.system.terminal import one_line
+from toolbank.system.terminal import command, one_line
 
 if TYPE_CHECKING:
     from toolbank.asks.replies import Answered

@@ -10,10 +10,9 @@ from toolbank.commands.show.tool import name_nearest
 from toolbank.commands.show.verified import show_verified
 from toolbank.run.folder import RunFolder
 from toolbank.system.errors import InputError
-from toolbank.system.shell import command
-from toolbank.system.terminal import one_line
+from toolbank.system.terminal import command, one_line
 
-_EXAMPLES = 4
+_DATASET_EXAMPLES = 4
 _WITHHELD = "not used"
 _UNKNOWN = "not in the bank"
 _LONGEST = 160
@@ -58,7 +57,9 @@ def show_splits(folder: RunFolder) -> str:
     ]
     splits = queries.group_by("split", maintain_order=True).agg("id")
     for split, names in splits.iter_rows():
-        examples = ", ".join(one_line(name, _LONGEST) for name in names[:_EXAMPLES])
+        examples = ", ".join(
+            one_line(name, _LONGEST) for name in names[:_DATASET_EXAMPLES]
+        )
         lines.append(f"{split or _WITHHELD:<12} {len(names):>9,}  {examples}")
     lines.append(
         f"All of one: {command('show', folder.path)} {shlex.quote(queries['id'][0])}"

@@ -6,7 +6,7 @@ from toolbank.run.folder import RunFolder
 from toolbank.system.files import read_json
 from toolbank.system.terminal import one_line
 
-_LONGEST = 200
+_LONGEST_REASON = 200
 
 
 def explain_left_out(folder: RunFolder, name: str) -> str:
@@ -17,7 +17,7 @@ def explain_left_out(folder: RunFolder, name: str) -> str:
     """
     path = folder.bank / "sources.json"
     for source in read_json(path).get("sources", ()) if path.is_file() else ():
-        what = f"{one_line(name, _LONGEST)}: no tool of this run, though it is in {source['source']}"
+        what = f"{one_line(name, _LONGEST_REASON)}: no tool of this run, though it is in {source['source']}"
         if name in source.get("undocumented", ()):
             return f"{what}. It has no docstring; write one to have it as a tool."
         for reason, names in source.get("left_out_examples", {}).items():

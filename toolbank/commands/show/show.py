@@ -25,7 +25,7 @@ from toolbank.recipe import load_recipe
 from toolbank.run.folder import RunFolder, open_run
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json
-from toolbank.system.shell import advise_to_finish, command
+from toolbank.system.terminal import advise_to_finish, command
 
 _ID = re.compile(r"(?:(?P<domain>.*)-)?(?P<number>\d{1,18})")
 _EXAMPLES = 4

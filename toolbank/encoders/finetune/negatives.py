@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts, share_tool
 from toolbank.ranking.topk import blocks, top_k
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 _ROUNDS = 30
 

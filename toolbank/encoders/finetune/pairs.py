@@ -8,7 +8,7 @@ import numpy as np
 
 from toolbank.encoders.finetune.config import PairKind
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 
 def draw_pairs(texts: TrainingTexts, kinds: Sequence[PairKind], seed: int) -> Rows:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_text, read_lines
+from toolbank.system.files import get_text, read_lines
 
 _Row = TypeVar("_Row")
 

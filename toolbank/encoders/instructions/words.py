@@ -9,7 +9,7 @@ from importlib.resources import files
 @cache
 def task_verbs() -> frozenset[str]:
     """Verbs that an instruction may ask by, in their base form."""
-    return frozenset(word for line in _read("verbs.txt") for word in line.split())
+    return frozenset(word for line in _read_words("verbs.txt") for word in line.split())
 
 
 @cache
@@ -17,7 +17,7 @@ def synonyms(part: str) -> dict[str, str]:
     """The word that stands for each synonym; `part` is "verbs" or "nouns"."""
     found: dict[str, dict[str, str]] = {"verbs": {}, "nouns": {}}
     of = ""
-    for line in _read("synonyms.txt"):
+    for line in _read_words("synonyms.txt"):
         first, *others = line.split()
         if not others:
             of = first
@@ -26,6 +26,6 @@ def synonyms(part: str) -> dict[str, str]:
     return found[part]
 
 
-def _read(name: str) -> list[str]:
+def _read_words(name: str) -> list[str]:
     text = (files(__package__) / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]

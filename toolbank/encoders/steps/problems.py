@@ -11,7 +11,7 @@ from typing import Any
 from toolbank.encoders.steps.alignment import split_sentences
 from toolbank.encoders.steps.order import Steps
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.system.errors import InputError
-from toolbank.system.jsonl import get_id, get_text, get_texts, read_lines
+from toolbank.system.files import get_id, get_text, get_texts, read_lines
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import unsigned
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """The chance of a context to become a document of its own."""

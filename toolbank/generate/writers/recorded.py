@@ -16,8 +16,7 @@ from toolbank.config.explain import first_problem
 from toolbank.generate.disk_list import DiskList
 from toolbank.llm.engines.kind import EngineContext, EngineKind, refuse_settings
 from toolbank.system.errors import InputError
-from toolbank.system.files import sha256_file
-from toolbank.system.jsonl import iterate_lines
+from toolbank.system.files import iterate_lines, sha256_file
 
 if TYPE_CHECKING:
     from toolbank.bank.records import Tool

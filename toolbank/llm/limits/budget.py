@@ -9,12 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolbank.llm.accounts import (
-    cost_of,
-    describe_estimated,
-    find_prices,
-    own_usage,
-)
+from toolbank.llm.accounts import cost_of, describe_estimated, find_prices, own_usage
 from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.llm.prices import cost, resolve_price
 from toolbank.llm.tokens import FIRST_COMPLETION

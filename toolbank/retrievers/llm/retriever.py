@@ -20,8 +20,7 @@ from toolbank.retrievers.llm.model import ask_orders
 from toolbank.retrievers.llm.prompt import TEMPLATE, summarise
 from toolbank.retrievers.stored import Arrays, Texts, integers
 from toolbank.retrievers.two_stage import TwoStage
-from toolbank.system.numbers import count
-from toolbank.system.seeds import unsigned
+from toolbank.system.numbers import count, unsigned
 from toolbank.system.terminal import print_above_bars
 
 _SEED_BITS = 16

@@ -25,13 +25,7 @@ from toolbank.retrievers.mlc.config import (
 )
 from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.relevance import Relevance, find_relevance, train_relevance
-from toolbank.retrievers.stored import (
-    ARRAYS,
-    Arrays,
-    demand,
-    floats,
-    integers,
-)
+from toolbank.retrievers.stored import ARRAYS, Arrays, demand, floats, integers
 from toolbank.retrievers.tool2vec.config import Tool2VecConfig
 from toolbank.retrievers.tool2vec.retriever import Tool2VecRetriever
 from toolbank.retrievers.validation import (

@@ -21,11 +21,7 @@ from toolbank.retrievers.stored import Arrays, floats
 from toolbank.retrievers.two_stage import TwoStage
 from toolbank.retrievers.unseen.pairs import unseen_without
 from toolbank.retrievers.unseen.ranks import keep_ranks
-from toolbank.retrievers.validation import (
-    RECALL_AT,
-    mean_recall,
-    validation_queries,
-)
+from toolbank.retrievers.validation import RECALL_AT, mean_recall, validation_queries
 
 _LEAST_WEIGHT = 1e-6
 # Tried where they are not set; the first without validation queries.

@@ -12,7 +12,7 @@ from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json
 from toolbank.system.numbers import count
 from toolbank.system.outputs import is_run_folder
-from toolbank.system.shell import command
+from toolbank.system.terminal import command
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:

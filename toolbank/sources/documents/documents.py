@@ -10,8 +10,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from toolbank.sources.documents.fetch import fetch, shown
 from toolbank.sources.documents.parse import parse_document
-from toolbank.system.addresses import is_loopback, is_url, origin
 from toolbank.system.errors import InputError
+from toolbank.system.net import is_loopback, is_url, origin
 from toolbank.system.terminal import printable
 
 _MOST_FILES = 5_000

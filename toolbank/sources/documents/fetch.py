@@ -12,9 +12,9 @@ from toolbank.sources.web.crawl_policy import CrawlPolicy
 from toolbank.sources.web.crawl_settings import crawl_settings
 from toolbank.sources.web.download import Downloader
 from toolbank.sources.web.failures import RefusedError, RequestError, may_pass_status
-from toolbank.system.addresses import is_private
 from toolbank.system.aio import run
 from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.net import is_private
 from toolbank.system.terminal import printable
 
 _MAX_REDIRECTS = 5

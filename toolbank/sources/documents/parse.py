@@ -12,8 +12,7 @@ import yaml
 from toolbank.config.yaml import BoundedLoader
 from toolbank.sources.documents.page import explain_page
 from toolbank.system.errors import InputError
-from toolbank.system.pointer import escape
-from toolbank.system.text import replace_surrogates
+from toolbank.system.text import escape, replace_surrogates
 
 _MOST_YAML_MB = 32
 _LOOKED_THROUGH = 5_000_000

@@ -13,8 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbank.system.secret_values import find_spans, is_issued, named_secret
-from toolbank.system.secrets import hash_secret, show_unseen
+from toolbank.system.secrets import (
+    find_spans,
+    hash_secret,
+    is_issued,
+    named_secret,
+    show_unseen,
+)
 
 _LONGEST = 16_384
 """No secret is longer; a program or a list of them may be."""

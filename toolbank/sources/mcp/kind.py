@@ -19,8 +19,8 @@ from toolbank.sources.mcp.client_config import (
 )
 from toolbank.sources.mcp.server import Server
 from toolbank.sources.mcp.source import McpSource
-from toolbank.system.distribution import install_command
 from toolbank.system.errors import InputError
+from toolbank.system.extras import install_command
 from toolbank.system.trust import Grant, demand
 
 _LARGEST_FILE = 1024 * 1024

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from toolbank.sources.mcp.command_line import show_command
-from toolbank.system.secret_values import find_secrets
-from toolbank.system.secrets import hide, name_arguments, show_unseen
+from toolbank.system.secrets import find_secrets, hide, name_arguments, show_unseen
 from toolbank.system.trust import Grant
 
 SHORTEST = 4

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-_JSON = re.compile(r"(?:application|text|\*)/(?:[\w.+-]*\+)?json")
+_JSON_TYPE = re.compile(r"(?:application|text|\*)/(?:[\w.+-]*\+)?json")
 
 
 def is_json(content_type: str) -> bool:
     """Whether a content type is one of JSON, such as application/vnd.github+json."""
-    return bool(_JSON.fullmatch(bare(content_type)))
+    return bool(_JSON_TYPE.fullmatch(bare(content_type)))
 
 
 def is_form(content_type: str) -> bool:

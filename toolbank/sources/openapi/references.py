@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from toolbank.sources.documents.documents import Document, Documents
 from toolbank.system.errors import InputError, ToolbankError
-from toolbank.system.pointer import escape, unescape
+from toolbank.system.text import escape, unescape
 
 _LONGEST_CHAIN = 100
 

@@ -16,7 +16,7 @@ from toolbank.sources.openapi.findings import Findings
 from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.references import Node, References, UnresolvedError
 from toolbank.sources.openapi.translation import Translation
-from toolbank.system.pointer import unescape
+from toolbank.system.text import unescape
 
 _MOST = 100_000_000
 """Characters of the `$defs` of all tools: those of 4,000 schemas that all lead to one another would

@@ -16,7 +16,7 @@ from toolbank.sources.schema_check import (
     VALUES,
     is_pattern,
 )
-from toolbank.system.pointer import escape
+from toolbank.system.text import escape
 
 Refer = Callable[[str, Document, str], str]
 """The name in `$defs` of what a reference leads to, by document and pointer; "" for nothing."""

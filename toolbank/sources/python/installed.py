@@ -52,7 +52,7 @@ def package_places(package: str) -> tuple[Path, ...]:
         InputError: the name can't be one.
     """
     check_name(package)
-    return tuple(_places(package.partition(".")[0]))
+    return tuple(_installed_places(package.partition(".")[0]))
 
 
 def source_hash(package: str) -> str:
@@ -62,7 +62,7 @@ def source_hash(package: str) -> str:
     for all others, and where there is no such package.
     """
     top = package.partition(".")[0]
-    places = [] if top in sys.stdlib_module_names else _places(top)
+    places = [] if top in sys.stdlib_module_names else _installed_places(top)
     if not places or all(map(_is_installed, places)):
         return ""
     content = hashlib.sha256()
@@ -80,7 +80,7 @@ def _distributions(_: tuple[str, ...]) -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
 
 
-def _places(top: str) -> list[Path]:
+def _installed_places(top: str) -> list[Path]:
     """The folders of a package, or the file of a module."""
     try:
         spec = importlib.util.find_spec(top)

@@ -14,8 +14,8 @@ from toolbank.sources.sphinx.source import SphinxSource
 from toolbank.sources.sphinx.tools import read_tools
 from toolbank.sources.web.crawl_policy import CrawlPolicy
 from toolbank.system import aio
-from toolbank.system.addresses import checked_address
 from toolbank.system.files import write_json
+from toolbank.system.net import checked_address
 
 
 def crawl_site(

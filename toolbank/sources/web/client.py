@@ -23,7 +23,7 @@ from toolbank.sources.web.failures import (
 )
 from toolbank.sources.web.robots import MAX_ROBOTS_BYTES, Robots, read_robots
 from toolbank.sources.web.throttle import Throttle
-from toolbank.system.addresses import origin
+from toolbank.system.net import origin
 
 _MAX_REDIRECTS = 5
 _CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolbank.sources.web.crawl_policy import CrawlPolicy
-from toolbank.system.addresses import is_loopback, is_private, proxy_of
+from toolbank.system.net import is_loopback, is_private, proxy_of
 from toolbank.system.version import __version__
 
 _MB = 1024 * 1024

@@ -7,7 +7,7 @@ from w3lib.encoding import html_to_unicode
 # What any bytes can be read in, so that a page may be said to be in it by mistake.
 _LOOSE = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-1|latin-?1|windows-1252|cp1252")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-_HEAD_BYTES = 4096
+_META_BYTES = 4096
 
 
 def decode_html(body: bytes, content_type: str) -> str:
@@ -17,7 +17,7 @@ def decode_html(body: bytes, content_type: str) -> str:
     Bytes that fit no character become U+FFFD, and unknown encodings count as none.
     """
     declared = _CHARSET.search(content_type) or _CHARSET.search(
-        body[:_HEAD_BYTES].decode("latin-1")
+        body[:_META_BYTES].decode("latin-1")
     )
     if declared is None or _LOOSE.fullmatch(declared[1].lower()):
         try:

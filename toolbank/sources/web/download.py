@@ -9,12 +9,8 @@ import aiohttp
 
 from toolbank.sources.web.answer import Answer
 from toolbank.sources.web.crawl_settings import CrawlSettings
-from toolbank.sources.web.failures import (
-    BrokenOffError,
-    RefusedError,
-    UnansweredError,
-)
-from toolbank.system.addresses import is_public_ip
+from toolbank.sources.web.failures import BrokenOffError, RefusedError, UnansweredError
+from toolbank.system.net import is_public_ip
 
 _UNPACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _HEADERS = {

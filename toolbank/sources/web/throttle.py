@@ -8,12 +8,8 @@ from dataclasses import dataclass
 
 from toolbank.sources.web.answer import Answer
 from toolbank.sources.web.crawl_settings import CrawlSettings
-from toolbank.sources.web.failures import (
-    BrokenOffError,
-    NotAskedError,
-    UnansweredError,
-)
-from toolbank.system.waits import read_seconds
+from toolbank.sources.web.failures import BrokenOffError, NotAskedError, UnansweredError
+from toolbank.system.net import read_seconds
 
 _FAILURES_IN_A_ROW = 30
 _START_INTERVAL_S = 0.5

@@ -21,7 +21,7 @@ _DETERMINER = (
 _HEAD = r"(?:array-like|arrays?|ndarrays?|tensors?|series|data frames?)"
 _VAGUE = r"(?:elements?|values?|data|entries|objects?|sequences?|lists?|inputs?|operands?|arguments?|index(?:es)?)"
 _MORE = rf"(?:(?: of|,| or| and|/) ?(?:(?:an?|the|each|all|input|given|first|other) )*(?:{_HEAD}|{_VAGUE}))*"
-_DATA = re.compile(
+_DATA_WORDS = re.compile(
     rf"\b(?:(?:(?!of|in|or)(?:{_DETERMINER}) (?:{_DETERMINER} )*)?{_HEAD}(?: {_VAGUE})?"
     rf"|(?!of|in|or){_DETERMINER} (?:{_DETERMINER} )*{_VAGUE}){_MORE}\b",
     re.I,
@@ -65,7 +65,7 @@ def say_plainly(phrase: Phrase, things: str, rng: Random) -> Phrase:
             return things
         return f"the {things}"
 
-    text = _DATA.sub(name_data, text)
+    text = _DATA_WORDS.sub(name_data, text)
     text = re.sub(rf"\b({re.escape(things)}) (is|has|was)\b", _agree, text)
     return Phrase(phrase.kind, _tidy(text))
 

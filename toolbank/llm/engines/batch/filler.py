@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolbank.chat.chat import ChatReply, ChatRequest, EngineError, count_tokens
-from toolbank.llm.credentials import find_secrets, hide_in_reply
+from toolbank.llm.credentials import find_engine_secrets, hide_in_reply
 from toolbank.llm.engines.batch.earlier import name_rounds
 from toolbank.llm.engines.batch.folder import Folder, read_round
 from toolbank.llm.engines.batch.hosted import HostedBatches
@@ -60,7 +60,7 @@ class BatchFiller:
         self.failures: dict[str, EngineError] = {}
         self._config = config
         # By hand no key is needed; one that is set may stand in what an endpoint echoed.
-        self._secrets = find_secrets(config)
+        self._secrets = find_engine_secrets(config)
         self._options = read_options(config)
         self._path = folder
         self._journal = journal

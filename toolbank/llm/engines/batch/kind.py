@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 from toolbank.chat.chat import EngineError
 from toolbank.llm.credentials import find_grants, read_credentials
 from toolbank.llm.engines.batch.options import BatchOptions, read_options
-from toolbank.llm.engines.kind import (
-    EngineKind,
-    refuse_executor,
-    refuse_options,
-)
+from toolbank.llm.engines.kind import EngineKind, refuse_executor, refuse_options
 from toolbank.llm.engines.openai.completion import check_settings, make_identity
 
 if TYPE_CHECKING:

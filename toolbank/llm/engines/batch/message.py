@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from toolbank.llm.config import SearchModelConfig
 from toolbank.llm.engines.batch.writing import URL, RequestFile
 from toolbank.system.numbers import count
-from toolbank.system.shell import command
+from toolbank.system.terminal import command
 
 if TYPE_CHECKING:
     from toolbank.llm.config import EngineConfig

@@ -21,8 +21,8 @@ from toolbank.llm.engines.openai.errors import (
     unknown_encoding,
 )
 from toolbank.llm.engines.openai.open_files import allow_connections
-from toolbank.system.addresses import is_loopback
 from toolbank.system.errors import InputError
+from toolbank.system.net import is_loopback
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:

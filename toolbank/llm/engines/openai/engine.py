@@ -21,10 +21,7 @@ from toolbank.llm.engines.openai.completion import (
     read_completion,
 )
 from toolbank.llm.engines.openai.endpoint import Endpoint
-from toolbank.llm.engines.openai.errors import (
-    status_error,
-    unusable_reply,
-)
+from toolbank.llm.engines.openai.errors import status_error, unusable_reply
 from toolbank.llm.engines.openai.rate_headers import read_pause
 from toolbank.llm.json_answer import MAX_REPLY_CHARACTERS
 

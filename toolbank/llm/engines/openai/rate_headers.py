@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
-from toolbank.system.waits import read_number, read_seconds
+from toolbank.system.net import read_number, read_seconds
 
 # A longer wait is no help to a run, and may be an absurd number.
 LONGEST_WAIT = 86_400.0
 
 # OpenAI's headers, those of gateways, and those of the IETF's draft of 2019 to 2024.
-_LIMITS = (
+_RATE_LIMITS = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
     ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
     ("x-ratelimit-remaining", "x-ratelimit-reset"),
@@ -46,7 +46,7 @@ def read_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _limits(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]]:
-    for remaining, reset in _LIMITS:
+    for remaining, reset in _RATE_LIMITS:
         wait = _seconds(headers.get(reset, ""))
         if wait is not None:
             yield read_number(headers.get(remaining, "")), wait

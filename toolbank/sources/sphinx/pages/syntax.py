@@ -18,7 +18,7 @@ _WORDS: dict[str, dict[str, Any]] = {
     "False": {"type": "boolean"},
     "datetime": {"type": "string", "format": "date-time"},
 }
-_MAX_DEPTH = 40
+_MAX_SYNTAX_DEPTH = 40
 _MAX_LENGTH = 1_000_000
 
 
@@ -95,7 +95,7 @@ class _Reader:
     def _object(self, closing: str, depth: int) -> dict[str, Any]:
         properties: dict[str, Any] = {}
         schema: dict[str, Any] = {"type": "object", "properties": properties}
-        if depth > _MAX_DEPTH:
+        if depth > _MAX_SYNTAX_DEPTH:
             self._skip(closing)
             return {}
         while (symbol := self._peek()) and symbol != closing:
@@ -124,7 +124,7 @@ class _Reader:
 
     def _array(self, depth: int) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": "array"}
-        if depth > _MAX_DEPTH:
+        if depth > _MAX_SYNTAX_DEPTH:
             self._skip("]")
             return {}
         while (symbol := self._peek()) and symbol != "]":
