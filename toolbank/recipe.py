@@ -34,11 +34,9 @@ from toolbank.config.assets import (
     name_others,
     shipped,
 )
-from toolbank.config.base import Config, renamed
-from toolbank.config.explain import explain
-from toolbank.config.former import with_new_names
-from toolbank.config.paths import anchor_paths
-from toolbank.config.union import TaggedUnion
+from toolbank.config.base import Config, anchor_paths, renamed
+from toolbank.config.explain import explain, with_new_names
+from toolbank.config.registry import TaggedUnion
 from toolbank.config.yaml import (
     MOST_BYTES,
     dump_mapping,

@@ -3,7 +3,7 @@
 import pytest
 
 from toolbank.bank.records import Tool
-from toolbank.config.content import reading_content
+from toolbank.config.explain import reading_content
 from toolbank.system.errors import InputError
 from toolbank.system.files import sha256_file
 

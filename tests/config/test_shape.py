@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from toolbank.config.base import Config
-from toolbank.config.shape import Transport, shape
+from toolbank.config.base import Config, Transport, shape
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.mlc.config import MlcConfig
 from toolbank.run.stages.fit import FitStage

@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from toolbank.config.base import Config
 from toolbank.config.explain import explain
-from toolbank.config.registry import Registry
-from toolbank.config.union import TaggedUnion
+from toolbank.config.registry import Registry, TaggedUnion
 from toolbank.system.errors import InputError
 
 

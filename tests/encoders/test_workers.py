@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.tiny_models import tiny_encoder
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.encoders import load_encoder
 from toolbank.encoders.model import load_model
 from toolbank.encoders.sentence.config import SentenceConfig

@@ -15,7 +15,7 @@ from toolbank.calibration.fit import FIRST, LOST, fit_calibration, mark_right
 from toolbank.calibration.reliability import measure_reliability
 from toolbank.calibration.requests import CalibrationRequests
 from toolbank.calibration.signals import DEPTH
-from toolbank.config.checked import read_checked
+from toolbank.config.explain import read_checked
 from toolbank.retrievers.base import Retriever
 from toolbank.system.files import read_json, write_json
 

@@ -1,17 +1,22 @@
-"""What is wrong with a configuration: file, line, key and remedy."""
+"""Explain what is wrong with a configuration or another file: file, line, key and remedy."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from toolbank.config.schema import Schema, kinds_of, resolve
+from toolbank.config.base import Schema, kinds_of, resolve
 from toolbank.config.yaml import KeyPath
+from toolbank.system.errors import InputError, ToolbankError
+from toolbank.system.extras import telling_extras
+from toolbank.system.files import read_json
 
 _NO_NUMBER = ("float_parsing", "int_parsing")
 # Where people paste a key or a password by mistake: the value is not repeated.
@@ -189,3 +194,81 @@ def _follow(loc: Sequence[str | int], root: Schema) -> _Place:
             path.append(part)
             holder, schema = schema, schema["additionalProperties"]
     return _Place(tuple(path), holder)
+
+
+T = TypeVar("T")
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+def find_adapter(kind: type[T]) -> TypeAdapter[T]:
+    """What reads values of this type; made once, which takes longer than to read most files."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def read_checked(path: Path, kind: type[T]) -> T:
+    """The content of a JSON file as a value of this type.
+
+    Raises:
+        InputError: the file is missing, damaged, or holds something else.
+    """
+    return check(read_json(path), kind, path)
+
+
+def check(content: Any, kind: type[T], path: Path) -> T:
+    """What was read of `path` as a value of this type.
+
+    Raises:
+        InputError: it is something else.
+    """
+    try:
+        return find_adapter(kind).validate_python(content)
+    except ValidationError as error:
+        raise InputError(
+            f"{path}: not the file that a run leaves ({first_problem(error)}). Delete it and "
+            "run again."
+        ) from error
+
+
+@contextmanager
+def reading_content(name: str, kind: str) -> Iterator[None]:
+    """Have what a reader did not foresee in its content be told as such.
+
+    Raises:
+        InputError: in place of any exception that is neither a ToolbankError nor the system's.
+    """
+    try:
+        with telling_extras():
+            yield
+    except (ToolbankError, OSError):
+        raise
+    except Exception as error:
+        said = first_problem(error) if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"{name} can't be read ({type(error).__name__}: {said}). "
+            f"Is it what {kind} reads?"
+        ) from error
+
+
+def with_new_names(data: Any, schema: Schema) -> Any:
+    """The data with every key that was renamed under its new name.
+
+    What a key was called before stands in the model's JSON Schema, by `renamed`.
+    """
+    return _rename(data, schema, schema)
+
+
+def _rename(value: Any, schema: Schema, root: Schema) -> Any:
+    schema = resolve(schema, root)
+    if kinds := kinds_of(schema, value):
+        for kind in kinds:
+            value = _rename(value, kind, root)
+    elif isinstance(value, dict):
+        names, parts = schema.get("renamed", {}), schema.get("properties", {})
+        value = {names.get(key, key): inner for key, inner in value.items()}
+        value = {k: _rename(v, parts.get(k, {}), root) for k, v in value.items()}
+    elif isinstance(value, list) and "items" in schema:
+        value = [_rename(item, schema["items"], root) for item in value]
+    return value

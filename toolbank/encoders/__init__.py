@@ -6,8 +6,7 @@ from functools import lru_cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
-from toolbank.config.registry import Registry
-from toolbank.config.union import TaggedUnion
+from toolbank.config.registry import Registry, TaggedUnion
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.kind import EncoderKind
 from toolbank.encoders.locate import locate

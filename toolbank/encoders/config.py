@@ -4,9 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from toolbank.config.base import Config
-from toolbank.config.paths import NAME_OR_PATH
-from toolbank.config.shape import Transport
+from toolbank.config.base import NAME_OR_PATH, Config, Transport
 
 
 class EncoderConfig(Config):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolbank.config.checked import read_checked
+from toolbank.config.explain import read_checked
 from toolbank.system.files import write_json
 
 Opponent = Literal["first stage", "nearest neighbours", "descriptions", "decomposition"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toolbank.config.checked import check
+from toolbank.config.explain import check
 from toolbank.evaluation.evaluate import Measured
 from toolbank.system.files import read_lines, write_text
 

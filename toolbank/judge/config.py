@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from toolbank.config.choice import Choice
+from toolbank.config.base import Choice
 from toolbank.llm.config import EngineConfig
 
 Criterion = Literal["naturalness", "fluency", "coherence"]

@@ -14,10 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolbank.config.base import Config
-from toolbank.config.choice import Choice
-from toolbank.config.paths import PATH_IN_RUN
-from toolbank.config.shape import Transport
+from toolbank.config.base import PATH_IN_RUN, Choice, Config, Transport
 from toolbank.system.secrets import find_secrets, named_secret
 from toolbank.system.trust import DEFAULT_KEY
 

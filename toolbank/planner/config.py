@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from toolbank.config.base import Config
-from toolbank.config.choice import Choice
+from toolbank.config.base import Choice, Config
 from toolbank.llm.config import SearchModelConfig
 from toolbank.training.config import TrainingWithoutValidation
 

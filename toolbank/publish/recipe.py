@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import BaseModel
 
-from toolbank.config.shape import is_transport
+from toolbank.config.base import is_transport
 from toolbank.system.files import read_text, write_text
 from toolbank.system.secrets import mask_command, without_credentials, without_users
 from toolbank.system.version import __version__

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.checked import read_checked
+from toolbank.config.explain import read_checked
 from toolbank.evaluation.figures import Figure, read_figures
 from toolbank.quality.measure import Quality
 from toolbank.report.content import Judge

@@ -12,7 +12,7 @@ from toolbank.bank.files import read_frame
 from toolbank.bank.records import AttemptRecord
 from toolbank.bank.schema import make_frame
 from toolbank.calibration.measured import CalibrationRecord, read_calibration_record
-from toolbank.config.checked import check, read_checked
+from toolbank.config.explain import check, read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import (
     Difference,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolbank.config.checked import read_checked
+from toolbank.config.explain import read_checked
 from toolbank.encoders import load_encoder
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.encoder import Encoder, Precision

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolbank.config.checked import read_checked
+from toolbank.config.explain import read_checked
 from toolbank.evaluation.config import main_k
 from toolbank.evaluation.figures import Figure, read_figures
 from toolbank.generate.writers import has_copied_wording

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from toolbank.bank.files import read_column, read_tools
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from toolbank.config.assets import AssetKind
-from toolbank.config.checked import find_adapter
+from toolbank.config.explain import find_adapter
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import sha256_file, unwritable, write_json, write_text
 from toolbank.system.outputs import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolbank.config.assets import own_folders
-from toolbank.config.paths import paths_in
+from toolbank.config.base import paths_in
 from toolbank.recipe import RESOLVED, SCHEMA_FILE
 from toolbank.run.origin import read_noted
 from toolbank.run.stages import make_stages

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.paths import paths_in
-from toolbank.config.shape import shape
+from toolbank.config.base import paths_in, shape
 from toolbank.recipe import Recipe, load_recipe, read_recipe
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, sha256_file, write_json

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import Field, StringConstraints
 
 from toolbank.bank.records import Tool
-from toolbank.config.base import Config
-from toolbank.config.content import reading_content
-from toolbank.config.paths import paths_in
+from toolbank.config.base import Config, paths_in
+from toolbank.config.explain import reading_content
 from toolbank.sources.location import Location
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolbank.config.paths import anchor_paths
+from toolbank.config.base import anchor_paths
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig
 from toolbank.sources.recognise import recognise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.bank import Bank
 from toolbank.config.assets import find_asset
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.planner.candidates import Candidates
 from toolbank.planner.config import PlannerConfig, PlannerSetting
 from toolbank.planner.plans import Example, read_plans, unroll

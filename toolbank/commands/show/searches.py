@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolbank.config.checked import read_checked
+from toolbank.config.explain import read_checked
 from toolbank.llm.accounts import SearchCalls, add_up_calls
 from toolbank.run.folder import RunFolder
 from toolbank.system.terminal import one_line

@@ -5,8 +5,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from toolbank.config.paths import NAME_OR_PATH
-from toolbank.config.shape import Transport
+from toolbank.config.base import NAME_OR_PATH, Transport
 from toolbank.encoders.config import EncoderConfig
 from toolbank.encoders.kind import EncoderKind
 

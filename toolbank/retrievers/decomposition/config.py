@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from toolbank.config.choice import Choice
+from toolbank.config.base import Choice
 from toolbank.llm.config import SearchModelConfig
 from toolbank.retrievers.decomposition.prompt import TEMPLATE, make_request
 from toolbank.retrievers.kind import Baseline, RetrieverKind, TwoStageConfig

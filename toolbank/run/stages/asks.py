@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, hash_file
 from toolbank.system.files import sha256_file, write_json

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolbank.bank.labels import Label
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.config.checked import read_checked
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
+from toolbank.config.explain import read_checked
 from toolbank.run.bank_info import write_bank_info
 from toolbank.run.stage import Outcome, Stage, has_grades
 from toolbank.system.errors import InputError

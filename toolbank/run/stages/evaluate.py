@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.calls import write_searches
 from toolbank.run.fitted import load_fitted
 from toolbank.run.stage import (

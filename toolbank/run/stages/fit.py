@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.folder import hash_tree
 from toolbank.run.stage import Outcome, Stage, bank_hashes, files_read, label_hashes
 from toolbank.system.errors import InputError

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.bank_info import write_bank_info
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, hash_file

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolbank.config.assets import Asset, find_asset
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, hash_file
 from toolbank.system.files import read_json, write_json

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.stage import Outcome, Stage
 from toolbank.system.errors import InputError, ToolbankError
 from toolbank.system.files import read_json

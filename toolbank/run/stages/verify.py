@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.config.shape import shape
+from toolbank.config.base import shape
 from toolbank.run.calls import refresh_calls
 from toolbank.run.stage import Outcome, Stage, bank_hashes, has_grades, hash_file
 from toolbank.system.files import atomic_path, read_json, sha256_file, write_json

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from toolbank.config.shape import Transport
+from toolbank.config.base import Transport
 from toolbank.sources.kind import SourceConfig
 
 _LONGEST_LABEL = 100

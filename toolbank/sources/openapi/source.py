@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator
 
-from toolbank.config.paths import ADDRESS_OR_PATH
+from toolbank.config.base import ADDRESS_OR_PATH
 from toolbank.sources.kind import SourceConfig
 
 _LONGEST_LABEL = 150

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from toolbank.bank.records import Tool
-from toolbank.config.content import reading_content
+from toolbank.config.explain import reading_content
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.source import PythonSource
 from toolbank.system.errors import InputError, ToolbankError

@@ -4,8 +4,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from toolbank.config.base import Config
-from toolbank.config.shape import Transport
+from toolbank.config.base import Config, Transport
 
 
 class CrawlPolicy(Config):
