@@ -13,9 +13,7 @@ ROOT = Path(toolbank.__file__).parent
 LAYERS = (
     ("system",),
     ("config",),
-    ("ranking",),
     ("bank",),
-    ("functions",),
     ("chat",),
     ("journal",),
     ("llm", "training", "loaders", "sources", "export"),

@@ -5,8 +5,8 @@ from functools import cache
 from random import Random
 
 from tests.servers.chat import Answer
+from toolbank.bank.function_writer import write_function
 from toolbank.bank.records import Tool
-from toolbank.functions.write import write_function
 from toolbank.sources.python.package import read_package
 from toolbank.sources.python.source import PythonSource
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from toolbank.system.version import __version__
 
 if TYPE_CHECKING:
-    from toolbank.bank.bank import Bank
-    from toolbank.bank.frames import BankFrames, load_bank
+    from toolbank.bank.bank import Bank, BankFrames, load_bank
     from toolbank.bank.records import Ask, Query, Tool
     from toolbank.finder.finder import Finder, Hit
     from toolbank.recipe import load_recipe
@@ -45,7 +44,7 @@ __all__ = [
 _HOMES = {
     "Ask": "bank.records",
     "Bank": "bank.bank",
-    "BankFrames": "bank.frames",
+    "BankFrames": "bank.bank",
     "Finder": "finder.finder",
     "Hit": "finder.finder",
     "InputError": "system.errors",
@@ -53,7 +52,7 @@ _HOMES = {
     "Tool": "bank.records",
     "ToolbankError": "system.errors",
     "load": "search",
-    "load_bank": "bank.frames",
+    "load_bank": "bank.bank",
     "load_recipe": "recipe",
     "run_recipe": "run.run",
 }

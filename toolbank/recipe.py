@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from toolbank.asks.config import AsksConfig
-from toolbank.bank.labels import Labels
+from toolbank.bank.bank import Labels
 from toolbank.bank.split import SplitConfig
 from toolbank.config.assets import (
     AssetFolders,

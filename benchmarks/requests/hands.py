@@ -25,7 +25,7 @@ from natural import interval, recall
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_tools
 from toolbank.bank.records import Tool
-from toolbank.bank.siblings import group_siblings
+from toolbank.bank.twins import group_siblings
 from toolbank.generate.config import GenerateConfig
 from toolbank.generate.loop import generate
 from toolbank.generate.sampling import make_offers

@@ -15,12 +15,11 @@ from random import Random
 import numpy as np
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.call import McpCall
-from toolbank.bank.records import Query, Tool
+from toolbank.bank.ranking import wilson_interval
+from toolbank.bank.records import McpCall, Query, Tool
 from toolbank.calibration import background, fit
 from toolbank.calibration.reliability import measure_reliability
 from toolbank.calibration.signals import DEPTH, leave_out
-from toolbank.ranking.wilson import wilson_interval
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext
 from toolbank.retrievers.bm25.config import Bm25Config

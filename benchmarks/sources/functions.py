@@ -20,9 +20,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from toolbank.bank.function_reader import find_functions, read_entry
+from toolbank.bank.function_writer import FORMS, wrap_functions, write_function
 from toolbank.bank.records import Tool
-from toolbank.functions.lists import find_functions, read_entry
-from toolbank.functions.write import FORMS, wrap_functions, write_function
 
 _WORDS = [
     "find",

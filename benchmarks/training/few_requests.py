@@ -16,10 +16,10 @@ from random import Random
 import numpy as np
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import find_gold
 from toolbank.bank.records import Query
 from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.loaders.jsonl import JsonlConfig, read_jsonl
-from toolbank.ranking.metrics import find_gold
 from toolbank.retrievers import create_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config

@@ -5,7 +5,7 @@ from toolbank.asks.config import AsksConfig
 from toolbank.asks.neighbours import Neighbours
 from toolbank.asks.prompts import AskPrompts
 from toolbank.bank.records import Tool
-from toolbank.bank.siblings import group_siblings
+from toolbank.bank.twins import group_siblings
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.system.errors import InputError
 

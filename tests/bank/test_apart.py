@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.apart import assign_apart, find_family, find_held_out, make_units
-from toolbank.bank.call import McpCall
-from toolbank.bank.records import Query, Tool
-from toolbank.bank.split import SplitConfig, split_dataset, split_queries
+from toolbank.bank.records import McpCall, Query, Tool
+from toolbank.bank.split import (
+    SplitConfig,
+    assign_apart,
+    find_family,
+    find_held_out,
+    make_units,
+    split_dataset,
+    split_queries,
+)
 
 TOOLS = tuple(
     Tool(name=f"{family}.{name}", aliases=(f"old.{family}_{name}",))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tests.small_disk import small_disk
-from toolbank.bank.bank import Bank
-from toolbank.bank.call import Argument, HttpCall, McpCall, PythonCall
+from toolbank.bank.bank import Bank, load_bank
 from toolbank.bank.files import (
     read_asks,
     read_attempt,
@@ -22,11 +21,14 @@ from toolbank.bank.files import (
     write_queries,
     write_tools,
 )
-from toolbank.bank.frames import load_bank
 from toolbank.bank.records import (
+    Argument,
     Ask,
     AttemptRecord,
+    HttpCall,
+    McpCall,
     Provenance,
+    PythonCall,
     Query,
     Raised,
     Returned,

@@ -3,8 +3,7 @@
 import polars as pl
 import pytest
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label, group_labels, read_labels
+from toolbank.bank.bank import Bank, Label, group_labels, read_labels
 from toolbank.bank.records import Query, Tool
 from toolbank.system.errors import InputError
 

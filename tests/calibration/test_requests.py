@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.calibration.requests import (
     LEAST,

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from tests.calls.apis import serving_answers
-from toolbank.bank.call import HttpCall
+from toolbank.bank.records import HttpCall
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.http import send

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from tests.calls.apis import serving_api
-from toolbank.bank.call import Argument, HttpCall, McpCall, PythonCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Argument, HttpCall, McpCall, PythonCall, Tool
 from toolbank.calls import http
 from toolbank.calls.addresses import check_address
 from toolbank.calls.caller import Caller

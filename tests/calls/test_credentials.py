@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.calls.apis import serving_answers
-from toolbank.bank.call import Argument, HttpCall
+from toolbank.bank.records import Argument, HttpCall
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError
 from toolbank.calls.http import send

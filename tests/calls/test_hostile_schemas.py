@@ -12,8 +12,7 @@ import yaml
 
 from tests.packed.packs import TOOLS, write_pack
 from tests.serve.servers import KEY, serving
-from toolbank.bank.call import McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import McpCall, Tool
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 

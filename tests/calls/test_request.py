@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbank.bank.call import Argument, HttpCall
+from toolbank.bank.records import Argument, HttpCall
 from toolbank.calls.errors import CallError
 from toolbank.calls.request import prepare_request
 

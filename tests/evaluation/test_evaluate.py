@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.evaluation.config import EvaluateConfig
 from toolbank.evaluation.details import format_details

@@ -9,8 +9,7 @@ import pytest
 from tests.examples.fakes import answering
 from tests.packed.packs import TOOLS, write_pack
 from toolbank import load
-from toolbank.bank.call import McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import McpCall, Tool
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,9 @@ from hypothesis.extra.numpy import arrays
 
 from tests.commands.in_process import toolbank
 from tests.encoders.tiny_llama import tiny_llama
+from toolbank.bank.ranking import draw_ties, rank_blocks, rank_gold
 from toolbank.experiments.layers.retrieval import compare, measure
 from toolbank.experiments.layers.split import SHARES, split_titles
-from toolbank.ranking.ties import draw_ties
-from toolbank.ranking.topk import rank_blocks, rank_gold
 
 CONTEXTS = {
     "rain": ["rain today and tomorrow", "the wind and the sun"],

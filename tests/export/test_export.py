@@ -8,10 +8,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.function_names import hashed_name
-from toolbank.bank.labels import Label
-from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool
+from toolbank.bank.bank import Bank, Label
+from toolbank.bank.records import Ask, Provenance, Query, Returned, Tool, hashed_name
 from toolbank.export.export import FORMATS, export_bank, export_folder
 from toolbank.export.replace import MARK
 from toolbank.system.errors import InputError, ToolbankError

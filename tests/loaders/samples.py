@@ -3,8 +3,7 @@
 import json
 import shutil
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.loaders import DATASETS
 from toolbank.publish.data import write_data

@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 
 from tests.loaders.samples import MAKE, config
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
+from toolbank.bank.function_reader import describe_tool
 from toolbank.bank.records import Query
-from toolbank.functions.read import describe_tool
 from toolbank.loaders import DATASETS
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind

@@ -17,10 +17,8 @@ from tests.loaders.samples import (
     table,
 )
 from tests.shared import shared
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import Bank, Label, LeftOut
 from toolbank.bank.files import write_tools
-from toolbank.bank.labels import Label
-from toolbank.bank.left_out import LeftOut
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.export.export import export_bank
 from toolbank.loaders import DATASETS

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.call import HttpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, Tool
 from toolbank.calibration.calibration import Calibration
 from toolbank.packed.layout import (
     read_manifest,

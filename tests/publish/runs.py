@@ -3,8 +3,7 @@
 import json
 from dataclasses import replace
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.records import Ask, Provenance, Query, Tool
 from toolbank.recipe import Recipe, dump_recipe
 from toolbank.retrievers import create_retriever

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.quality.banks import bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Label
 from toolbank.quality.dispersion import measure_dispersion
 from toolbank.quality.measure import add_dispersion, measure_quality
 

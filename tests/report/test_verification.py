@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from tests.report.page import text_of, write
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.system.files import write_json
 
 FOUND = {

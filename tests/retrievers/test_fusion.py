@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import top_k
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import top_k
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.fusion.config import FusionConfig

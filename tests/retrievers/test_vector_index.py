@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from toolbank.ranking.ties import draw_ties
-from toolbank.ranking.topk import search_vectors
+from toolbank.bank.ranking import draw_ties, search_vectors
 from toolbank.retrievers.vector_index import EXACT, VectorIndex, write_index
 from toolbank.system.errors import InputError
 

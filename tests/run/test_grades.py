@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.commands.in_process import toolbank
 from tests.servers.chat import Answer, ChatServer
 from tests.verify.test_verify import shown
-from toolbank.bank.frames import load_bank
-from toolbank.bank.labels import group_labels, read_labels
+from toolbank.bank.bank import group_labels, load_bank, read_labels
 from toolbank.loaders.published import PublishedConfig, read_published
 from toolbank.system.files import read_json, sha256_file, write_json
 

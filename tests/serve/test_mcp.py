@@ -13,8 +13,7 @@ import yaml
 
 from tests.packed.packs import FITTING, TOOLS, UNFITTING, write_pack
 from tests.serve.servers import KEY, serving
-from toolbank.bank.call import McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import McpCall, Tool
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 

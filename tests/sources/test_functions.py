@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbank.functions.lists import find_functions, read_entry
+from toolbank.bank.function_reader import find_functions, read_entry
 from toolbank.sources import SOURCES
 from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.kind import Collected

@@ -13,8 +13,7 @@ from tests.sources.openapi_specs import (
     read_operation,
     read_tool,
 )
-from toolbank.bank.call import HttpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, Tool
 
 
 def parameter(

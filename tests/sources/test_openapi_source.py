@@ -19,8 +19,7 @@ from tests.sources.openapi_specs import (
     read_operation,
     read_tool,
 )
-from toolbank.bank.call import HttpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, Tool
 from toolbank.recipe import load_recipe
 from toolbank.sources.functions.source import FunctionsSource
 from toolbank.sources.openapi.kind import KIND

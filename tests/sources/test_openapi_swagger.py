@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.sources.openapi_specs import operation, read, read_tool
-from toolbank.bank.call import HttpCall
+from toolbank.bank.records import HttpCall
 
 
 def swagger(paths: dict[str, Any], **more: Any) -> dict[str, Any]:

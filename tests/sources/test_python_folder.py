@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sources.packages import MakePackage
-from toolbank.bank.call import PythonCall
+from toolbank.bank.records import PythonCall
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.source import PythonSource

@@ -1,32 +1,131 @@
-"""A bank: tools, the queries that use them, and the asks for each."""
+"""A bank: tools, queries, asks, verified labels, and counts of what was left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import ConfigDict, Field
 
 from toolbank.bank.files import (
     explain_foreign_file,
+    make_frame,
     read_asks,
+    read_frame,
     read_queries,
+    read_records,
     read_tools,
     write_asks,
     write_queries,
+    write_records,
     write_tools,
 )
-from toolbank.bank.labels import (
-    Label,
-    Verified,
-    group_labels,
-    read_labels,
-    write_labels,
-)
-from toolbank.bank.records import Ask, Query, Split, Tool
+from toolbank.bank.records import Ask, AttemptRecord, Query, Record, Split, Tool
 from toolbank.system.errors import InputError
+from toolbank.system.extras import telling_extras
 from toolbank.system.files import read_json, write_json
+from toolbank.system.numbers import count
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+Labels = Literal["verified", "first"]
+"""Which labels of a request count where it has verified ones."""
+
+Grade = Literal["needed", "alternative", "aside"]
+
+GraderKind = Literal["", "check", "model", "person"]
+"""Who gave a label; of two, the later one in this list counts. "" in files of earlier versions."""
+
+
+class Label(Record):
+    """What a tool is to a request, and why.
+
+    A tool that is `needed`; an `alternative`, which serves as well as the needed tool that it
+    `stands_for`; or, with no tool, that the request is set `aside`: it is nothing to learn from.
+    Tools without a row are not needed. `kind` and `source` name who says so: a person's file, a
+    model, or a check.
+    """
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    query: str
+    tool: str = ""
+    grade: Grade
+    stands_for: str = Field(default="", alias="for")
+    reason: str = ""
+    kind: GraderKind = ""
+    source: str = ""
+
+    @classmethod
+    def alternative(cls, query: str, tool: str, stands_for: str, reason: str) -> Self:
+        """One of a tool that may stand for a needed one."""
+        content = {"query": query, "tool": tool, "for": stands_for, "reason": reason}
+        return cls.model_validate({**content, "grade": "alternative"})
+
+
+@dataclass
+class Verified:
+    """The labels of one request: its needed tools, and what may take the place of each.
+
+    `aside` is the reason why it is set aside, "" where it is not.
+    """
+
+    needed: list[str] = field(default_factory=list)
+    alternatives: dict[str, list[str]] = field(default_factory=dict)
+    aside: str = ""
+
+    @property
+    def all_alternatives(self) -> tuple[str, ...]:
+        """Those of any needed tool, each once."""
+        return tuple(dict.fromkeys(chain.from_iterable(self.alternatives.values())))
+
+
+def group_labels(labels: Iterable[Label]) -> Mapping[str, Verified]:
+    """The labels by the id of their request."""
+    of: defaultdict[str, Verified] = defaultdict(Verified)
+    for label in labels:
+        verified = of[label.query]
+        if label.grade == "aside":
+            verified.aside = label.reason or "set aside"
+        elif label.grade == "needed":
+            verified.needed.append(label.tool)
+        else:
+            verified.alternatives.setdefault(label.stands_for, []).append(label.tool)
+    return dict(of)
+
+
+class LabelledQuery(Query):
+    """A query for people to use: `tools` by its merged labels, `tools_first` as first labelled."""
+
+    tools_first: tuple[str, ...] = ()
+
+
+def apply_labels(query: Query, verified: Verified | None) -> LabelledQuery:
+    """The query with the tools that its merged labels need; without labels, its first ones."""
+    tools = (tuple(verified.needed) if verified else ()) or query.tools
+    row = dict(query)
+    return LabelledQuery(**{**row, "tools": tools, "tools_first": query.tools})
+
+
+def write_labels(path: Path, labels: Iterable[Label]) -> None:
+    """Write a labels.parquet, atomically; same labels, same bytes."""
+    write_records(path, Label, labels)
+
+
+def read_labels(path: Path) -> tuple[Label, ...]:
+    """Read a labels.parquet; a bank without the file has none.
+
+    Raises:
+        InputError: the file is damaged, or not of this layout.
+    """
+    return tuple(read_records(path, Label)) if path.exists() else ()
 
 
 @dataclass(frozen=True)
@@ -178,3 +277,118 @@ class Bank:
                 explain_foreign_file(folder / "bank.json", TypeError("no JSON object"))
             )
         return cls(tools, queries, info, asks, labels)
+
+
+_EXAMPLES = 5
+_SHOWN = 3
+
+
+@dataclass
+class LeftOut:
+    """How often something was left out for a reason, with a few examples of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: defaultdict[str, list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def add(self, reason: str, example: str) -> None:
+        """Count one more; the first few are kept as examples."""
+        self.counts[reason] += 1
+        if len(self.examples[reason]) < _EXAMPLES:
+            self.examples[reason].append(example)
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON, by reason: how often, and the examples."""
+        return {
+            reason: {"count": number, "examples": self.examples[reason]}
+            for reason, number in sorted(self.counts.items())
+        }
+
+    def as_info(self) -> dict[str, Any]:
+        """As the `info` of a source has it, by reason: `left_out` and `left_out_examples`."""
+        return {
+            "left_out": dict(sorted(self.counts.items())),
+            "left_out_examples": {
+                reason: sorted(self.examples[reason]) for reason in sorted(self.counts)
+            },
+        }
+
+    def lines(self, label: str) -> Iterator[str]:
+        """For each reason a line for people on how many tools, after a label."""
+        for reason, number in sorted(self.counts.items()):
+            names = ", ".join(self.examples[reason][:_SHOWN])
+            yield f"{label}: left out, since {reason}: {count(number, 'tool')}, such as {names}"
+
+
+@dataclass(frozen=True)
+class BankFrames:
+    """The rows of a bank's files, a column a field of `Tool`, `Query`, `Ask`, `AttemptRecord`.
+
+    `parameters`, `output_schema`, `annotations` and `call` of tools are JSON as text. `asks` has no
+    rows where none were written. `attempts` says how each attempt of the generation ended; it has
+    no rows where the bank is of another's dataset. `info` is bank.json.
+
+    The column `tools` of `queries` has the merged labels, `tools_first` those that a query was
+    written with, and `aside` why it is set aside, "" if it is not. `labels` has a row a label, and
+    none where nothing was verified.
+    """
+
+    tools: pl.DataFrame
+    queries: pl.DataFrame
+    asks: pl.DataFrame
+    attempts: pl.DataFrame
+    labels: pl.DataFrame
+    info: Mapping[str, Any]
+
+
+@telling_extras()
+def load_bank(run: str | Path) -> BankFrames:
+    """Read the bank of a run, or a bank's own folder, as polars frames.
+
+    Which tools are asked for most, by queries to train on:
+
+        >>> bank = toolbank.load_bank("runs/quickstart")
+        >>> train = bank.queries.filter(pl.col("split") == "train")
+        >>> train["tools"].explode().value_counts(sort=True).head(3)
+
+    Raises:
+        InputError: there is no bank, or a file of it is damaged.
+    """
+    run = Path(run)
+    folder = run if (run / "bank.json").is_file() else run / "bank"
+    if not (folder / "bank.json").is_file():
+        raise InputError(
+            f"{run}: no bank in it. Give the folder of a run that has made one."
+        )
+    labels = read_labels(folder / "labels.parquet")
+    return BankFrames(
+        tools=read_frame(folder / "tools.parquet"),
+        queries=_merge_labels(read_frame(folder / "queries.parquet"), labels),
+        asks=_read_if_there(folder / "asks.parquet", Ask),
+        attempts=_read_if_there(folder / "attempts.parquet", AttemptRecord),
+        labels=make_frame(Label, labels),
+        info=read_json(folder / "bank.json"),
+    )
+
+
+def _merge_labels(queries: pl.DataFrame, labels: Iterable[Label]) -> pl.DataFrame:
+    """The queries with their merged and first labels, and why any is set aside."""
+    import polars as pl
+
+    verified = group_labels(labels)
+    found = [verified.get(query) for query in queries["id"]]
+    first = queries["tools"]
+    merged = [
+        one.needed if one and one.needed else tools.to_list()
+        for one, tools in zip(found, first, strict=True)
+    ]
+    return queries.with_columns(
+        pl.Series("tools", merged, dtype=first.dtype),
+        first.alias("tools_first"),
+        pl.Series("aside", [one.aside if one else "" for one in found], pl.String),
+    )
+
+
+def _read_if_there(path: Path, kind: type[Record]) -> pl.DataFrame:
+    return read_frame(path) if path.is_file() else make_frame(kind, ())

@@ -1,15 +1,109 @@
-"""Tool, Query, Ask and what they are made of: the rows of a bank."""
+"""The rows of a bank: Tool, Query, Ask and their parts."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from toolbank.bank.call import Call
-from toolbank.bank.function_names import function_name
-from toolbank.bank.record import Record
+
+class Record(BaseModel):
+    """A row, or a part of one: frozen, and of these fields only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Place = Literal["path", "query", "header", "cookie", "body", "form"]
+
+
+class Argument(Record):
+    """Where a property of a tool's parameters goes in an HTTP request.
+
+    `name` is what it is called there; "" for a property that is the whole body. `style` and
+    `explode` are OpenAPI's, of what says them; of what is written in a content type of its own,
+    such as application/json, that is its style.
+    """
+
+    property: str
+    place: Place
+    name: str = ""
+    style: str = ""
+    explode: bool | None = None
+
+
+class HttpCall(Record):
+    """An operation of an HTTP API.
+
+    `path` is a template, such as /pets/{id}. `content_type` is that of the body, "" without one.
+    `security` are the names of security schemes of which one serves, each a group of those that go
+    together; `server` is the address that the API's description proposes.
+    """
+
+    type: Literal["http"] = "http"
+    method: str
+    path: str
+    arguments: tuple[Argument, ...] = ()
+    content_type: str = ""
+    security: tuple[tuple[str, ...], ...] = ()
+    server: str = ""
+
+
+class McpCall(Record):
+    """A tool of an MCP server: the name of the source, and what the server calls the tool."""
+
+    type: Literal["mcp"] = "mcp"
+    source: str
+    tool: str
+
+
+class PythonCall(Record):
+    """Something of a Python package: its import path, such as numpy.linalg.norm."""
+
+    type: Literal["python"] = "python"
+    path: str
+
+
+Call = Annotated[HttpCall | McpCall | PythonCall, Field(discriminator="type")]
+
+
+_LONGEST_FUNCTION_NAME = 64
+_DIGITS = (8, 16, 32, 56)
+"""Of the hash that a name ends in where it would be another's; the last are never two tools'."""
+
+
+def function_name(name: str) -> str:
+    """A tool's name with dots as `_`; one with other signs, or too long, ends in a hash of it."""
+    plain = name.replace(".", "_")
+    if re.fullmatch(r"[a-zA-Z0-9_-]{0,64}", plain):
+        return plain
+    return hashed_name(name)
+
+
+def hashed_name(name: str, digits: int = _DIGITS[0]) -> str:
+    """A tool's name with all other signs as `_`, ending in so many hex digits of its hash."""
+    legal = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{legal[: _LONGEST_FUNCTION_NAME - 1 - digits]}_{digest[:digits]}"
+
+
+def name_functions(names: Collection[str]) -> dict[str, str]:
+    """The name that each tool has as a function, by the tools' names; no two are the same.
+
+    Where several would have one, each of them ends in a hash instead, so that their order makes
+    no difference.
+    """
+    found = {name: function_name(name) for name in names}
+    for digits in _DIGITS:
+        counts = Counter(found.values())
+        for name in found:
+            if counts[found[name]] > 1:
+                found[name] = hashed_name(name, digits)
+    return found
+
 
 _NEXT_LABEL = re.compile(r", (?=[a-z][a-z0-9_-]*:\S)")
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.ranking import Hits
 from toolbank.calibration.signals import find_dense, read_signals
-from toolbank.ranking.topk import Hits
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.stored import Arrays, Stored, floats
 

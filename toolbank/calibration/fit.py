@@ -8,11 +8,10 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank.apart import find_family
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Query
-from toolbank.bank.siblings import group_siblings
-from toolbank.bank.twins import find_first_twins
+from toolbank.bank.split import find_family
+from toolbank.bank.twins import find_first_twins, group_siblings
 from toolbank.calibration.background import find_foreign
 from toolbank.calibration.calibration import Calibration, describe_hits, embed_requests
 from toolbank.calibration.requests import LEAST

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.topk import Hits
+from toolbank.bank.ranking import Hits
 from toolbank.retrievers.base import Retriever
 from toolbank.retrievers.dense import DenseRetriever
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from toolbank.bank.call import HttpCall, McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.calls.arguments import check_arguments
 from toolbank.calls.config import Target
 from toolbank.calls.errors import CallError

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import yaml
 
-from toolbank.bank.call import HttpCall, McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.calls.addresses import is_private
 from toolbank.calls.caller import Caller
 from toolbank.system.secrets import mask_command

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from toolbank.bank.call import Argument, HttpCall
+from toolbank.bank.records import Argument, HttpCall
 from toolbank.calls.errors import CallError
 
 _OURS = frozenset(

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.evaluation.config import EvaluateConfig
-from toolbank.evaluation.figures import Figure
-from toolbank.evaluation.interval import mean_intervals
-from toolbank.evaluation.sets import EvaluationSet
-from toolbank.ranking.metrics import (
+from toolbank.bank.ranking import (
+    Hits,
     Values,
     comp,
     find_filled,
@@ -21,7 +18,10 @@ from toolbank.ranking.metrics import (
     recall,
     recall_or_twin,
 )
-from toolbank.ranking.topk import Hits
+from toolbank.evaluation.config import EvaluateConfig
+from toolbank.evaluation.figures import Figure
+from toolbank.evaluation.interval import mean_intervals
+from toolbank.evaluation.sets import EvaluationSet
 from toolbank.retrievers.base import Retriever
 from toolbank.system.errors import InputError
 from toolbank.system.numbers import count

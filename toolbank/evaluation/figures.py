@@ -24,7 +24,7 @@ _CutOff = Annotated[int, Field(ge=1)] | None
 class Figure:
     """How good a retriever is on a set by one metric: recall, ndcg, comp or mrr, at a cut-off k.
 
-    Where the bank has twins, recall_or_twin is beside recall (`toolbank.ranking.metrics`).
+    Where the bank has twins, recall_or_twin is beside recall (`toolbank.bank.ranking`).
     `value` is the mean over `n` queries, from 0 to 1; `low` and `high` are the ends of its 95 %
     interval (`mean_intervals`), both None where n is too small for one. `value` is None where the
     set is empty, and `k` is None for mrr.

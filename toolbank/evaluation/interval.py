@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.ranking import wilson_interval
 from toolbank.evaluation.bootstrap import bootstrap_means
-from toolbank.ranking.wilson import wilson_interval
 
 FEWEST = 10
 """Queries below which no interval is given: it would say next to nothing, or too much."""

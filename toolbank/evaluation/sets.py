@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Verified
+from toolbank.bank.bank import Bank, Verified
 from toolbank.bank.records import Query
 from toolbank.bank.twins import find_first_twins
 from toolbank.evaluation.config import TEST_PARTS, VERIFIED

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import LabelledQuery, Verified, apply_labels
+from toolbank.bank.bank import Bank, LabelledQuery, Verified, apply_labels
 from toolbank.bank.records import Query, Split
 
 _CARD_SPLITS: tuple[Split, ...] = ("train", "validation", "test")

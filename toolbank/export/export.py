@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.files import read_records
-from toolbank.bank.function_names import name_functions
-from toolbank.bank.labels import (
+from toolbank.bank.bank import (
+    Bank,
     Label,
     LabelledQuery,
     Verified,
@@ -20,12 +18,11 @@ from toolbank.bank.labels import (
     group_labels,
     read_labels,
 )
-from toolbank.bank.record import Record
-from toolbank.bank.records import Ask, Query, Split, Tool
+from toolbank.bank.files import read_records
+from toolbank.bank.function_writer import gemini_name, wrap_functions, write_function
+from toolbank.bank.records import Ask, Query, Record, Split, Tool, name_functions
 from toolbank.export.card import dataset_card, is_aside, select_split
 from toolbank.export.replace import replacing
-from toolbank.functions.gemini import gemini_name
-from toolbank.functions.write import wrap_functions, write_function
 from toolbank.system.errors import InputError
 from toolbank.system.files import atomic_path, write_json, write_text
 

@@ -11,12 +11,15 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.function_names import name_functions
-from toolbank.bank.records import Tool
+from toolbank.bank.function_writer import (
+    FORMS,
+    gemini_name,
+    wrap_functions,
+    write_function,
+)
+from toolbank.bank.records import Tool, name_functions
 from toolbank.finder.given import check_asks, check_request, make_tools
 from toolbank.finder.saved import write_saved
-from toolbank.functions.gemini import gemini_name
-from toolbank.functions.write import FORMS, wrap_functions, write_function
 from toolbank.retrievers import answering_for
 from toolbank.system.errors import InputError
 
@@ -160,7 +163,7 @@ class Finder:
 
         `format` is openai, anthropic, gemini or mcp. No two tools have one name there, and
         `find_function` gives the tool of a name that a model calls. A schema that refers to
-        itself is cut where the form can't hold it: see `toolbank.functions.write`.
+        itself is cut where the form can't hold it: see `toolbank.bank.function_writer`.
 
         Raises:
             InputError: as `search` does, or there is no such format.

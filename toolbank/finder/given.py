@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Tool
-from toolbank.functions.read import parse_tool
 from toolbank.system.errors import InputError
 from toolbank.system.files import check_sound
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from toolbank.bank.records import Tool
-from toolbank.bank.siblings import group_siblings
+from toolbank.bank.twins import group_siblings
 
 
 class Families:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolbank.ranking.wilson import wilson_interval
+from toolbank.bank.ranking import wilson_interval
 
 Verdict = Literal["win", "tie", "lose"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbank.bank.labels import Label
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import Label, LeftOut
 from toolbank.bank.records import Ask, Query, Tool
 
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
+from toolbank.bank.function_reader import parse_tool
 from toolbank.bank.records import Ask, Provenance, Query, Split, Tool
-from toolbank.functions.read import parse_tool
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import SPLIT_NAMES, SPLITS, DatasetConfig, DatasetKind
 from toolbank.system.errors import InputError

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
+from toolbank.bank.bank import Label, LabelledQuery, LeftOut
 from toolbank.bank.files import read_records
-from toolbank.bank.labels import Label, LabelledQuery
-from toolbank.bank.left_out import LeftOut
-from toolbank.bank.record import Record
-from toolbank.bank.records import Ask, Query, Split, Tool
+from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 

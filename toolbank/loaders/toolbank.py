@@ -10,11 +10,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from toolbank.bank.bank import LeftOut
 from toolbank.bank.files import read_tools
-from toolbank.bank.function_names import function_name, hashed_name
-from toolbank.bank.left_out import LeftOut
-from toolbank.bank.records import Query, Split, Tool
-from toolbank.functions.read import describe_tool, parse_function
+from toolbank.bank.function_reader import describe_tool, parse_function
+from toolbank.bank.records import Query, Split, Tool, function_name, hashed_name
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.jsonl import read_tool_lines
 from toolbank.loaders.kind import SPLITS, DatasetConfig, DatasetKind

@@ -7,9 +7,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Literal
 
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
+from toolbank.bank.function_reader import read_api
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.functions.lists import read_api
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table

@@ -7,9 +7,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
 
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
+from toolbank.bank.function_reader import describe_tool, make_parameters
 from toolbank.bank.records import Query, Split, Tool
-from toolbank.functions.read import describe_tool, make_parameters
 from toolbank.loaders.gather import Dataset, gather
 from toolbank.loaders.kind import DatasetConfig, DatasetKind
 from toolbank.loaders.tables import read_table

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from toolbank.bank.function_names import name_functions
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Tool, name_functions
 from toolbank.packed.layout import AGAIN
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, reading, write_text

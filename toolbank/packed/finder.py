@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.function_writer import FORMS, write_function
 from toolbank.bank.records import Tool
 from toolbank.calibration.calibration import Calibration
 from toolbank.calibration.signals import DEPTH
 from toolbank.encoders.onnx.session import OnnxNetwork, open_network
 from toolbank.finder.finder import Hit
 from toolbank.finder.given import check_request
-from toolbank.functions.write import FORMS, write_function
 from toolbank.packed.catalogue import ALL, Catalogue, Wanted
 from toolbank.packed.layout import (
     AGAIN,

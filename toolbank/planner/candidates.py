@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, top_k
 from toolbank.planner.config import GOLD, NONE, RANDOM
 from toolbank.planner.plans import Example
-from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.text import title_and_summary
 

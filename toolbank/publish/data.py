@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from toolbank.bank.files import read_records
-from toolbank.bank.labels import (
+from toolbank.bank.bank import (
     Label,
     LabelledQuery,
     Verified,
@@ -19,9 +18,8 @@ from toolbank.bank.labels import (
     group_labels,
     read_labels,
 )
-from toolbank.bank.record import Record
-from toolbank.bank.records import Ask, Query, Split, Tool
-from toolbank.bank.schema import make_frame
+from toolbank.bank.files import make_frame, read_records
+from toolbank.bank.records import Ask, Query, Record, Split, Tool
 from toolbank.loaders.published import ASIDE, shard_name
 from toolbank.publish.shards import SHARD_ROWS, ShardWriter
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolbank.bank.bank import LabelledQuery
 from toolbank.bank.files import read_frames, read_records
-from toolbank.bank.labels import LabelledQuery
 from toolbank.bank.records import Tool
 
 NEEDED, ALTERNATIVE = 2, 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from toolbank.bank.record import Record
-from toolbank.bank.schema import make_schema
+from toolbank.bank.files import make_schema
+from toolbank.bank.records import Record
 from toolbank.loaders.published import shard_name
 
 if TYPE_CHECKING:

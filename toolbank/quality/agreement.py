@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Bank, Label
 from toolbank.verify.fold import is_of_checks, measure_agreement
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.files import read_frame
+from toolbank.bank.files import make_frame, read_frame
 from toolbank.bank.records import AttemptRecord
-from toolbank.bank.schema import make_frame
 from toolbank.calibration.measured import CalibrationRecord, read_calibration_record
 from toolbank.config.explain import check, read_checked
 from toolbank.evaluation.config import main_k

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, Order, Ties, hash_texts
 from toolbank.bank.records import Ask, Tool
-from toolbank.ranking.ties import Order, Ties, hash_texts
-from toolbank.ranking.topk import Hits
 from toolbank.retrievers.crossfit import Search, cross_fit
 from toolbank.retrievers.head import write_head
 from toolbank.retrievers.kind import RetrieverConfig

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.ranking.topk import Hits, join
+from toolbank.bank.ranking import Hits, join
 from toolbank.retrievers.stored import floats, integers, load_arrays, save_arrays
 from toolbank.system.errors import InputError
 from toolbank.training.context import TrainingContext

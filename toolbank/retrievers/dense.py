@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.encoder import Encoder
 from toolbank.encoders.resolve import saved_encoder
 from toolbank.encoders.sentence.config import SentenceConfig
 from toolbank.encoders.sentence.encoder import SentenceEncoder
-from toolbank.ranking.topk import Hits
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.kind import DenseConfig
 from toolbank.retrievers.packing import Packing

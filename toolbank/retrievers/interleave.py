@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.topk import Hits, by_rank
+from toolbank.bank.ranking import Hits, by_rank
 
 
 def interleave(

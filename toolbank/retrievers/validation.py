@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, find_gold, ndcg, recall
 from toolbank.bank.records import Query
-from toolbank.ranking.metrics import find_gold, ndcg, recall
-from toolbank.ranking.topk import Hits
 from toolbank.retrievers.relevance import Relevance, find_relevance
 
 RECALL_AT = 5

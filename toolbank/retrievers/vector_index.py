@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.ties import Ties
-from toolbank.ranking.topk import Hits, top_k
+from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.system.errors import InputError
 
 EXACT = 100_000

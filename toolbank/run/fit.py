@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolbank.bank.labels import Labels
+from toolbank.bank.bank import Labels
 from toolbank.run.folder import RunFolder
 from toolbank.training.planned import PlannedTraining
 from toolbank.training.ranks import broadcast, is_joined, join_ranks, leave_ranks

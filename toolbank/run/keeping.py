@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.call import McpCall
 from toolbank.bank.files import read_tools, write_tools
+from toolbank.bank.records import McpCall
 from toolbank.run.catalogue import add_version, count_begun, has_begun, read_catalogue
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_json, write_json

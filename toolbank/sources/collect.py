@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.call import HttpCall, McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, McpCall, Tool
 from toolbank.config.assets import Asset, find_asset, has_asset
 from toolbank.sources import SOURCES
 from toolbank.sources.kind import Collected, SourceConfig, SourceKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
 from toolbank.bank.records import Tool
 from toolbank.sources.schema.mend import mend_parameters
 from toolbank.sources.tool_check import SchemaCheck

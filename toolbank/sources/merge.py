@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
-from toolbank.bank.call import McpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import McpCall, Tool
 from toolbank.sources.kind import SourceConfig
 from toolbank.system.errors import InputError
 from toolbank.system.terminal import one_line

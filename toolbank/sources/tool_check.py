@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from toolbank.bank.record import Record
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Record, Tool
 from toolbank.sources.schema_check import explain_unsound
 from toolbank.system.errors import InputError
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.records import Tool
-from toolbank.bank.siblings import group_siblings
-from toolbank.bank.twins import join_pairs
+from toolbank.bank.twins import group_siblings, join_pairs
 from toolbank.config.assets import Asset
 from toolbank.system.errors import InputError
 

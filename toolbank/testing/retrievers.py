@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import Hits
 from toolbank.retrievers import RETRIEVERS, create_retriever, load_retriever
 from toolbank.retrievers.base import FitContext, Retriever
 from toolbank.retrievers.dense import DenseRetriever

@@ -14,7 +14,7 @@ import numpy as np
 
 from toolbank.bank.bank import Bank
 from toolbank.bank.files import read_records, write_records
-from toolbank.bank.record import Record
+from toolbank.bank.records import Record
 from toolbank.llm.executor import release_engines
 from toolbank.system.errors import InputError
 from toolbank.system.files import read_text, sha256_file, write_text

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from toolbank.bank.bank import Bank
-from toolbank.bank.record import Record
-from toolbank.bank.records import Tool
+from toolbank.bank.records import Record, Tool
 from toolbank.retrievers.lexical import LexicalIndex
 from toolbank.retrievers.text import all_words
 from toolbank.sources.twins import find_aliases

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import Label, group_labels
+from toolbank.bank.bank import Bank, Label, group_labels
 from toolbank.verify.candidates import own_labels
 from toolbank.verify.checks import Finding
 from toolbank.verify.config import Check, VerifyConfig

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import GraderKind, Label
+from toolbank.bank.bank import Bank, GraderKind, Label
 from toolbank.chat.chat import EngineError
 from toolbank.journal import Journal
 from toolbank.llm.carrier import Carrier

@@ -9,8 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from toolbank.bank.bank import Bank
-from toolbank.bank.labels import GraderKind, Label, read_labels
+from toolbank.bank.bank import Bank, GraderKind, Label, read_labels
 from toolbank.chat.chat import number_of
 from toolbank.journal import Journal
 from toolbank.llm.accounts import model_of

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolbank.bank.bank import Bank
+from toolbank.bank.bank import Bank, Label
 from toolbank.bank.files import read_records, write_records
-from toolbank.bank.labels import Label
 from toolbank.journal import Journal
 from toolbank.llm.limits.stop import EarlyEnd
 from toolbank.system import aio

@@ -121,5 +121,5 @@ def test_hard_negatives_are_the_same_however_many_are_compared_at_once(monkeypat
     pairs = draw_pairs(texts, BOTH, 0)
     vectors = np.random.default_rng(0).normal(size=(len(texts.texts), 3)).astype("f4")
     whole = mine_negatives(texts, pairs, vectors, 3)
-    monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 100)
+    monkeypatch.setattr("toolbank.bank.ranking._BLOCK_SCORES", 100)
     np.testing.assert_array_equal(mine_negatives(texts, pairs, vectors, 3), whole)

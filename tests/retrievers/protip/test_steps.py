@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import draw_ties
 from toolbank.bank.records import Ask, Query, Tool
-from toolbank.ranking.ties import draw_ties
 from toolbank.retrievers.interleave import interleave
 from toolbank.retrievers.protip import progressive
 from toolbank.retrievers.protip.examples import PlanCollator, PlanExamples
@@ -268,7 +268,7 @@ def test_blocks_of_requests_are_searched_as_all_at_once(monkeypatch):
     history = [[], [1], [4, 0], [], [2], [], [3]]
     whole = trace_search(queries, tools, ties(7, 5), steps=3, depth=4, history=history)
     # As many scores as two requests have.
-    monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 60)
+    monkeypatch.setattr("toolbank.bank.ranking._BLOCK_SCORES", 60)
     sizes = []
     measure = progressive.measure_distances
     monkeypatch.setattr(

@@ -108,8 +108,8 @@ class _Tools:
 
 
 def _frame(folder: RunFolder, name: str, **wanted: Any) -> Any:
+    from toolbank.bank.files import make_frame
     from toolbank.bank.records import Ask
-    from toolbank.bank.schema import make_frame
 
     path = folder.bank / name
     return read_frame(path, **wanted) if path.is_file() else make_frame(Ask, ())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from toolbank.bank.bank import load_bank
 from toolbank.bank.files import read_query, read_tools
-from toolbank.bank.frames import load_bank
 from toolbank.commands.show.tool import name_nearest
 from toolbank.commands.show.verified import show_verified
 from toolbank.run.folder import RunFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolbank.bank.labels import Verified, group_labels, read_labels
+from toolbank.bank.bank import Verified, group_labels, read_labels
 from toolbank.bank.records import Query
 from toolbank.chat.chat import number_of
 from toolbank.commands.show.transcript import format_attempt

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.ranking import blocks, top_k
 from toolbank.encoders.finetune.texts import Rows, TrainingTexts, share_tool
-from toolbank.ranking.topk import blocks, top_k
 from toolbank.system.numbers import unsigned
 
 _ROUNDS = 30

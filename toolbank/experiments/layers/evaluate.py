@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolbank.bank.ranking import Ties, draw_ties
 from toolbank.encoders import load_encoder
 from toolbank.encoders.layers.config import ONE_WORD, TEXT, Pooling
 from toolbank.encoders.layers.model import LanguageModel
@@ -32,7 +33,6 @@ from toolbank.experiments.layers.retrieval import (
 from toolbank.experiments.layers.split import SHARES, Documents, split_titles
 from toolbank.experiments.layers.states import PooledStates, pool_layers
 from toolbank.experiments.result import Result
-from toolbank.ranking.ties import Ties, draw_ties
 from toolbank.report.figure import line_figure
 from toolbank.report.lines import Mean, draw_lines
 from toolbank.retrievers.lexical import LexicalIndex

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.ties import Ties
-from toolbank.ranking.topk import cosine_scores, rank_gold
+from toolbank.bank.ranking import Ties, cosine_scores, rank_gold
 
 Distance = Literal["cosine", "euclidean"]
 """By what vectors are compared; a flat FAISS index does it by Euclidean distance."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.bm25.config import Bm25Config
 from toolbank.retrievers.lexical import LexicalIndex

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, blocks, join
 from toolbank.llm.engines import find_engine
 from toolbank.llm.templates import PromptTemplate
-from toolbank.ranking.topk import Hits, blocks, join
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.decomposition.config import DecompositionConfig
 from toolbank.retrievers.decomposition.prompt import TEMPLATE

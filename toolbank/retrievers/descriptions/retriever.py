@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, search_vectors
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import Hits, search_vectors
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.descriptions.config import DescriptionsConfig
 from toolbank.retrievers.relevance import train_relevance

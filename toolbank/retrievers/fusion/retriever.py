@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.ranking.topk import Hits, rank_blocks
+from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.fusion.config import FusionConfig
 from toolbank.retrievers.two_stage import TwoStage

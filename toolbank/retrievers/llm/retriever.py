@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, by_rank
 from toolbank.bank.records import Tool
 from toolbank.llm.engines import find_engine
 from toolbank.llm.templates import PromptTemplate
-from toolbank.ranking.topk import Hits, by_rank
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.llm.config import LlmConfig
 from toolbank.retrievers.llm.model import ask_orders

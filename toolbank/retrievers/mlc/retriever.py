@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, blocks, join, rank_blocks, top_k
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.locate import locate
 from toolbank.encoders.onnx.session import OnnxNetwork
-from toolbank.ranking.topk import Hits, blocks, join, rank_blocks, top_k
 from toolbank.retrievers import load_retriever
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.head import is_retriever

@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
-from toolbank.ranking.ties import Ties
-from toolbank.ranking.topk import Hits, blocks, cosine_scores, join, rank_blocks, top_k
+from toolbank.bank.ranking import (
+    Hits,
+    Ties,
+    blocks,
+    cosine_scores,
+    join,
+    rank_blocks,
+    top_k,
+)
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.nnn.config import NnnConfig
 from toolbank.retrievers.nnn.elastic_net import solve

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.topk import top_k
+from toolbank.bank.ranking import top_k
 from toolbank.retrievers.protip.examples import find_used
 from toolbank.retrievers.protip.plans import Plan
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.ties import Ties
-from toolbank.ranking.topk import Hits, blocks, join, top_k
+from toolbank.bank.ranking import Hits, Ties, blocks, join, top_k
 from toolbank.retrievers.interleave import interleave
 
 Vectors = NDArray[np.floating]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, rank_blocks
 from toolbank.bank.records import Tool
 from toolbank.encoders import load_encoder
 from toolbank.encoders.encoder import Encoder
 from toolbank.encoders.locate import locate
 from toolbank.encoders.onnx.config import OnnxConfig
 from toolbank.encoders.onnx.session import OnnxNetwork
-from toolbank.ranking.topk import Hits, rank_blocks
 from toolbank.retrievers.base import ALONE, FitContext, Retriever
 from toolbank.retrievers.packing import Packing, read_encoder
 from toolbank.retrievers.protip.config import ProtipConfig

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from toolbank.ranking.metrics import find_gold
-from toolbank.ranking.topk import Hits
+from toolbank.bank.ranking import Hits, find_gold
 from toolbank.retrievers.refiner.first_stage import first_stage_features
 from toolbank.retrievers.relevance import Relevance
 from toolbank.training.text import Ids, pad

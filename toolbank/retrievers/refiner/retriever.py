@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, Ties, top_k
 from toolbank.encoders.locate import locate
 from toolbank.encoders.onnx.session import OnnxNetwork
-from toolbank.ranking.ties import Ties
-from toolbank.ranking.topk import Hits, top_k
 from toolbank.retrievers.base import ALONE, FitContext
 from toolbank.retrievers.packing import Packing
 from toolbank.retrievers.refiner.config import RefinerConfig

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbank.bank.bank import Bank
+from toolbank.bank.ranking import Hits, cosine_scores, rank_blocks
 from toolbank.bank.records import Tool
-from toolbank.ranking.topk import Hits, cosine_scores, rank_blocks
 from toolbank.retrievers.dense import DenseRetriever
 from toolbank.retrievers.mean_centering import common_part, take_out
 from toolbank.retrievers.packing import Packing

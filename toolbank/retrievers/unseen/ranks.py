@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from toolbank.ranking.topk import Hits
+from toolbank.bank.ranking import Hits
 
 
 def keep_ranks(first: Hits, unseen: NDArray[np.bool_], others: Hits) -> Hits:

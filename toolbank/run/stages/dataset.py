@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolbank.bank.labels import Label
+from toolbank.bank.bank import Label
 from toolbank.bank.records import Ask, Query, Tool
 from toolbank.config.base import shape
 from toolbank.config.explain import read_checked
@@ -45,8 +45,8 @@ class DatasetStage(Stage):
 
     def work(self) -> Outcome:
         """Read the dataset, and write the bank."""
+        from toolbank.bank.bank import write_labels
         from toolbank.bank.files import write_asks, write_queries, write_tools
-        from toolbank.bank.labels import write_labels
         from toolbank.run.advice import advise_on_size
 
         config = _config(self.recipe)
@@ -174,8 +174,12 @@ def read_split(recipe: Recipe) -> SplitDataset:
         InputError: a file is missing or broken, withheld tools leave none to train on, or there
             are asks and the recipe has others written.
     """
-    from toolbank.bank.apart import find_held_out, make_units
-    from toolbank.bank.split import draw_withheld, split_dataset
+    from toolbank.bank.split import (
+        draw_withheld,
+        find_held_out,
+        make_units,
+        split_dataset,
+    )
     from toolbank.generate.across_splits import find_across_splits
 
     config = _config(recipe)

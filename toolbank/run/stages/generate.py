@@ -69,9 +69,8 @@ class GenerateStage(Stage):
 
     def work(self) -> Outcome:
         """Write the queries, as far as the journal doesn't hold them."""
-        from toolbank.bank.apart import make_units
         from toolbank.bank.files import write_attempts, write_queries
-        from toolbank.bank.split import split_queries
+        from toolbank.bank.split import make_units, split_queries
         from toolbank.generate.attempts import NothingAcceptedError
         from toolbank.generate.loop import generate, most_queries
         from toolbank.generate.tool_numbers import describe_fit

@@ -71,8 +71,7 @@ class VerifyStage(Stage):
         """Get the grades that the journal doesn't hold, and merge all."""
         from dataclasses import replace
 
-        from toolbank.bank.bank import Bank
-        from toolbank.bank.labels import read_labels, write_labels
+        from toolbank.bank.bank import Bank, read_labels, write_labels
         from toolbank.journal import Journal
         from toolbank.llm.accounts import describe_calls
         from toolbank.verify.verify import FINDINGS, verify_bank
@@ -162,7 +161,7 @@ class VerifyStage(Stage):
 
     def _read_earlier(self) -> dict[str, Any]:
         """What the verification before came to; version 0.7.0 has `set_aside` in the labels alone."""
-        from toolbank.bank.labels import read_labels
+        from toolbank.bank.bank import read_labels
         from toolbank.verify.fold import find_set_aside
 
         path = self.folder.verified

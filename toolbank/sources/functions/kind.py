@@ -18,7 +18,7 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
 def _read_tools(config: FunctionsSource, _: Path) -> Collected:
-    from toolbank.functions.lists import read_entry
+    from toolbank.bank.function_reader import read_entry
     from toolbank.sources.functions.rows import read_rows
     from toolbank.sources.listed import Listed
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from toolbank.functions.lists import find_functions
+from toolbank.bank.function_reader import find_functions
 from toolbank.sources.documents.documents import Documents
 from toolbank.sources.documents.parse import parse_document
 from toolbank.system.errors import InputError

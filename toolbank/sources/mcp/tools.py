@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from toolbank.bank.call import McpCall
-from toolbank.functions.read import parse_function
+from toolbank.bank.function_reader import parse_function
+from toolbank.bank.records import McpCall
 from toolbank.sources.listed import Listed
 from toolbank.system.text import find_control_sign
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolbank.bank.call import Place
+from toolbank.bank.records import Place
 from toolbank.sources.openapi.findings import Findings
 from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.media import choose, is_form, is_json

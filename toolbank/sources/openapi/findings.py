@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
 
 _EXAMPLES = 3
 _LONGEST = 600

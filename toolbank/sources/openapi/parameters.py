@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from toolbank.bank.call import Place
+from toolbank.bank.records import Place
 from toolbank.sources.openapi.findings import Findings
 from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.path_items import Operation

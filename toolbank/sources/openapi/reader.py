@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolbank.bank.call import HttpCall
-from toolbank.bank.records import Tool
+from toolbank.bank.records import HttpCall, Tool
 from toolbank.sources.documented import split_summary
 from toolbank.sources.documents.documents import Documents
 from toolbank.sources.kind import Collected

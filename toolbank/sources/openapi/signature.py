@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolbank.bank.call import Argument, Place
+from toolbank.bank.records import Argument, Place
 from toolbank.sources.openapi.bodies import Body
 from toolbank.sources.openapi.keywords import Schema
 from toolbank.sources.openapi.parameters import Parameter

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from toolbank.bank.call import PythonCall
-from toolbank.bank.records import Tool, ToolKind
+from toolbank.bank.records import PythonCall, Tool, ToolKind
 from toolbank.sources.documented import Documented
 from toolbank.sources.schema.parameters import Parameter
 from toolbank.sources.signatures import Signature

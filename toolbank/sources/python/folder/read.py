@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import griffe
 
-from toolbank.bank.left_out import LeftOut
+from toolbank.bank.bank import LeftOut
 from toolbank.bank.records import Tool, ToolKind
 from toolbank.sources.kind import Collected
 from toolbank.sources.python.docstring import read_docstring

@@ -9,7 +9,7 @@ from ir_measures import RR, R, nDCG
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from toolbank.ranking.metrics import (
+from toolbank.bank.ranking import (
     comp,
     find_filled,
     find_gold,

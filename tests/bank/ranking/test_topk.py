@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from toolbank.ranking.ties import draw_ties
-from toolbank.ranking.topk import search_vectors, top_k
+from toolbank.bank.ranking import draw_ties, search_vectors, top_k
 
 SCORES = arrays(
     np.float32,
@@ -93,7 +92,7 @@ def test_blocks_give_the_same_as_one_search(monkeypatch):
     vectors = random.normal(size=(11, 8)).astype(np.float32)
     ties = draw_ties(list(map(str, range(23))), tuple(map(str, range(11))))
     whole = search_vectors(queries, vectors, ties, 4)
-    monkeypatch.setattr("toolbank.ranking.topk._BLOCK_SCORES", 30)
+    monkeypatch.setattr("toolbank.bank.ranking._BLOCK_SCORES", 30)
     hits, scores = search_vectors(queries, vectors, ties, 4)
     np.testing.assert_array_equal(hits, whole[0])
     # A processor may add up a product of another height in another order.

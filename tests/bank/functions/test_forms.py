@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolbank.bank.function_reader import parse_tool
+from toolbank.bank.function_writer import (
+    FORMS,
+    inline_references,
+    is_circular,
+    restore_arguments,
+    write_function,
+)
 from toolbank.bank.records import Tool
-from toolbank.functions.inline import inline_references, is_circular
-from toolbank.functions.read import parse_tool
-from toolbank.functions.rename import restore_arguments
-from toolbank.functions.write import FORMS, write_function
 
 words = st.text("abc -é", min_size=1, max_size=12).map(str.strip).filter(bool)
 names = st.text("abcdefgh_", min_size=1, max_size=12)

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolbank.bank.function_writer import write_function
 from toolbank.bank.records import Tool
-from toolbank.functions.write import write_function
 
 TYPES = ["string", "object", "array", "null", "integer", "boolean", "number"]
 POINTERS = ["#", "#/$defs/a", "#/properties/a", "#/definitions/a", "http://x/y"]

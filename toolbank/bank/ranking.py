@@ -1,0 +1,304 @@
+"""Turn scores into hits and hits into metrics."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Order = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Ties:
+    """An order of the tools for each request, as if drawn by lot.
+
+    It follows from the request and the tool's name alone: whatever the order of the tools in a
+    file, the same one of two that do alike comes first. Another request draws anew, so that no
+    tool goes before another for all of them, as it would in the order of their names.
+
+    `queries` [n] and `tools` [m] are hashes.
+    """
+
+    queries: Order
+    tools: Order
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def of(self, rows: slice) -> Ties:
+        """Those of some of the requests."""
+        return Ties(self.queries[rows], self.tools)
+
+    def order(self, rows: slice = slice(None)) -> Order:
+        """Of these requests and all tools [n, m]: of the same score, the least comes first."""
+        return _mix(self.queries[rows, None] ^ self.tools)
+
+    def order_in(self, row: int, tools: NDArray[np.int64]) -> Order:
+        """As `order`, of one request and some tools [k], given by their positions."""
+        return _mix(self.queries[row] ^ self.tools[tools])
+
+    def order_of(self, tools: NDArray[np.int64]) -> Order:
+        """As `order`, of each request's own tools [n, k], given by their positions."""
+        return _mix(self.queries[:, None] ^ self.tools[tools])
+
+
+def draw_ties(queries: Sequence[str], tools: tuple[str, ...]) -> Ties:
+    """The order of tools, by their names, for each of these requests."""
+    return Ties(hash_texts(queries), hash_texts(tools))
+
+
+def hash_texts(texts: Iterable[str]) -> Order:
+    """Hashes [n] of texts, by which lots are drawn."""
+    digests = (
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+        for text in texts
+    )
+    return np.frombuffer(b"".join(digests), "<u4")
+
+
+def _mix(values: Order) -> Order:
+    """Spread the bits; no two values become one (the end of MurmurHash3)."""
+    values = (values ^ (values >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    values = (values ^ (values >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return values ^ (values >> np.uint32(16))
+
+
+Hits = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Indices of tools and their scores, two arrays [n_queries, k], best first.
+
+Where a request has fewer hits, its row is filled up with -1 and -inf.
+"""
+
+_BLOCK_SCORES = 4_000_000
+
+
+def top_k(
+    scores: NDArray[np.float32], k: int, order: Order | Ties | None = None
+) -> Hits:
+    """The best min(k, m) columns of each row of `scores` [n, m].
+
+    Of columns of the same score, that of the lesser `order` [n, m] comes first. `Ties` draw it for
+    tools, of which only those that may be among the best are looked at; without any, it is that of
+    the columns.
+
+    What is not a number comes last.
+
+    Returns indices and scores, both [n, min(k, m)].
+    """
+    n, m = scores.shape
+    k = min(k, m)
+    indices = np.zeros((n, k), np.int64)
+    for row in range(n if k else 0):
+        values = scores[row]
+        if np.isnan(values).any():
+            values = np.where(np.isnan(values), -np.inf, values)
+        least = np.partition(values, m - k)[m - k]
+        near = np.flatnonzero(values >= least)
+        lots: NDArray[np.integer[Any]] = near
+        if isinstance(order, Ties):
+            lots = order.order_in(row, near)
+        elif order is not None:
+            lots = order[row, near]
+        indices[row] = near[np.lexsort((lots, -values[near]))[:k]]
+    return indices, np.take_along_axis(scores, indices, axis=1)
+
+
+def cosine_scores(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Cosines [n, m] of unit vectors [n, d] and [m, d].
+
+    Rounded to six decimals: what differs by less differs by the arithmetic's order only.
+    """
+    return np.round(queries @ vectors.T, 6)
+
+
+def blocks(n_queries: int, n_columns: int) -> list[slice]:
+    """Slices of the queries such that a block's score matrix stays small."""
+    size = max(1, _BLOCK_SCORES // max(n_columns, 1))
+    return [slice(start, start + size) for start in range(0, n_queries, size)]
+
+
+def join(parts: list[Hits], k: int) -> Hits:
+    """Hits of blocks as the hits of all; of none, two empty arrays [0, k]."""
+    if not parts:
+        return np.zeros((0, k), np.int64), np.zeros((0, k), np.float32)
+    indices, scores = zip(*parts, strict=True)
+    return np.concatenate(indices), np.concatenate(scores)
+
+
+def by_rank(indices: NDArray[np.int64]) -> Hits:
+    """Hits of these indices [n, k], the score of rank r, from 1, being 1 / r; -1 fills rows up."""
+    scores = 1 / np.arange(1, indices.shape[1] + 1, dtype=np.float32)
+    return indices, np.where(indices >= 0, scores, np.float32(-np.inf))
+
+
+def rank_blocks(
+    score: Callable[[slice], NDArray[np.float32]], ties: Ties, k: int, width: int = 0
+) -> Hits:
+    """Hits [n_queries, min(k, n_tools)] by `score`, which gives [n, n_tools] of some queries.
+
+    It is asked for block after block, so that memory holds few scores at once; `width` is of
+    how many numbers it makes one query's scores, if they are more than these.
+    """
+    n_tools = len(ties.tools)
+    parts = [
+        top_k(score(rows), k, ties.of(rows))
+        for rows in blocks(len(ties), max(n_tools, width))
+    ]
+    return join(parts, min(k, n_tools))
+
+
+def search_vectors(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], ties: Ties, k: int
+) -> Hits:
+    """The k nearest of `vectors` [m, d] to each of `queries` [n, d] by cosine, exactly."""
+    return rank_blocks(lambda rows: cosine_scores(queries[rows], vectors), ties, k)
+
+
+def rank_gold(
+    score: Callable[[slice], NDArray[np.float32]], ties: Ties, gold: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The rank [n_queries], from 1, of the one column that is right for each query.
+
+    Among all columns, in the order of `rank_blocks`, without sorting them. `gold` [n_queries] are
+    the columns.
+    """
+    parts = [np.zeros(0, np.int64)]
+    for rows in blocks(len(ties), len(ties.tools)):
+        scores, order = score(rows), ties.order(rows)
+        right = gold[rows, None]
+        own, own_order = (np.take_along_axis(a, right, axis=1) for a in (scores, order))
+        before = (scores > own) | ((scores == own) & (order < own_order))
+        parts.append(1 + before.sum(axis=1))
+    return np.concatenate(parts)
+
+
+Found = NDArray[np.bool_]
+Values = NDArray[np.float64]
+
+
+def find_gold(hits: NDArray[np.int64], gold: NDArray[np.int64]) -> Found:
+    """Whether each of `hits` [n, depth] is in its query's row of `gold` [n, most].
+
+    Both are padded with -1, which is no tool.
+    """
+    found = np.zeros(hits.shape, dtype=np.bool_)
+    for column in gold.T:
+        found |= hits == column[:, None]
+    return found & (hits >= 0)
+
+
+def find_filled(
+    hits: NDArray[np.int64], places: Sequence[Mapping[int, Collection[int]]]
+) -> Found:
+    """Whether each of `hits` [n, depth] fills a place of its query that those before leave.
+
+    `places` are, for each query, its needed tools and what may stand for each. Every tool fills
+    one place at most, and so many places are filled by the first k hits as any choice among them
+    can fill: an augmenting path is looked for at every hit (Kuhn 1955). Hits are padded with -1.
+    """
+    found = np.zeros(hits.shape, dtype=np.bool_)
+    for row, ranked, of_query in zip(found, hits.tolist(), places, strict=True):
+        fits: dict[int, list[int]] = {}
+        for place, (needed, others) in enumerate(of_query.items()):
+            for tool in {needed, *others}:
+                fits.setdefault(tool, []).append(place)
+        filled: dict[int, int] = {}
+        for rank, tool in enumerate(ranked):
+            if tool in fits:
+                row[rank] = _fill(tool, fits, filled, set())
+    return found
+
+
+def _fill(
+    tool: int, fits: Mapping[int, list[int]], filled: dict[int, int], tried: set[int]
+) -> bool:
+    """Give a tool a place, others making way where they can."""
+    for place in fits[tool]:
+        if place not in tried:
+            tried.add(place)
+            if place not in filled or _fill(filled[place], fits, filled, tried):
+                filled[place] = tool
+                return True
+    return False
+
+
+def recall(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
+    """Recall@k: the share of a query's tools that are among the first k hits.
+
+    The denominator is the number of the query's tools, also where it is above k.
+    """
+    return np.asarray(found[:, :k].sum(axis=1) / n_gold, dtype=np.float64)
+
+
+def ndcg(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
+    """nDCG@k with binary gains and the discount 1 / log2(rank + 1), ranks from 1.
+
+    The ideal ranking has min(n_gold, k) tools at the top (Järvelin and Kekäläinen 2002).
+    """
+    discounts = 1 / np.log2(np.arange(k) + 2)
+    ideal = np.cumsum(discounts)[np.minimum(n_gold, k) - 1]
+    gains = found[:, :k] @ discounts[: found[:, :k].shape[1]]
+    return np.asarray(gains / ideal, dtype=np.float64)
+
+
+def mrr(found: Found) -> Values:
+    """Reciprocal rank of the first hit that is one of the query's tools; 0 where none is.
+
+    Over all ranks that were searched.
+    """
+    first = found.argmax(axis=1) if found.shape[1] else np.zeros(len(found), np.int64)
+    return np.where(found.any(axis=1), 1 / (first + 1), 0.0)
+
+
+def comp(found: Found, n_gold: NDArray[np.int64], k: int) -> Values:
+    """COMP@k: 1 where all of a query's tools are among the first k hits, else 0.
+
+    COLT, arXiv 2405.16089, section 4.1.2.
+    """
+    return np.asarray(found[:, :k].sum(axis=1) == n_gold, dtype=np.float64)
+
+
+def recall_or_twin(
+    hits: NDArray[np.int64],
+    gold: NDArray[np.int64],
+    first_twins: NDArray[np.int64],
+    k: int,
+) -> Values:
+    """Recall@k where a tool counts as found if it or a twin of it is among the first k hits.
+
+    The share of a query's tools in `gold` [n, most] for which that is so, over all of them, as of
+    `recall`: each is looked for by itself, so that one hit is enough for several that are twins of
+    each other. `hits` [n, depth] and `gold` are positions of tools, padded with -1; `first_twins`
+    [n_tools] is as of `find_first_twins`. A position past its end is of a name that nothing can
+    find, and has no twin. Where there are no twins it equals `recall`.
+    """
+    lost = np.arange(len(first_twins), gold.max(initial=-1) + 1)
+    first = np.concatenate([first_twins, lost])
+    found = first[hits[:, :k]]
+    found[hits[:, :k] < 0] = -1
+    needed = first[gold]
+    near = (needed[:, :, None] == found[:, None, :]).any(axis=2) & (gold >= 0)
+    return np.asarray(near.sum(axis=1) / (gold >= 0).sum(axis=1), dtype=np.float64)
+
+
+_Z95 = 1.959963984540054
+
+
+def wilson_interval(count: float, n: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of the share of `count` among `n`, which is at least 1.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+    JASA 22 (1927).
+    """
+    share, z2 = count / n, _Z95**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,1 +1,0 @@
-"""From scores to hits, and from hits to metrics."""
